@@ -1,0 +1,49 @@
+"""Exact unintended-bias metrics of binary classifiers, on Spark.
+
+``bias_metrics``, ``u_statistics`` and ``model_summary`` work on any DataFrame; ``jobs/`` has the nightly run.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from biasspark.api import bias_metrics, model_summary, u_statistics
+    from biasspark.config import Identities
+    from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+
+__version__ = "0.1.0"
+
+# Looked up when first asked for: executors import the kernels, and those need no pyspark.
+_HOMES = {
+    "bias_metrics": "biasspark.api",
+    "u_statistics": "biasspark.api",
+    "model_summary": "biasspark.api",
+    "Identities": "biasspark.config",
+    "BiasSparkError": "biasspark.errors",
+    "ConfigError": "biasspark.errors",
+    "InputError": "biasspark.errors",
+    "PublishConflict": "biasspark.errors",
+}
+
+__all__ = [
+    "BiasSparkError",
+    "ConfigError",
+    "Identities",
+    "InputError",
+    "PublishConflict",
+    "bias_metrics",
+    "model_summary",
+    "u_statistics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

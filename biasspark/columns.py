@@ -1,0 +1,38 @@
+"""The vocabulary that passes from one stage to the next, declared once."""
+
+from __future__ import annotations
+
+OVERALL = "(overall)"
+"""The identity that stands for the whole slice."""
+
+ALL_ROWS = "all"
+"""The slice that is always there."""
+
+PAIR = " & "
+"""What joins the two sides of a crossed pair in its name."""
+
+NEGATIVE, POSITIVE = "negative", "positive"
+SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE = "subgroup_negative", "subgroup_positive"
+BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE = "background_negative", "background_positive"
+
+CELL_PAIRS = (
+    (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
+    (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE),
+    (BACKGROUND_NEGATIVE, SUBGROUP_POSITIVE),
+    (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE),
+    (BACKGROUND_NEGATIVE, SUBGROUP_NEGATIVE),
+    (BACKGROUND_POSITIVE, SUBGROUP_POSITIVE),
+)
+"""The six (low, high) pairs of cells of which the bias suite is made, in the order of u_statistics."""
+
+ROW_REASONS = ("null_id", "duplicate_id", "null_label", "label_out_of_range")
+"""Why a whole row is rejected; the first that applies is given. Its code is its place here plus one."""
+
+SCORE_REASONS = ("null_score", "score_not_numeric", "nan_score", "infinite_score")
+"""Why a row is rejected for one model, likewise."""
+
+ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
+"""Why an identity is unknown on a row that stays."""
+
+MODEL, SLICE, IDENTITY, CROSSED = "model", "slice", "identity", "crossed"
+ROW_ID, REASON = "row_id", "reason"

@@ -1,0 +1,1 @@
+"""Stage 1: lake table -> EXAMPLES, and the rejects counted by reason."""

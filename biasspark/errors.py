@@ -1,0 +1,70 @@
+"""What can go wrong, and the exit code that says so.
+
+BiasSparkError          1  something unexpected
+├── ConfigError         2  wrong usage or configuration
+├── InputError          3  the input breaks its contract
+└── PublishConflict     4  another run published the same night first
+
+Every error carries all the faults that were found, each as
+``where: what, with the value. the rule. how to mend it.``
+"""
+
+from __future__ import annotations
+
+import re
+
+ERROR_CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)*")
+
+
+class BiasSparkError(Exception):
+    """A failure with one or more faults to report; ``str`` gives one line a fault."""
+
+    exit_code = 1
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "\n".join(self.faults)
+
+
+class ConfigError(BiasSparkError):
+    """The command line or the configuration is wrong: nothing was read."""
+
+    exit_code = 2
+
+
+class InputError(BiasSparkError):
+    """The corpus is not what the configuration says: nothing was published."""
+
+    exit_code = 3
+
+
+class PublishConflict(BiasSparkError):
+    """Another run of the same job published the same date and corpus in the meantime."""
+
+    exit_code = 4
+
+
+def find_error_condition(error: BaseException | None) -> str | None:
+    """Find Spark's error condition, such as ``TABLE_OR_VIEW_NOT_FOUND``, of an exception or of one that caused it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for holder in (error, getattr(error, "java_exception", None)):
+            # getCondition is Spark 4's name, getErrorClass Spark 3.5's.
+            for method in ("getCondition", "getErrorClass"):
+                condition = _ask(holder, method)
+                if condition:
+                    return condition
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _ask(holder: object, method: str) -> str | None:
+    try:
+        condition = getattr(holder, method)()
+    except Exception:  # noqa: BLE001 - the JVM may be gone in any way: then there is no condition to say
+        return None
+    return condition if isinstance(condition, str) and ERROR_CONDITION.fullmatch(condition) else None

@@ -1,0 +1,1 @@
+"""Stage 2: EXAMPLES -> U statistics, by sorted blocks or by windows."""

@@ -1,0 +1,158 @@
+"""The one place that builds a session and touches what only a classic session has.
+
+Everything else takes a ``DataFrame`` and uses ``DataFrame.sparkSession``, so that it runs on
+Spark Connect and on serverless clusters as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Event, Thread
+
+from pyspark import SparkConf
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.storagelevel import StorageLevel
+
+# What the numbers rely on: the job sets it and does not trust the cluster's defaults.
+_REQUIRED = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+}
+
+
+_LOGGERS_OF_FAILED_TASKS = (
+    "org.apache.spark.api.python",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+    "org.apache.spark.sql.execution.python",
+    "org.apache.spark.util.Utils",
+)
+
+
+def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return the session of a job: the caller's cluster, with the settings that the numbers rely on.
+
+    Parameters
+    ----------
+    app_name : str
+        What the Spark UI and the cluster's list of applications show.
+    settings : mapping, optional
+        More Spark settings; they win over the defaults of this module.
+
+    Notes
+    -----
+    On local masters the workers run the driver's interpreter, also when its environment is not activated. On a
+    cluster ``PYSPARK_PYTHON`` is left alone: an archive of the cluster's own may name another one.
+    """
+    builder = SparkSession.builder.appName(app_name)
+    if "SPARK_REMOTE" not in os.environ:
+        _use_driver_python_on_local_masters(settings or {})
+    for key, value in (_REQUIRED | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    _silence_query_context()
+    spark: SparkSession = builder.getOrCreate()
+    if not is_connect(spark):
+        spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
+        _silence_failed_tasks(spark)
+    return spark
+
+
+@contextmanager
+def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Give a job its session, and stop it afterwards unless it was there before, as in a notebook."""
+    was_there = SparkSession.getActiveSession() is not None
+    spark = build_session(app_name, settings)
+    try:
+        yield spark
+    finally:
+        if not was_there:
+            spark.stop()
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Say whether the session talks to a Spark Connect server."""
+    return "connect" in type(spark).__module__
+
+
+@contextmanager
+def describe(spark: SparkSession, text: str) -> Iterator[None]:
+    """Name the Spark jobs of a block, for the Spark UI; does nothing under Connect."""
+    if is_connect(spark):
+        yield
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    context.setLocalProperty("spark.job.description", text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
+
+
+@contextmanager
+def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every: float = 0.5) -> Iterator[None]:
+    """Report (done, all) tasks of the running stages now and then, and (0, 0) at the end; silent under Connect."""
+    if is_connect(spark):
+        yield
+        return
+    tracker, stopped = spark.sparkContext.statusTracker(), Event()
+
+    def watch() -> None:
+        while not stopped.wait(every):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            running = [stage for stage in stages if stage is not None]
+            report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
+
+    watcher = Thread(target=watch, name="follow-tasks", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        watcher.join()
+        report(0, 0)
+
+
+@contextmanager
+def persisted(*frames: DataFrame) -> Iterator[None]:
+    """Keep frames on the executors for a block once they are computed, and release them whatever happens."""
+    try:
+        for frame in frames:
+            frame.persist(StorageLevel.MEMORY_AND_DISK)
+        yield
+    finally:
+        for frame in frames:
+            frame.unpersist()
+
+
+def _silence_failed_tasks(spark: SparkSession) -> None:
+    """Keep the driver's log free of what failed tasks quote: the values on which an expression failed."""
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # there while a session is
+    for name in _LOGGERS_OF_FAILED_TASKS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def _silence_query_context() -> None:
+    """Keep PySpark 4 from printing a JSON line with the JVM's stack for every error that is caught and explained."""
+    if find_spec("pyspark.logger") is None:
+        return
+    loggers = import_module("pyspark.logger").PySparkLogger
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        loggers.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
+    master = settings.get("spark.master") or SparkConf().get("spark.master", "local[*]") or ""
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

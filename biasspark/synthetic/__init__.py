@@ -1,0 +1,1 @@
+"""Seeded corpora, generated on the executors, whose bias is known beforehand."""

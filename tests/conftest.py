@@ -1,0 +1,53 @@
+"""What tests share: one Spark session for the whole run, started by the first test that asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two threads and two partitions; under Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`."""
+    from biasspark.session import build_session
+
+    settings = {"spark.sql.shuffle.partitions": "2"}
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if not remote.startswith("sc://"):  # a server that runs already has its static settings
+        settings |= {
+            "spark.ui.enabled": "false",
+            "spark.default.parallelism": "2",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
+        }
+    if not remote:
+        settings["spark.master"] = "local[2]"
+    session = build_session("biasspark tests", settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
+    """Give the shared session, and take away what the test left in it: cached frames and temporary views."""
+    yield spark_session
+    spark_session.catalog.clearCache()
+    for view in spark_session.catalog.listTables():
+        if view.isTemporary:
+            spark_session.catalog.dropTempView(view.name)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Give the folder of the real data, which lies beside the project and not in it."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the real data is not here: {SHARED_DATA}")
+    return SHARED_DATA
