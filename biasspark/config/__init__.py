@@ -1,0 +1,59 @@
+"""The configuration: what a run reads, measures and writes, checked before anything is read.
+
+``load_config`` reads a TOML file and the overrides of the command line. ``parse_measures``, ``parse_identities`` and
+``models_from`` check what the public functions are given, by the same rules and with the same messages. Whatever is
+wrong is reported at once, in one ``ConfigError``.
+"""
+
+from __future__ import annotations
+
+from biasspark.config.model import (
+    DUPLICATES,
+    ENGINES,
+    MOST_CROSSED_PAIRS,
+    MOST_RANGES,
+    OUTPUT_FORMATS,
+    OVERALL,
+    UNANNOTATED,
+    Config,
+    Corpus,
+    Crossed,
+    Identities,
+    Intervals,
+    Label,
+    Measures,
+    Output,
+    Ranking,
+    Rejects,
+    Terms,
+)
+from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
+from biasspark.config.wording import show_value, show_visibly
+
+__all__ = [
+    "DUPLICATES",
+    "ENGINES",
+    "MOST_CROSSED_PAIRS",
+    "MOST_RANGES",
+    "OUTPUT_FORMATS",
+    "OVERALL",
+    "UNANNOTATED",
+    "Config",
+    "Corpus",
+    "Crossed",
+    "Identities",
+    "Intervals",
+    "Label",
+    "Measures",
+    "Output",
+    "Ranking",
+    "Rejects",
+    "Terms",
+    "load_config",
+    "models_from",
+    "parse_config",
+    "parse_identities",
+    "parse_measures",
+    "show_value",
+    "show_visibly",
+]

@@ -1,0 +1,230 @@
+"""The configuration as the stages receive it: frozen, complete, checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+ENGINES = ("blocks", "windows")
+UNANNOTATED = ("exclude", "background")
+DUPLICATES = ("estimate", "reject", "allow")
+OUTPUT_FORMATS = ("parquet",)
+MOST_RANGES = 4096
+MOST_CROSSED_PAIRS = 20_000
+OVERALL = "(overall)"
+REDACTED = "(redacted)"
+PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What is read: a path or a catalog table, and which of its rows.
+
+    Attributes
+    ----------
+    name
+        The corpus in the key of every table.
+    path, table
+        Exactly one is set. A path is absolute, or a URI.
+    format, options, schema
+        How Spark reads the path. ``schema`` is DDL. The values of ``options`` may be secrets: neither ``repr`` nor
+        ``Config.resolved`` shows them.
+    filter
+        A Spark SQL predicate; the rows for which it is true are the corpus.
+    run_date_column
+        When set, only rows in which it equals the run date are read.
+    id
+        The column that identifies a row in rejects and attributions.
+    duplicates
+        ``estimate``, ``reject`` or ``allow`` repeated ids; always ``allow`` where there is no ``id``.
+    """
+
+    name: str
+    path: str | None = None
+    table: str | None = None
+    format: str = "parquet"
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+    schema: str | None = None
+    filter: str | None = None
+    run_date_column: str | None = None
+    id: str | None = None
+    duplicates: str = DUPLICATES[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """Which rows are positive: a boolean column, a number at or above ``threshold``, or one of the values ``positive``.
+
+    ``range`` is the closed interval outside which a label is rejected.
+    """
+
+    column: str
+    threshold: float | None = None
+    positive: tuple[str | bool | int | float, ...] | None = None
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Identities found in text: of each its name and the terms of which one must stand in the text as whole words."""
+
+    column: str
+    terms: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossed:
+    """Whether each pair of identities is an identity too, and how many rows a pair needs to be reported."""
+
+    pairs: bool = False
+    min_rows: int = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identities:
+    """The identities, from five kinds of sources, everywhere in the order in which they stand here.
+
+    Attributes
+    ----------
+    columns, threshold, range
+        Boolean columns, or numeric ones that put a row into the identity at or above ``threshold``; a value outside the
+        closed interval ``range`` is unknown.
+    unannotated
+        What a null annotation means: ``exclude`` (unknown: in neither subgroup nor background) or ``background``.
+    categorical
+        Columns each of whose values is an identity, ``column=value``.
+    array
+        A column with an array of strings, each of whose values is an identity.
+    predicates
+        Identity name to Spark SQL predicate.
+    terms
+        Identities found in text, or None.
+    crossed
+        Pairs of all of them, ``a & b``.
+    """
+
+    columns: tuple[str, ...] = ()
+    threshold: float = 0.5
+    range: tuple[float, float] | None = None
+    unannotated: str = UNANNOTATED[0]
+    categorical: tuple[str, ...] = ()
+    array: str | None = None
+    predicates: dict[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
+    crossed: Crossed = Crossed()
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """The names that are known before any row is read: of columns, predicates and terms, in order."""
+        return tuple(name for _, name in self.named_sources)
+
+    @property
+    def named_sources(self) -> tuple[tuple[str, str], ...]:
+        """The names of ``known_names``, each with the key of the configuration that gives it."""
+        names_by_source = {
+            "columns": self.columns,
+            "predicates": tuple(self.predicates),
+            "terms": tuple(name for name, _ in self.terms.terms) if self.terms else (),
+        }
+        return tuple((source, name) for source, names in names_by_source.items() for name in names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows)."""
+
+    engine: str = ENGINES[0]
+    ranges: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals:
+    """The level of all confidence intervals, strictly between 0 and 1."""
+
+    level: float = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejects:
+    """How many rejected rows are written for each reason; all are counted."""
+
+    max_rows: int = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set."""
+
+    path: str | None = None
+    catalog: str | None = None
+    format: str = OUTPUT_FORMATS[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """What is measured, on whatever rows: all that the numbers depend on besides the corpus.
+
+    The public functions work with this much; a ``Config`` is this and where rows come from and tables go to.
+    ``models`` maps a model's name to its score column, ``slices`` a slice's name to its Spark SQL predicate. The slice
+    ``all`` is always there and never in ``slices``.
+    """
+
+    label: Label
+    models: dict[str, str]
+    identities: Identities
+    slices: dict[str, str] = field(default_factory=dict)
+    ranking: Ranking = Ranking()
+    intervals: Intervals = Intervals()
+
+    def resolved(self) -> dict[str, Any]:
+        """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.
+
+        Keys that are not set are left out. Reading it again (``parse_measures``) gives an equal object.
+        """
+        return {part.name: plain_value(getattr(self, part.name)) for part in fields(self)}
+
+    @property
+    def json(self) -> str:
+        """``resolved`` as canonical JSON: one line of ASCII, in the order of the declarations and of the names."""
+        return json.dumps(self.resolved(), separators=(",", ":"), allow_nan=False)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of ``json``, in hexadecimal: equal for configurations that mean the same."""
+        return hashlib.sha256(self.json.encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Measures):
+    """A job's whole configuration: what is measured, of which corpus, and where the tables go."""
+
+    corpus: Corpus
+    output: Output
+    rejects: Rejects = Rejects()
+
+    def resolved(self) -> dict[str, Any]:
+        """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``."""
+        table = super().resolved()
+        table["corpus"]["options"] = dict.fromkeys(sorted(self.corpus.options), REDACTED)
+        for part in (table["corpus"], table["output"]):
+            if "path" in part:
+                part["path"] = PASSWORD_IN_URI.sub(REDACTED, part["path"])
+        return {"corpus": table.pop("corpus")} | table
+
+
+def plain_value(value: Any) -> Any:
+    """Turn a part of the configuration into the dicts, lists and scalars that read back to it."""
+    if isinstance(value, Terms):
+        return {"column": value.column, "list": {name: list(terms) for name, terms in value.terms}}
+    if isinstance(value, Mapping):
+        return {key: plain_value(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return [plain_value(entry) for entry in value]
+    if hasattr(value, "__dataclass_fields__"):
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return {name: plain_value(part) for name, part in parts.items() if part is not None}
+    return value

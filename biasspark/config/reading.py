@@ -1,0 +1,309 @@
+"""From TOML's tables to a checked configuration, all faults found at once."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from biasspark.config.identities import read_identities
+from biasspark.config.model import (
+    DUPLICATES,
+    ENGINES,
+    MOST_RANGES,
+    OUTPUT_FORMATS,
+    Config,
+    Corpus,
+    Identities,
+    Intervals,
+    Label,
+    Measures,
+    Output,
+    Ranking,
+    Rejects,
+)
+from biasspark.config.section import Section, find_repeated, guess, is_finite_number, keys_of
+from biasspark.config.source import apply_overrides, locate, read_toml
+from biasspark.config.wording import quote, show_key
+from biasspark.errors import ConfigError
+
+MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals")
+CONFIGURED = ("corpus", *MEASURED, "rejects", "output")
+TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
+
+Read = TypeVar("Read")
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a configuration file and what the command line changes in it.
+
+    Parameters
+    ----------
+    path
+        A TOML file. Relative paths in it are looked up beside it, then in the working folder; an output that exists
+        in neither is made in the working folder.
+    overrides
+        ``table.key=value``, a dotted TOML key and a TOML value (what is none is text), set before anything is checked.
+
+    Returns
+    -------
+    Config
+
+    Raises
+    ------
+    ConfigError
+        With every fault, one a line. If the file cannot be read or is not TOML, with that alone.
+    """
+    faults: list[str] = []
+    table = apply_overrides(read_toml(Path(path)), overrides, faults)
+    return _finish(_read_config(table, Path(path).parent, faults), faults)
+
+
+def parse_config(table: Mapping[str, Any], base: Path) -> Config:
+    """Check a whole configuration that was read already.
+
+    Parameters
+    ----------
+    table
+        The configuration as TOML gives it: a dict of tables. A key whose value is None counts as absent.
+    base
+        The folder in which relative paths are looked up first.
+
+    Raises
+    ------
+    ConfigError
+        With every fault, one a line.
+    """
+    faults: list[str] = []
+    return _finish(_read_config(table, base, faults), faults)
+
+
+def parse_measures(table: Mapping[str, Any], base: Path | None = None) -> Measures:
+    """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
+
+    Parameters
+    ----------
+    table
+        The tables ``label, models, identities, slices, ranking, intervals`` of a configuration. ``models`` may be a
+        list of columns, ``identities`` a list of columns or an ``Identities``. A key whose value is None counts as
+        absent.
+    base
+        The folder in which a relative term file is looked up first; the working folder if None.
+
+    Raises
+    ------
+    ConfigError
+        With every fault, one a line.
+    """
+    faults: list[str] = []
+    _refuse_unknown_tables(table, MEASURED, faults)
+    return _finish(Measures(**_read_measures(table, base or Path.cwd(), faults)), faults)
+
+
+def parse_identities(value: object, base: Path | None = None) -> Identities:
+    """Check identities: a list of columns, the table ``[identities]`` as a dict, or an ``Identities``.
+
+    Raises
+    ------
+    ConfigError
+        With every fault, one a line.
+    """
+    faults: list[str] = []
+    return _finish(read_identities(value, base or Path.cwd(), faults), faults)
+
+
+def models_from(value: object) -> dict[str, str]:
+    """Give models as {name: score column}, from such a dict or from a list of columns that are their own names.
+
+    Raises
+    ------
+    ConfigError
+        With every fault, one a line.
+    """
+    faults: list[str] = []
+    return _finish(_read_models(value, faults), faults)
+
+
+def _finish(read: Read, faults: list[str]) -> Read:
+    if faults:
+        raise ConfigError(*faults)
+    return read
+
+
+def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Config:
+    _refuse_unknown_tables(table, CONFIGURED, faults)
+    corpus = _read_corpus(table.get("corpus"), base, faults)
+    measures = _read_measures(table, base, faults)
+    rejects = _read_rejects(table.get("rejects"), faults)
+    return Config(corpus=corpus, **measures, rejects=rejects, output=_read_output(table.get("output"), base, faults))
+
+
+def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str]) -> dict[str, Any]:
+    return {
+        "label": _read_label(table.get("label"), faults),
+        "models": _read_models(table.get("models"), faults),
+        "identities": read_identities(table.get("identities"), base, faults),
+        "slices": _read_slices(table.get("slices"), faults),
+        "ranking": _read_ranking(table.get("ranking"), faults),
+        "intervals": _read_intervals(table.get("intervals"), faults),
+    }
+
+
+def _read_corpus(value: object, base: Path, faults: list[str]) -> Corpus:
+    section = Section("[corpus]", value, keys_of(Corpus), faults, '[corpus] name = "civil", path = "data/civil"')
+    section.require_one_of("path", "table", 'path = "data/civil"')
+    if "schema" in section.table and "table" in section.table:
+        section.refuse("schema", "A catalog table has its own schema.", "Remove the line.")
+    return Corpus(
+        name=section.text("name", "civil"),
+        path=locate(section.optional_text("path"), base),
+        table=section.optional_text("table"),
+        format=section.optional_text("format") or Corpus.format,
+        options=_read_options(section.table.get("options"), faults),
+        schema=section.optional_text("schema", multiline=True),
+        filter=section.optional_text("filter", multiline=True),
+        run_date_column=section.optional_text("run_date_column"),
+        id=section.optional_text("id"),
+        duplicates=_read_duplicates(section),
+    )
+
+
+def _read_duplicates(section: Section) -> str:
+    chosen = section.choice("duplicates", DUPLICATES)
+    if "id" in section.table or chosen == "allow":
+        return chosen
+    if section.table.get("duplicates") == chosen:
+        section.refuse(
+            "duplicates",
+            "Without an id nothing can be compared.",
+            'Name the id column, id = "...", or remove the line.',
+        )
+    return "allow"
+
+
+def _read_options(value: object, faults: list[str]) -> dict[str, str]:
+    """Read the reader's options; no message shows a value, since some are secrets."""
+    section = Section("[corpus.options]", value, (), faults)
+    options: dict[str, str] = {}
+    for name, option in section.table.items():
+        if not isinstance(name, str) or not name.strip():
+            section.complain(show_key(name), "the name of an option. It must be text and not empty. Rename it.")
+        elif not isinstance(option, str | bool) and not is_finite_number(option):
+            section.complain(
+                show_key(name),
+                "its value is of no fitting type. It must be text, a number, true or false. Put it in quotes.",
+            )
+        elif name.lower() == "mode" and isinstance(option, str) and option.strip().upper() == "FAILFAST":
+            section.complain(
+                name, 'FAILFAST is refused. Its error prints the record, text and all. Use "PERMISSIVE", the default.'
+            )
+        elif name.lower() in map(str.lower, options):
+            section.complain(show_key(name), "given twice. Spark does not tell capitals in options. Remove one.")
+        else:
+            options[name] = str(option).lower() if isinstance(option, bool) else str(option)
+    return options
+
+
+def _read_label(value: object, faults: list[str]) -> Label:
+    section = Section("[label]", value, keys_of(Label), faults, '[label] column = "target", threshold = 0.5')
+    column = section.text("column", "target")
+    threshold, span = section.optional_number("threshold"), section.span("range")
+    positive = _read_positive(section)
+    if "threshold" in section.table and "positive" in section.table:
+        section.complain("", "threshold and positive are both given. A label is decided by one of them. Remove one.")
+    if span and positive and isinstance(positive[0], str):
+        section.refuse(
+            "range", "Only a label that is a number has a range, and positive holds text.", "Remove the line."
+        )
+    section.check_inside(threshold, span)
+    return Label(column=column, threshold=threshold, positive=positive, range=span)
+
+
+def _read_positive(section: Section) -> tuple[str | bool | int | float, ...] | None:
+    given = section.table.get("positive")
+    if given is None:
+        return None
+    values = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for accept in (_is_text, _is_flag, is_finite_number):
+        if values and all(map(accept, values)):
+            return tuple(map(_plain_number, values)) if accept is is_finite_number else values
+    rule = "It must be a list of values of one kind: text, finite numbers, or true and false."
+    section.refuse("positive", rule, 'Write, for example, positive = ["Charged Off"].')
+    return None
+
+
+def _read_models(value: object, faults: list[str]) -> dict[str, str]:
+    so_far = len(faults)
+    if isinstance(value, list | tuple):
+        columns = Section("[models]", {"columns": value}, (), faults).names("columns")
+        faults.extend(
+            f"[models]: {quote(column)} is listed twice. Models must differ. Remove one."
+            for column in find_repeated(columns)
+        )
+        value = {column: column for column in columns}
+    section = Section("[models]", value, (), faults, '[models] toxicity = "toxicity"')
+    if not section.table and len(faults) == so_far:
+        section.complain("", 'no model is named. At least one is required. Write, for example, toxicity = "toxicity".')
+    return section.texts_by_name("a model's name", "the score column")
+
+
+def _read_slices(value: object, faults: list[str]) -> dict[str, str]:
+    section = Section("[slices]", value, (), faults)
+    if "all" in section.table:
+        section.refuse(
+            "all", "The slice all is always there and holds every row.", "Remove the line, or rename the slice."
+        )
+    return section.texts_by_name("a slice's name", "the predicate", multiline=True)
+
+
+def _read_ranking(value: object, faults: list[str]) -> Ranking:
+    section = Section("[ranking]", value, keys_of(Ranking), faults)
+    return Ranking(
+        engine=section.choice("engine", ENGINES), ranges=section.whole("ranges", Ranking.ranges, MOST_RANGES)
+    )
+
+
+def _read_intervals(value: object, faults: list[str]) -> Intervals:
+    section = Section("[intervals]", value, keys_of(Intervals), faults)
+    level = section.number("level", Intervals.level)
+    if not 0 < level < 1:
+        section.refuse("level", "It must lie between 0 and 1, both excluded.", "Write, for example, level = 0.95.")
+    return Intervals(level=level)
+
+
+def _read_rejects(value: object, faults: list[str]) -> Rejects:
+    return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
+
+
+def _read_output(value: object, base: Path, faults: list[str]) -> Output:
+    section = Section("[output]", value, keys_of(Output), faults, '[output] path = "warehouse"')
+    section.require_one_of("path", "catalog", 'path = "warehouse"')
+    catalog = section.optional_text("catalog")
+    if catalog is not None and not TWO_NAMES.fullmatch(catalog):
+        rule = "It must be catalog.schema, two names of letters, digits, _ and -."
+        section.refuse("catalog", rule, 'Write, for example, catalog = "spark_catalog.bias".')
+    path = locate(section.optional_text("path"), base)
+    return Output(path=path, catalog=catalog, format=section.choice("format", OUTPUT_FORMATS))
+
+
+def _refuse_unknown_tables(table: Mapping[str, Any], known: Sequence[str], faults: list[str]) -> None:
+    listed = ", ".join(f"[{name}]" for name in known)
+    faults.extend(
+        f"[{show_key(name)}]: there is no such table. The tables are {listed}. {guess(name, known)}"
+        for name in table
+        if name not in known
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _plain_number(value: Any) -> int | float:
+    return int(value) if isinstance(value, numbers.Integral) else float(value)

@@ -1,0 +1,109 @@
+"""How names and values are shown to a reader, safely on a terminal and short enough for one line."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+MOST_SHOWN_CHARACTERS = 80
+MOST_SHOWN_ENTRIES = 6
+UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def show_visibly(text: str) -> str:
+    r"""Write out the characters that a terminal would obey or hide: controls, escapes, direction marks, zero widths.
+
+    Parameters
+    ----------
+    text
+        Any text, lone surrogates included.
+
+    Returns
+    -------
+    str
+        The text with each such character as ``\n``, ``\x1b`` or ``\u202e``; the rest unchanged.
+    """
+    return "".join(
+        _write_out(character) if unicodedata.category(character) in UNSEEN else character for character in text
+    )
+
+
+def show_value(value: object) -> str:
+    """Show a value of the configuration as TOML would write it, on one line and cut where it is long.
+
+    Parameters
+    ----------
+    value
+        Anything at all; what TOML has no form for is described (``a table``).
+
+    Returns
+    -------
+    str
+        For instance ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``, ``a table``.
+    """
+    if isinstance(value, list | tuple):
+        return _show_list(value)
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, numbers.Real):
+        return _show_number(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return describe_kind(value)
+
+
+def describe_kind(value: object) -> str:
+    """Say what a value is, in the words of the messages: ``text``, ``a whole number``, ``a table``, ..."""
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (str, "text"),
+        (bool, "true or false"),
+        (numbers.Integral, "a whole number"),
+        (numbers.Real, "a number"),
+        ((list, tuple), "a list"),
+        (Mapping, "a table"),
+        ((datetime.date, datetime.time), "a date or time"),
+    )
+    return next((kind for types, kind in kinds if isinstance(value, types)), f"a {type(value).__name__}")
+
+
+def show_key(key: object) -> str:
+    """Show a key of a TOML table, quoted only where TOML needs it."""
+    return key if isinstance(key, str) and BARE_KEY.fullmatch(key) else show_value(key)
+
+
+def list_choices(choices: Iterable[object]) -> str:
+    """Join choices for a message: ``"blocks", "windows"``."""
+    return ", ".join(map(show_value, choices))
+
+
+def quote(text: str) -> str:
+    """Put text in double quotes, visibly and cut where it is long."""
+    cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."
+    return '"' + show_visibly(cut.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _write_out(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _show_list(entries: list[object] | tuple[object, ...]) -> str:
+    shown = [
+        "a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in entries[:MOST_SHOWN_ENTRIES]
+    ]
+    more = ["..."] if len(entries) > MOST_SHOWN_ENTRIES else []
+    return f"[{', '.join(shown + more)}]"
+
+
+def _show_number(value: numbers.Real) -> str:
+    if isinstance(value, numbers.Integral):
+        whole = int(value)
+        return str(whole) if abs(whole) < 10**18 else f"a whole number of {whole.bit_length()} bits"
+    number = float(value)
+    return repr(number) if math.isfinite(number) else str(number)

@@ -1,0 +1,489 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.config import (
+    Config,
+    Corpus,
+    Crossed,
+    Identities,
+    Label,
+    Measures,
+    Output,
+    Ranking,
+    Terms,
+    models_from,
+    parse_config,
+    parse_identities,
+    parse_measures,
+)
+from biasspark.errors import ConfigError
+
+LEAST: dict[str, Any] = {
+    "corpus": {"name": "civil", "path": "/data/civil"},
+    "label": {"column": "toxic"},
+    "models": {"toxicity": "toxicity"},
+    "identities": {"columns": ["male"]},
+    "output": {"path": "/warehouse"},
+}
+
+
+def changed(**tables: Any) -> dict[str, Any]:
+    """The least configuration with some keys of some tables changed; None takes a table away."""
+    table = copy.deepcopy(LEAST)
+    for name, part in tables.items():
+        if isinstance(part, dict) and isinstance(table.get(name), dict):
+            table[name].update(part)
+        else:
+            table[name] = part
+    return table
+
+
+def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(table, base)
+    return caught.value.faults
+
+
+def test_the_least_that_must_be_said() -> None:
+    config = parse_config(LEAST, Path())
+    assert config == Config(
+        corpus=Corpus(name="civil", path="/data/civil", duplicates="allow"),
+        label=Label(column="toxic"),
+        models={"toxicity": "toxicity"},
+        identities=Identities(columns=("male",)),
+        output=Output(path="/warehouse"),
+    )
+    assert config.identities.threshold == 0.5
+    assert config.identities.unannotated == "exclude"
+    assert config.ranking == Ranking(engine="blocks", ranges=0)
+    assert config.intervals.level == 0.95
+    assert config.rejects.max_rows == 10_000
+
+
+def test_duplicates_are_estimated_where_there_is_an_id() -> None:
+    assert parse_config(changed(corpus={"id": "id"}), Path()).corpus.duplicates == "estimate"
+
+
+@pytest.mark.parametrize(
+    ("tables", "fault"),
+    [
+        (
+            {"ranking": {"engine": "fast"}},
+            '[ranking] engine = "fast". It must be one of "blocks", "windows". '
+            'Remove the line to use the default, "blocks".',
+        ),
+        (
+            {"ranking": {"engin": "windows"}},
+            "[ranking] engin: there is no such key. The keys of [ranking] are engine, ranges. Did you mean engine?",
+        ),
+        (
+            {"ranking": {"ranges": 4097}},
+            "[ranking] ranges = 4097. It must lie between 0 and 4096. Remove the line to use the default, 0.",
+        ),
+        (
+            {"ranking": {"ranges": True}},
+            "[ranking] ranges = true. It must be a whole number, not true or false. "
+            "Remove the line to use the default, 0.",
+        ),
+        (
+            {"ranking": {"ranges": 1.0}},
+            "[ranking] ranges = 1.0. It must be a whole number, not a number. Remove the line to use the default, 0.",
+        ),
+        (
+            {"ranking": "fast"},
+            "[ranking]: this is text. It must be a table. Correct it, or remove the line.",
+        ),
+        (
+            {"model": {"a": "b"}},
+            "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
+            "[ranking], [intervals], [rejects], [output]. Did you mean models?",
+        ),
+        (
+            {"corpus": None},
+            "[corpus]: missing. This table is required. "
+            'Write, for example, [corpus] name = "civil", path = "data/civil".',
+        ),
+        (
+            {"corpus": {"name": None}},
+            '[corpus] name: missing. It is required. Write, for example, name = "civil".',
+        ),
+        (
+            {"corpus": {"name": "a\x1b[2Jb"}},
+            r'[corpus] name = "a\x1b[2Jb". It must hold no control characters. Write, for example, name = "civil".',
+        ),
+        (
+            {"corpus": {"name": " "}},
+            '[corpus] name = " ". It must not be empty. Write, for example, name = "civil".',
+        ),
+        (
+            {"corpus": {"table": "lake.comments"}},
+            "[corpus]: path and table are both given. Exactly one of them is required. Remove one.",
+        ),
+        (
+            {"corpus": {"path": None}},
+            "[corpus]: neither path nor table is given. Exactly one of them is required. "
+            'Write, for example, path = "data/civil".',
+        ),
+        (
+            {"corpus": {"path": None, "table": "t", "schema": "a INT"}},
+            '[corpus] schema = "a INT". A catalog table has its own schema. Remove the line.',
+        ),
+        (
+            {"corpus": {"duplicates": "reject"}},
+            '[corpus] duplicates = "reject". Without an id nothing can be compared. '
+            'Name the id column, id = "...", or remove the line.',
+        ),
+        (
+            {"corpus": {"duplicates": "drop"}},
+            '[corpus] duplicates = "drop". It must be one of "estimate", "reject", "allow". '
+            'Remove the line to use the default, "estimate".',
+        ),
+        (
+            {"corpus": {"options": {"mode": "failfast"}}},
+            "[corpus.options] mode: FAILFAST is refused. Its error prints the record, text and all. "
+            'Use "PERMISSIVE", the default.',
+        ),
+        (
+            {"corpus": {"options": {"password": ["hunter2"]}}},
+            "[corpus.options] password: its value is of no fitting type. It must be text, a number, true or false. "
+            "Put it in quotes.",
+        ),
+        (
+            {"corpus": {"options": {"sep": ",", "SEP": ";"}}},
+            "[corpus.options] SEP: given twice. Spark does not tell capitals in options. Remove one.",
+        ),
+        (
+            {"corpus": {"options": "password=hunter2"}},
+            "[corpus.options]: this is text. It must be a table. Correct it, or remove the line.",
+        ),
+        (
+            {"label": {"threshold": "0.5"}},
+            '[label] threshold = "0.5". It must be a number, not text. Correct it, or remove the line.',
+        ),
+        (
+            {"label": {"threshold": float("nan")}},
+            "[label] threshold = nan. It must be finite. Correct it, or remove the line.",
+        ),
+        (
+            {"label": {"threshold": 10**400}},
+            "[label] threshold = a whole number of 1329 bits. It must be finite. Correct it, or remove the line.",
+        ),
+        (
+            {"label": {"threshold": 1.2, "range": [0, 1]}},
+            "[label] threshold = 1.2: it lies outside range = [0.0, 1.0]. Then all rows are alike. Change either.",
+        ),
+        (
+            {"label": {"range": [1, 0]}},
+            "[label] range = [1, 0]. It must be a list of two finite numbers, the lower first. "
+            "Write, for example, range = [0.0, 1.0], or remove the line.",
+        ),
+        (
+            {"label": {"threshold": 0.5, "positive": ["x"]}},
+            "[label]: threshold and positive are both given. A label is decided by one of them. Remove one.",
+        ),
+        (
+            {"label": {"positive": [1, "x"]}},
+            '[label] positive = [1, "x"]. It must be a list of values of one kind: text, finite numbers, or true and '
+            'false. Write, for example, positive = ["Charged Off"].',
+        ),
+        (
+            {"label": {"positive": ["x"], "range": [0, 1]}},
+            "[label] range = [0, 1]. Only a label that is a number has a range, and positive holds text. "
+            "Remove the line.",
+        ),
+        (
+            {"models": None},
+            '[models]: missing. This table is required. Write, for example, [models] toxicity = "toxicity".',
+        ),
+        (
+            {"models": {"toxicity": 1}},
+            "[models] toxicity = 1. It must be text, not a whole number. "
+            "Write the score column in quotes, or remove the line.",
+        ),
+        (
+            {"models": {"a\nb": "x"}},
+            r"""[models] "a\nb": this is a model's name. It must hold no control characters. Rename it.""",
+        ),
+        (
+            {"identities": {"columns": []}},
+            "[identities]: no identity is named. At least one of columns, categorical, array, predicates, terms is "
+            'required. Write, for example, columns = ["male", "female"].',
+        ),
+        (
+            {"identities": {"columns": ["male", "male"]}},
+            '[identities] columns: "male" is named 2 times. Identities must differ. Remove or rename all but one.',
+        ),
+        (
+            {"identities": {"predicates": {"male": "sex = 'm'"}}},
+            '[identities] columns and predicates: "male" is named 2 times. Identities must differ. '
+            "Remove or rename all but one.",
+        ),
+        (
+            {"identities": {"terms": {"column": "text", "list": ["male"]}}},
+            '[identities] columns and terms: "male" is named 2 times. Identities must differ. '
+            "Remove or rename all but one.",
+        ),
+        (
+            {"identities": {"columns": ["(overall)"]}},
+            '[identities] columns: an identity is named "(overall)". That name stands for the whole slice. Rename it.',
+        ),
+        (
+            {"identities": {"columns": "male"}},
+            '[identities] columns = "male". It must be a list of text, not text. Write columns = ["...", "..."].',
+        ),
+        (
+            {"identities": {"columns": ["male", ""]}},
+            '[identities] columns, entry 2 = "". It must not be empty. Correct or remove it.',
+        ),
+        (
+            {"identities": {"categorical": ["race", "race"]}},
+            '[identities] categorical: "race" is listed twice. Columns must differ. Remove one.',
+        ),
+        (
+            {"identities": {"unannotated": "drop"}},
+            '[identities] unannotated = "drop". It must be one of "exclude", "background". '
+            'Remove the line to use the default, "exclude".',
+        ),
+        (
+            {"identities": {"crossed": {"pairs": True, "min_rows": -1}}},
+            "[identities.crossed] min_rows = -1. It must lie between 0 and 9223372036854775807. "
+            "Remove the line to use the default, 1000.",
+        ),
+        (
+            {"identities": {"columns": [f"i{n}" for n in range(201)], "crossed": {"pairs": True}}},
+            "[identities] crossed: pairs = true makes 20100 pairs of 201 identities. At most 20000 are allowed. "
+            "Name fewer identities, or set pairs = false.",
+        ),
+        (
+            {"identities": {"columns": ["a", "b", "a & b"], "crossed": {"pairs": True}}},
+            '[identities] crossed: pairs = true makes a second identity "a & b". Identities must differ. Rename one.',
+        ),
+        (
+            {"identities": {"predicates": {"young": "  "}}},
+            '[identities.predicates] young = "  ". It must not be empty. '
+            "Write the predicate in quotes, or remove the line.",
+        ),
+        (
+            {"slices": {"all": "true"}},
+            '[slices] all = "true". The slice all is always there and holds every row. '
+            "Remove the line, or rename the slice.",
+        ),
+        (
+            {"intervals": {"level": 95}},
+            "[intervals] level = 95. It must lie between 0 and 1, both excluded. Write, for example, level = 0.95.",
+        ),
+        (
+            {"rejects": {"max_rows": -1}},
+            "[rejects] max_rows = -1. It must lie between 0 and 9223372036854775807. "
+            "Remove the line to use the default, 10000.",
+        ),
+        (
+            {"output": {"path": None}},
+            "[output]: neither path nor catalog is given. Exactly one of them is required. "
+            'Write, for example, path = "warehouse".',
+        ),
+        (
+            {"output": {"path": None, "catalog": "bias"}},
+            '[output] catalog = "bias". It must be catalog.schema, two names of letters, digits, _ and -. '
+            'Write, for example, catalog = "spark_catalog.bias".',
+        ),
+        (
+            {"output": {"format": "csv"}},
+            '[output] format = "csv". It must be one of "parquet". Remove the line to use the default, "parquet".',
+        ),
+    ],
+)
+def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
+    assert faults_of(changed(**tables)) == (fault,)
+
+
+def test_all_faults_at_once() -> None:
+    faults = faults_of(
+        {
+            "corpus": {"nam": "civil", "path": ""},
+            "label": {"column": 3, "threshold": True},
+            "models": {},
+            "identities": {"columns": ["a", "a", 1], "threshold": "high", "terms": {}, "crossed": 1},
+            "slices": {"short": 100},
+            "ranking": {"engine": 1, "ranges": -1},
+            "intervals": {"level": float("inf")},
+            "output": {"path": "x", "catalog": "y"},
+            "gate": [],
+        }
+    )
+    assert [fault.split(".")[0].split(":")[0].split(" =")[0] for fault in faults] == [
+        "[gate]",
+        "[corpus] nam",
+        "[corpus] name",
+        "[corpus] path",
+        "[label] column",
+        "[label] threshold",
+        "[models]",
+        "[identities] columns, entry 3",
+        "[identities] threshold",
+        "[identities",  # [identities.terms], both sides
+        "[identities",
+        "[identities",  # [identities.crossed]
+        "[identities] columns",
+        "[slices] short",
+        "[ranking] engine",
+        "[ranking] ranges",
+        "[intervals] level",
+        "[output]",
+        "[output] catalog",
+    ]
+
+
+def test_no_fault_shows_the_value_of_an_option_or_under_an_unknown_key() -> None:
+    secret = "hunter2"
+    faults = faults_of(
+        changed(
+            corpus={"password": secret, "options": {"a": [secret], "": secret, "mode": "FAILFAST"}},
+            password=secret,
+            ranking=secret,
+        )
+    )
+    assert len(faults) == 6
+    assert secret not in "".join(faults)
+
+
+def test_crossed_pairs_of_200_identities_are_allowed() -> None:
+    table = changed(identities={"columns": [f"i{n}" for n in range(200)], "crossed": {"pairs": True}})
+    assert parse_config(table, Path()).identities.crossed.pairs
+
+
+def test_positive_takes_one_value_or_a_list_of_one_kind() -> None:
+    for given_value, read in (("x", ("x",)), (["x", ""], ("x", "")), ([1, 2.5], (1, 2.5)), (True, (True,))):
+        assert parse_config(changed(label={"positive": given_value}), Path()).label.positive == read
+
+
+class TestApi:
+    def test_identities_as_list_dict_or_object(self) -> None:
+        expected = Identities(columns=("male", "female"))
+        assert parse_identities(["male", "female"]) == expected
+        assert parse_identities({"columns": ["male", "female"]}) == expected
+        assert parse_identities(expected) == expected
+
+    def test_identities_built_by_hand_are_checked_too(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            parse_identities(Identities(columns=("a", "a"), threshold=2.0, range=(0.0, 1.0), unannotated="no"))
+        assert len(caught.value.faults) == 3
+
+    def test_known_names_are_in_the_order_of_the_sources(self) -> None:
+        identities = parse_identities(
+            {"terms": {"column": "t", "list": ["z"]}, "predicates": {"y": "1", "x": "2"}, "columns": ["w"]}
+        )
+        assert identities.known_names == ("w", "y", "x", "z")
+
+    def test_models_as_list_or_dict(self) -> None:
+        assert models_from(["b", "a"]) == {"b": "b", "a": "a"}
+        assert models_from({"b": "x"}) == {"b": "x"}
+
+    @pytest.mark.parametrize(
+        ("value", "fault"),
+        [
+            (["a", "a"], '[models]: "a" is listed twice. Models must differ. Remove one.'),
+            ([3], "[models] columns, entry 1 = 3. It must be text, not a whole number. Correct or remove it."),
+            ([], '[models]: no model is named. At least one is required. Write, for example, toxicity = "toxicity".'),
+        ],
+    )
+    def test_faulty_models(self, value: object, fault: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            models_from(value)
+        assert caught.value.faults == (fault,)
+
+    def test_measures_need_no_corpus_and_take_none_for_absent(self) -> None:
+        measures = parse_measures(
+            {
+                "label": {"column": "y", "threshold": None},
+                "models": ["score"],
+                "identities": ["male"],
+                "slices": None,
+                "ranking": {"engine": "windows"},
+            }
+        )
+        assert measures == Measures(
+            label=Label(column="y"),
+            models={"score": "score"},
+            identities=Identities(columns=("male",)),
+            ranking=Ranking(engine="windows"),
+        )
+
+    def test_measures_know_no_corpus(self) -> None:
+        with pytest.raises(ConfigError, match=r"\[output\]: there is no such table\. The tables are \[label\], "):
+            parse_measures({**LEAST, "corpus": None})
+
+    def test_a_config_is_measures(self) -> None:
+        assert isinstance(parse_config(LEAST, Path()), Measures)
+
+
+KEYS = [
+    "corpus", "label", "models", "identities", "slices", "ranking", "intervals", "rejects", "output", "name", "path",
+    "table", "options", "column", "threshold", "positive", "range", "columns", "predicates", "terms", "file", "list",
+    "crossed", "pairs", "min_rows", "engine", "ranges", "level", "max_rows", "catalog", "duplicates", "id", "all",
+]  # fmt: skip
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.binary(max_size=3), st.dates(),
+    st.datetimes(), st.sampled_from([10**500, -(10**4000), "parquet", "reject", "(overall)", "a & b", 1j]),
+)  # fmt: skip
+JUNK = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4) | st.integers(), inner, max_size=5)
+    ),
+    max_leaves=30,
+)
+
+
+@given(table=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), JUNK, max_size=9))
+@settings(deadline=None, max_examples=300)
+def test_junk_is_refused_with_one_line_a_fault(table: dict[str, Any]) -> None:
+    for fault in faults_of(table):
+        assert "\n" not in fault
+        assert fault.isprintable() or not fault.isascii()
+
+
+@given(part=st.sampled_from(sorted(LEAST)), junk=JUNK)
+@settings(deadline=None, max_examples=300)
+def test_junk_in_one_table_is_refused_or_read(part: str, junk: object) -> None:
+    try:
+        config = parse_config({**LEAST, part: junk}, Path())
+    except ConfigError:
+        return
+    assert parse_config(json.loads(config.json), Path()).json == config.json
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6).filter(str.strip)
+IDENTITY_NAMES = NAMES.filter(lambda name: name != "(overall)" and " & " not in name)
+
+
+@given(
+    names=st.lists(IDENTITY_NAMES, min_size=3, max_size=9, unique=True),
+    models=st.dictionaries(NAMES, NAMES, min_size=1, max_size=3),
+    terms=st.lists(NAMES, min_size=1, max_size=3),
+    pairs=st.booleans(),
+)
+@settings(deadline=None)
+def test_what_is_valid_reads_back_equal(
+    names: list[str], models: dict[str, str], terms: list[str], pairs: bool
+) -> None:
+    cut = len(names) // 3
+    identities = Identities(
+        columns=tuple(names[:cut]),
+        predicates=dict.fromkeys(names[cut : 2 * cut], "x > 0"),
+        terms=Terms(column="text", terms=tuple((name, tuple(terms)) for name in names[2 * cut :])),
+        crossed=Crossed(pairs=pairs, min_rows=3),
+    )
+    measures = parse_measures({"label": {"column": "y"}, "models": models, "identities": identities})
+    assert measures.identities == identities
+    assert measures.identities.known_names == tuple(names)
+    assert parse_measures(json.loads(measures.json)) == measures

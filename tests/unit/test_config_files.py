@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.config import (
+    Config,
+    Corpus,
+    Crossed,
+    Identities,
+    Intervals,
+    Label,
+    Output,
+    Ranking,
+    Rejects,
+    Terms,
+    load_config,
+    parse_config,
+    parse_identities,
+)
+from biasspark.config.source import apply_overrides
+from biasspark.errors import ConfigError
+
+WHOLE = """
+[corpus]
+name = "civil"
+path = "s3a://lake/civil"
+format = "csv"
+options = { header = true, sep = ";", maxColumns = 100, samplingRatio = 0.5 }
+schema = "id BIGINT, target DOUBLE"
+filter = '''
+lang = 'en'
+'''
+run_date_column = "created_date"
+id = "id"
+duplicates = "reject"
+[label]
+column = "target"
+threshold = 1
+range = [0, 2]
+[models]
+toxicity_6 = "t6"
+toxicity_1 = "t1"
+[identities]
+columns = ["male", "female"]
+threshold = 0.25
+range = [0.0, 1.0]
+unannotated = "background"
+categorical = ["race"]
+array = "groups"
+predicates = { young = "age < 30", "not so young" = "age >= 30" }
+terms = { column = "text", list = ["muslim", "lgbt: gay, lesbian"] }
+crossed = { pairs = true, min_rows = 50 }
+[slices]
+"full time" = "hours >= 40"
+[ranking]
+engine = "windows"
+ranges = 7
+[intervals]
+level = 0.9
+[rejects]
+max_rows = 5
+[output]
+catalog = "spark_catalog.bias"
+format = "parquet"
+"""
+
+LEAST: dict[str, Any] = {
+    "corpus": {"name": "civil", "path": "/data/civil"},
+    "label": {"column": "toxic"},
+    "models": {"toxicity": "toxicity"},
+    "identities": {"columns": ["male"]},
+    "output": {"path": "/warehouse"},
+}
+
+
+def changed(**tables: Any) -> dict[str, Any]:
+    """The least configuration with some keys of some tables changed; None takes a table away."""
+    table = copy.deepcopy(LEAST)
+    for name, part in tables.items():
+        if isinstance(part, dict) and isinstance(table.get(name), dict):
+            table[name].update(part)
+        else:
+            table[name] = part
+    return table
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_that_can_be_said(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path / "c.toml", WHOLE)) == Config(
+        corpus=Corpus(
+            name="civil",
+            path="s3a://lake/civil",
+            format="csv",
+            options={"header": "true", "sep": ";", "maxColumns": "100", "samplingRatio": "0.5"},
+            schema="id BIGINT, target DOUBLE",
+            filter="lang = 'en'\n",
+            run_date_column="created_date",
+            id="id",
+            duplicates="reject",
+        ),
+        label=Label(column="target", threshold=1.0, range=(0.0, 2.0)),
+        models={"toxicity_6": "t6", "toxicity_1": "t1"},
+        identities=Identities(
+            columns=("male", "female"),
+            threshold=0.25,
+            range=(0.0, 1.0),
+            unannotated="background",
+            categorical=("race",),
+            array="groups",
+            predicates={"young": "age < 30", "not so young": "age >= 30"},
+            terms=Terms(column="text", terms=(("muslim", ("muslim",)), ("lgbt", ("gay", "lesbian")))),
+            crossed=Crossed(pairs=True, min_rows=50),
+        ),
+        slices={"full time": "hours >= 40"},
+        ranking=Ranking(engine="windows", ranges=7),
+        intervals=Intervals(level=0.9),
+        rejects=Rejects(max_rows=5),
+        output=Output(catalog="spark_catalog.bias"),
+    )
+
+
+class TestFile:
+    def test_missing(self, tmp_path: Path) -> None:
+        path = tmp_path / "no.toml"
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        assert str(caught.value) == (
+            f'"{path}": no such file or directory. The configuration is a TOML file. Name one by --config.'
+        )
+
+    def test_directory(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"is a directory\. The configuration is a TOML file\."):
+            load_config(tmp_path)
+
+    def test_syntax_error_with_its_place(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.toml", '[corpus]\nname = "a\n')
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        assert str(caught.value) == (
+            f"\"{path}\": Illegal character '\\n' (at line 2, column 10). "
+            "The configuration must be TOML. Correct that line."
+        )
+
+    def test_not_utf8_with_its_place(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.toml"
+        path.write_bytes(b'[corpus]\nname = "caf\xe9"\n')
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        assert str(caught.value) == (f'"{path}": line 2, byte 12 is not UTF-8. TOML is UTF-8. Save the file as UTF-8.')
+
+    @pytest.mark.parametrize("text", ["a = " + "[" * 10_000, "a = " + "9" * 10_000, "\0", "= 1"])
+    def test_what_no_parser_takes(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load_config(write(tmp_path / "c.toml", text))
+        assert len(caught.value.faults) == 1
+        assert "\n" not in str(caught.value)
+
+    def test_byte_order_mark_and_windows_line_ends(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.toml"
+        path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
+        assert load_config(path) == load_config(write(tmp_path / "d.toml", WHOLE))
+
+
+class TestOverrides:
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return write(tmp_path / "c.toml", WHOLE)
+
+    def test_values_are_toml_else_text(self, path: Path) -> None:
+        config = load_config(
+            path,
+            [
+                "corpus.name=other",
+                "corpus.filter=lang = 'de' and n = 3",
+                "label.threshold=0.75",
+                'identities.columns=["male"]',
+                'slices."full time"=hours > 40',
+                "slices . 'half time' = 'hours < 20'",
+                "ranking.ranges=1",
+                "ranking.ranges=2",
+                "rejects.max_rows=0",
+            ],
+        )
+        assert config.corpus.name == "other"
+        assert config.corpus.filter == "lang = 'de' and n = 3"
+        assert config.label.threshold == 0.75
+        assert config.identities.columns == ("male",)
+        assert config.slices == {"full time": "hours > 40", "half time": "hours < 20"}
+        assert config.ranking.ranges == 2
+        assert config.rejects.max_rows == 0
+
+    def test_they_make_and_replace_tables(self, tmp_path: Path) -> None:
+        text = '[label]\ncolumn = "y"\n[models]\na = "a"\n[identities]\ncolumns = ["b"]\n'
+        config = load_config(
+            write(tmp_path / "c.toml", text),
+            [
+                "corpus.name=c",
+                "corpus.table=lake.c",
+                "output={ catalog = 'lake.bias' }",
+                "identities.crossed.pairs=true",
+            ],
+        )
+        assert config.corpus == Corpus(name="c", table="lake.c", duplicates="allow")
+        assert config.output == Output(catalog="lake.bias")
+        assert config.identities.crossed.pairs
+
+    def test_they_are_validated_with_the_rest(self, path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load_config(path, ["label.threshold", "ranking.engine=fast", "corpus.name.x=1", "a..b=1", '"\\q".b=1'])
+        assert caught.value.faults == (
+            '--set "label.threshold": this is no dotted TOML key with a value. It must read table.key=value. '
+            "Write, for example, --set label.threshold=0.5.",
+            "--set corpus.name.x: corpus.name is no table. Only a table has keys. Set corpus.name itself.",
+            '--set "a..b": this is no dotted TOML key with a value. It must read table.key=value. '
+            "Write, for example, --set label.threshold=0.5.",
+            '--set "\\"\\\\q\\".b": this is no dotted TOML key with a value. It must read table.key=value. '
+            "Write, for example, --set label.threshold=0.5.",
+            '[ranking] engine = "fast". It must be one of "blocks", "windows". '
+            'Remove the line to use the default, "blocks".',
+        )
+
+    def test_a_value_cannot_smuggle_in_more_keys(self, path: Path) -> None:
+        assert load_config(path, ['corpus.filter="a"\nb = 1']).corpus.filter == '"a"\nb = 1'
+
+    @given(text=st.text(max_size=30))
+    @settings(deadline=None)
+    def test_any_text_is_an_override_or_a_fault(self, text: str) -> None:
+        faults: list[str] = []
+        before = copy.deepcopy(LEAST)
+        apply_overrides(LEAST, [text, "corpus." + text, text + "=1"], faults)
+        assert before == LEAST
+        assert all(fault.startswith("--set ") and "\n" not in fault for fault in faults)
+
+
+class TestPaths:
+    @pytest.fixture
+    def folders(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+        beside, working = tmp_path / "conf", tmp_path / "work"
+        beside.mkdir()
+        working.mkdir()
+        monkeypatch.chdir(working)
+        return beside, working
+
+    def located(self, path: str, base: Path) -> str | None:
+        return parse_config(changed(corpus={"path": path}), base).corpus.path
+
+    def test_beside_the_configuration_first(self, folders: tuple[Path, Path]) -> None:
+        beside, working = folders
+        assert self.located("data/civil", beside) == str(working / "data/civil")
+        (working / "data/civil").mkdir(parents=True)
+        assert self.located("data/civil", beside) == str(working / "data/civil")
+        (beside / "data/civil").mkdir(parents=True)
+        assert self.located("data/civil", beside) == str(beside / "data/civil")
+        assert self.located("../conf/data/civil", beside) == str(beside / "data/civil")
+
+    def test_patterns_are_beside_it_when_something_matches(self, folders: tuple[Path, Path]) -> None:
+        beside, working = folders
+        assert self.located("data/*.csv", beside) == str(working / "data/*.csv")
+        (beside / "data").mkdir()
+        write(beside / "data/a.csv", "")
+        assert self.located("data/*.csv", beside) == str(beside / "data/*.csv")
+
+    def test_relative_folder_of_the_configuration(self, folders: tuple[Path, Path]) -> None:
+        beside, _ = folders
+        write(beside / "a.csv", "")
+        assert self.located("a.csv", Path("../conf")) == str(beside / "a.csv")
+
+    @pytest.mark.parametrize("path", ["/data/x", "s3a://b/x", "hdfs:///x/*", "file:/x", "dbfs:/x", "/a/{b,c}/*"])
+    def test_absolute_paths_and_uris_stay(self, path: str, folders: tuple[Path, Path]) -> None:
+        assert self.located(path, folders[0]) == path
+
+    def test_output_exists_beside_else_goes_to_the_working_folder(self, folders: tuple[Path, Path]) -> None:
+        beside, working = folders
+        table = changed(output={"path": "warehouse"})
+        assert parse_config(table, beside).output.path == str(working / "warehouse")
+        (beside / "warehouse").mkdir()
+        assert parse_config(table, beside).output.path == str(beside / "warehouse")
+
+
+class TestTerms:
+    def read(self, base: Path, **terms: Any) -> Terms | None:
+        return parse_identities({"terms": {"column": "text", **terms}}, base).terms
+
+    def faults(self, base: Path, **terms: Any) -> tuple[str, ...]:
+        with pytest.raises(ConfigError) as caught:
+            self.read(base, **terms)
+        return caught.value.faults
+
+    def test_a_file_holds_terms_groups_and_comments(self, tmp_path: Path) -> None:
+        write(tmp_path / "t.txt", "# comment\n\n  muslim \r\nafrican american\nlgbt: gay, lesbian,homosexual\n")
+        expected = (
+            ("muslim", ("muslim",)),
+            ("african american", ("african american",)),
+            ("lgbt", ("gay", "lesbian", "homosexual")),
+        )
+        assert self.read(tmp_path, file="t.txt") == Terms(column="text", terms=expected)
+
+    def test_a_file_beside_the_configuration_or_in_the_working_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "conf").mkdir()
+        monkeypatch.chdir(tmp_path)
+        write(tmp_path / "t.txt", "one")
+        assert self.read(tmp_path / "conf", file="t.txt") == Terms(column="text", terms=(("one", ("one",)),))
+        write(tmp_path / "conf/t.txt", "two")
+        assert self.read(tmp_path / "conf", file="t.txt") == Terms(column="text", terms=(("two", ("two",)),))
+
+    def test_a_list_holds_lines_or_groups_by_name(self, tmp_path: Path) -> None:
+        lines = Terms(column="text", terms=(("#metoo", ("#metoo",)), ("g", ("a", "b"))))
+        assert self.read(tmp_path, list=["#metoo", "g: a, b"]) == lines
+        assert self.read(tmp_path, list={"#metoo": ["#metoo"], "g": ["a", "b"]}) == lines
+
+    def test_missing_file(self, tmp_path: Path) -> None:
+        assert self.faults(tmp_path, file="no.txt") == (
+            '[identities.terms] file = "no.txt". It must be a file that can be read: no such file or directory. '
+            "It is looked up beside the configuration, then in the working folder.",
+        )
+
+    def test_empty_file(self, tmp_path: Path) -> None:
+        write(tmp_path / "t.txt", "\n# nothing\n")
+        assert self.faults(tmp_path, file="t.txt") == (
+            '[identities.terms] file = "t.txt". It must hold at least one term. Write one term a line.',
+        )
+
+    def test_undecodable_file(self, tmp_path: Path) -> None:
+        (tmp_path / "t.txt").write_bytes(b"one\ncaf\xe9\n")
+        assert self.faults(tmp_path, file="t.txt") == (
+            '[identities.terms] file = "t.txt". In this file line 2, byte 4 is not UTF-8. Save the file as UTF-8.',
+        )
+
+    def test_uri(self, tmp_path: Path) -> None:
+        assert "not from a URI" in self.faults(tmp_path, file="s3a://b/t.txt")[0]
+
+    def test_faulty_lines(self, tmp_path: Path) -> None:
+        write(tmp_path / "t.txt", "one\ng: a,, b\n: c\na\tb\none\n")
+        form = 'A line is one term, or a group as "name: a, b, c".'
+        assert self.faults(tmp_path, file="t.txt") == (
+            f'[identities.terms] file "t.txt", line 2: "". It must not be empty. {form}',
+            f'[identities.terms] file "t.txt", line 3: "". It must not be empty. {form}',
+            rf'[identities.terms] file "t.txt", line 4: "a\tb". It must hold no control characters. {form}',
+            '[identities] terms: "one" is named 2 times. Identities must differ. Remove or rename all but one.',
+        )
+
+    def test_both_neither_and_no_column(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            parse_identities({"terms": {}}, tmp_path)
+        assert caught.value.faults == (
+            "[identities.terms]: neither file nor list is given. Exactly one of them is required. "
+            'Write, for example, list = ["christian", "muslim"].',
+            '[identities.terms] column: missing. It is required. Write, for example, column = "comment_text".',
+        )
+        write(tmp_path / "t.txt", "one")
+        assert self.faults(tmp_path, file="t.txt", list=["two"]) == (
+            "[identities.terms]: file and list are both given. Exactly one of them is required. Remove one.",
+        )
+
+    @pytest.mark.parametrize("terms", [[], {}, "one", 3, [3], {"g": []}, {"g": 3}, {"g": [3]}])
+    def test_no_list_of_terms(self, tmp_path: Path, terms: object) -> None:
+        assert len(self.faults(tmp_path, list=terms)) == 1
+
+
+class TestResolved:
+    def test_order_defaults_and_redaction(self, tmp_path: Path) -> None:
+        resolved = load_config(write(tmp_path / "c.toml", WHOLE)).resolved()
+        assert list(resolved) == [
+            "corpus", "label", "models", "identities", "slices", "ranking", "intervals", "output", "rejects",
+        ]  # fmt: skip
+        assert resolved["corpus"]["options"] == dict.fromkeys(
+            ["header", "maxColumns", "samplingRatio", "sep"], "(redacted)"
+        )
+        assert list(resolved["models"]) == ["toxicity_6", "toxicity_1"]
+        assert resolved["identities"]["terms"] == {
+            "column": "text",
+            "list": {"muslim": ["muslim"], "lgbt": ["gay", "lesbian"]},
+        }
+        assert "table" not in resolved["corpus"]
+
+    def test_no_secret_in_repr_json_or_pickle_of_resolved(self) -> None:
+        corpus = {"path": "jdbc://user:hunter2@host/x", "options": {"password": "hunter3"}}
+        config = parse_config(changed(corpus=corpus, output={"path": "s3a://key:hunter4@b/x"}), Path())
+        assert config.resolved()["corpus"]["path"] == "jdbc://(redacted)@host/x"
+        assert "hunter" not in config.json
+        assert "hunter3" not in repr(config)
+
+    def test_an_account_in_a_uri_is_no_password(self) -> None:
+        path = "abfss://container@account.dfs.core.windows.net/x"
+        assert parse_config(changed(corpus={"path": path}), Path()).resolved()["corpus"]["path"] == path
+
+    def test_hash_is_of_what_is_meant(self) -> None:
+        plain = parse_config(LEAST, Path())
+        said = parse_config(changed(ranking={"engine": "blocks"}, corpus={"options": {}}), Path())
+        assert plain.hash == said.hash
+        assert len(plain.hash) == 64
+        assert plain.hash != parse_config(changed(ranking={"ranges": 1}), Path()).hash
+
+    def test_hash_knows_the_order_of_identities_and_not_the_options_values(self) -> None:
+        def hash_of(columns: list[str], password: str) -> str:
+            tables = changed(identities={"columns": columns}, corpus={"options": {"password": password}})
+            return parse_config(tables, Path()).hash
+
+        assert hash_of(["a", "b"], "x") == hash_of(["a", "b"], "y")
+        assert hash_of(["a", "b"], "x") != hash_of(["b", "a"], "x")
+
+    def test_hash_stays_from_version_to_version(self) -> None:
+        assert parse_config(LEAST, Path()).json == (
+            '{"corpus":{"name":"civil","path":"/data/civil","format":"parquet","options":{},"duplicates":"allow"},'
+            '"label":{"column":"toxic"},"models":{"toxicity":"toxicity"},"identities":{"columns":["male"],'
+            '"threshold":0.5,"unannotated":"exclude","categorical":[],"predicates":{},'
+            '"crossed":{"pairs":false,"min_rows":1000}},"slices":{},"ranking":{"engine":"blocks","ranges":0},'
+            '"intervals":{"level":0.95},"output":{"path":"/warehouse","format":"parquet"},"rejects":{"max_rows":10000}}'
+        )
+
+    def test_it_reads_back(self, tmp_path: Path) -> None:
+        config = load_config(write(tmp_path / "c.toml", WHOLE), ["corpus.options={}"])
+        assert parse_config(json.loads(config.json), Path()) == config
+        assert pickle.loads(pickle.dumps(config)) == config
