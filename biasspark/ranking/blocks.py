@@ -1,0 +1,175 @@
+"""Sorted score blocks: what a task hands to the ranking instead of rows.
+
+A block holds, for one (model, slice) and one range of the score line, sorted scores by *key*. A key is a base cell
+(which sources of identities are known on the row, and its label) or a membership (an identity, in or unknown, and the
+row's label); a block holds keys of one of the two kinds. Repeated scores of a key collapse into one score and a count,
+so a block is never larger than the number of distinct scores, and a shuffled score costs 8 bytes. numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+_MANY_KEYS = 64
+"""From here on one sort of all keys is faster than one of each."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sorted scores by key.
+
+    Attributes
+    ----------
+    keys : int64 array, shape (k,)
+        Ascending, unique.
+    lengths : int64 array, shape (k,)
+        How many entries of `scores` belong to each key.
+    scores : float64 array, shape (n,)
+        Finite, ascending within a key, keys one after another.
+    counts : int64 array, shape (n,) or (0,)
+        How many rows have that key and score; empty where that is one everywhere.
+    """
+
+    keys: Ints
+    lengths: Ints
+    scores: Floats
+    counts: Ints
+
+    def encode(self) -> bytes:
+        """Return the block as bytes: three sizes, then the arrays as they are in memory."""
+        sizes = np.array([len(self.keys), len(self.scores), len(self.counts)], np.int64)
+        return b"".join(part.tobytes() for part in (sizes, self.keys, self.lengths, self.scores, self.counts))
+
+    @staticmethod
+    def decode(data: bytes) -> Block:
+        """Return the block that `encode` wrote, without copying."""
+        n_keys, n_scores, n_counts = (int(size) for size in np.frombuffer(data, np.int64, 3))
+        words = np.frombuffer(data, np.int64, offset=24)
+        keys, lengths, scores, counts = np.split(words, np.cumsum([n_keys, n_keys, n_scores]))
+        assert len(counts) == n_counts
+        return Block(keys, lengths, scores.view(np.float64), counts)
+
+    def cells(self) -> Iterator[tuple[int, Floats, Ints]]:
+        """Yield every key with its scores and their counts."""
+        ends = np.cumsum(self.lengths)
+        for key, start, end in zip(self.keys, ends - self.lengths, ends, strict=True):
+            counts = self.counts[start:end] if len(self.counts) else np.ones(end - start, np.int64)
+            yield int(key), self.scores[start:end], counts
+
+
+def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Sort rows by key and score and cut them at the boundaries.
+
+    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it).
+
+    Parameters
+    ----------
+    keys : int64 array, shape (n,)
+        Not negative, of few distinct values: each is sorted by itself, as vectorised sorting is fastest.
+    scores : float64 array, shape (n,)
+        Finite, no -0.0.
+    boundaries : float64 array, shape (ranges - 1,)
+        Ascending. They only balance the work; no result depends on them.
+
+    Yields
+    ------
+    (int, Block)
+        The non-empty ranges, ascending.
+    """
+    distinct = _distinct(keys)
+    if len(distinct) > _MANY_KEYS:
+        yield from sort_memberships(keys, scores, boundaries)
+        return
+    columns = []
+    for key in distinct:
+        values, counts = collapse(np.sort(scores[keys == key]))
+        columns.append((int(key), values, counts, np.searchsorted(values, boundaries)))
+    yield from _cut(columns, len(boundaries) + 1)
+
+
+def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Do what `sort_cells` does for any number of distinct keys, by one sort of (range, key, score)."""
+    by_score = np.argsort(scores)
+    keys, scores = keys[by_score], scores[by_score]
+    ranges = np.searchsorted(boundaries, scores, "right")
+    distinct, dense = np.unique(keys, return_inverse=True)
+    place = ranges * len(distinct) + dense
+    fits = place.astype(np.uint16) if (len(boundaries) + 1) * len(distinct) < 1 << 16 else place  # radix sort
+    order = np.argsort(fits, kind="stable")
+    place, scores = place[order], scores[order]
+    new = np.flatnonzero(np.r_[True, (place[1:] != place[:-1]) | (scores[1:] != scores[:-1])]) if len(place) else place
+    counts = np.diff(np.r_[new, len(place)])
+    place, scores = place[new], scores[new]
+    cuts = np.searchsorted(place, np.arange(len(boundaries) + 2) * len(distinct))
+    for score_range, (start, end) in enumerate(pairwise(cuts)):
+        if end > start:
+            found, lengths = np.unique(place[start:end] % len(distinct), return_counts=True)
+            yield score_range, Block(distinct[found], lengths, scores[start:end], _unless_all_one(counts[start:end]))
+
+
+def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
+    """Return the distinct scores of every key over all blocks, ascending, and their counts."""
+    parts: dict[int, list[tuple[Floats, Ints]]] = {}
+    for block in blocks:
+        for key, scores, counts in block.cells():
+            parts.setdefault(key, []).append((scores, counts))
+    return {key: merge_runs(*zip(*runs, strict=True)) for key, runs in parts.items()}
+
+
+def collapse(scores: Floats) -> tuple[Floats, Ints]:
+    """Return the distinct values of a sorted array, and how often each occurs."""
+    if not len(scores):
+        return scores, np.empty(0, np.int64)
+    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
+    return scores[first], np.diff(np.r_[first, len(scores)])
+
+
+def _distinct(keys: Ints) -> Ints:
+    """Return the distinct keys, ascending; counting is ten times as fast as sorting, where keys are small."""
+    if len(keys) and keys.max() < 1 << 16:
+        return np.flatnonzero(np.bincount(keys))
+    return np.unique(keys)
+
+
+def _cut(columns: list[tuple[int, Floats, Ints, Ints]], ranges: int) -> Iterator[tuple[int, Block]]:
+    edges = [np.r_[0, cuts, len(values)] for _, values, _, cuts in columns]
+    for score_range in range(ranges):
+        parts = [
+            (key, values[edge[score_range] : edge[score_range + 1]], counts[edge[score_range] : edge[score_range + 1]])
+            for (key, values, counts, _), edge in zip(columns, edges, strict=True)
+            if edge[score_range + 1] > edge[score_range]
+        ]
+        if parts:
+            yield (
+                score_range,
+                Block(
+                    np.array([key for key, _, _ in parts], np.int64),
+                    np.array([len(values) for _, values, _ in parts], np.int64),
+                    np.concatenate([values for _, values, _ in parts]),
+                    _unless_all_one(np.concatenate([counts for _, _, counts in parts])),
+                ),
+            )
+
+
+def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats, Ints]:
+    """Return the distinct scores of several runs, ascending, and how many rows have each."""
+    values, weights = np.concatenate(scores), np.concatenate(counts)
+    if (weights == 1).all():
+        return collapse(np.sort(values))
+    order = np.argsort(values)
+    values, weights = values[order], weights[order]
+    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    return values[first], np.add.reduceat(weights, first)
+
+
+def _unless_all_one(counts: Ints) -> Ints:
+    return counts[:0] if (counts == 1).all() else counts

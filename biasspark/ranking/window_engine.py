@@ -1,0 +1,279 @@
+"""The windows engine: exact ranks in pure Spark SQL, one window a cell over the whole score line.
+
+The definition written down, and the way for clusters that allow no Python workers. Every row is repeated for every
+identity in whose base it is, so it costs rows times identities, where the blocks engine costs mentions; the fast engine
+is tested against this one. A window runs within (model, slice, identity, score range); what lies in lower ranges is an
+offset, so no window ever holds a whole corpus.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from biasspark.columns import (
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    CELL_PAIRS,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    NEGATIVE,
+    POSITIVE,
+    SCORE_REASONS,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+)
+from biasspark.corpus.codebook import Codebook, Source
+from biasspark.corpus.identities import WORD_LETTER
+from biasspark.ranking.blocks import Floats
+
+_CELLS = (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
+_GROUP = (MODEL, SLICE, IDENTITY)
+_RANGE = "score_range"
+
+
+def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+    """Return, for each (model, slice, identity, score), how many rows of each cell have it and lie below and above it.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES, as the codebook describes it.
+    boundaries : list of float64 arrays
+        For each model, where its ranges meet; no result depends on them.
+    """
+    memberships = _memberships(_scored(examples, codebook, boundaries), codebook)
+    cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in _CELLS]
+    counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
+    below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
+    ranked = counts.join(_offsets(counts), on=[*_GROUP, _RANGE], how="inner")
+    for cell in _CELLS:
+        inside = F.coalesce(F.sum(cell).over(below_in_range), F.lit(0))
+        ranked = ranked.withColumn(f"{cell}_below", F.col(f"{cell}_lower") + inside)
+        ranked = ranked.withColumn(f"{cell}_above", F.col(f"{cell}_total") - F.col(f"{cell}_below") - F.col(cell))
+    kept = [name for cell in _CELLS for name in (cell, f"{cell}_below", f"{cell}_above")]
+    return ranked.select(*_GROUP, "score", *kept)
+
+
+def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return the integers of the U statistics from ranks, in the form of the blocks engine."""
+    sums = ranked.groupBy(*_GROUP).agg(*(column for pair in CELL_PAIRS for column in _pair_sums(*pair)))
+    statistics = _every_group(sums, codebook).select(
+        *_GROUP, F.explode(F.array(*map(_pair_row, CELL_PAIRS))).alias("pair")
+    )
+    number, is_overall = F.col(IDENTITY), F.col(IDENTITY) == 0
+    background_pair = (F.col("pair.low_cell") == BACKGROUND_NEGATIVE) & (F.col("pair.high_cell") == BACKGROUND_POSITIVE)
+    chosen = statistics.where(~is_overall | background_pair)
+    return _listed(chosen, examples, codebook).select(
+        _name_of(F.col(MODEL), codebook.models).alias(MODEL),
+        _name_of(F.col(SLICE), codebook.slices).alias(SLICE),
+        _name_of(number, codebook.names).alias(IDENTITY),
+        F.when(is_overall, F.lit(NEGATIVE)).otherwise(F.col("pair.low_cell")).alias("low_cell"),
+        F.when(is_overall, F.lit(POSITIVE)).otherwise(F.col("pair.high_cell")).alias("high_cell"),
+        (number >= codebook.first_pair).alias(CROSSED),
+        *(
+            F.col(f"pair.{name}").alias(name)
+            for name in ("n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum")
+        ),
+    )
+
+
+def tallies(examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return one row, `counts`: rows read and rejected, in the order of `Codebook.tallies`."""
+    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
+
+
+def score_profiles(ranked: DataFrame) -> DataFrame:
+    """Return one row a model: how many rows, distinct scores, the largest tie, the lowest and highest score."""
+    everyone = ranked.where((F.col(SLICE) == 0) & (F.col(IDENTITY) == 0))
+    tie = F.col(BACKGROUND_NEGATIVE) + F.col(BACKGROUND_POSITIVE)
+    return everyone.groupBy(MODEL).agg(
+        F.sum(tie).alias("n_rows"),
+        F.count(F.lit(1)).alias("n_distinct"),
+        F.max(tie).alias("largest_tie"),
+        F.min("score").alias("lowest"),
+        F.max("score").alias("highest"),
+    )
+
+
+def _counted(codebook: Codebook) -> list[Column]:
+    """Return the condition that each tally counts, in their order."""
+    row_reason = _field("row_reason", 0, codebook)
+    stays = row_reason == 0
+    reasons = [_field("score_reason", n, codebook) for n in range(len(codebook.models))]
+    fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons))
+    states = _states(codebook)
+    conditions = {
+        ("rows", 0): F.lit(True),
+        ("rejected", 0): ~stays | fails_all,
+        ("annotation", 0): stays & (_field("annotation", 0, codebook) == 1),
+    }
+    for what, number in codebook.tallies:
+        if what == "row_reason":
+            conditions[what, number] = row_reason == number
+        elif what == "score_reason":
+            model, code = divmod(number, len(SCORE_REASONS))
+            conditions[what, number] = stays & (reasons[model] == code + 1)
+        elif what == "pair":
+            conditions[what, number] = states[number]
+    return [conditions[tally] for tally in codebook.tallies]
+
+
+def _scored(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+    """One row for each model and slice in which a row of EXAMPLES counts."""
+    models = [
+        F.when(
+            _field("score_reason", n, codebook) == 0,
+            F.struct(
+                F.lit(n).alias(MODEL), F.col(name).alias("score"), _range_of(F.col(name), boundaries[n]).alias(_RANGE)
+            ),
+        )
+        for n, name in enumerate(codebook.score_columns)
+    ]
+    inside = [F.when(_field("slice", n, codebook) == 1, F.lit(n)) for n in range(1, len(codebook.slices))]
+    rows = examples.where(_field("row_reason", 0, codebook) == 0)
+    rows = rows.withColumn("scored", F.explode(F.array_compact(F.array(*models))))
+    return rows.withColumn(SLICE, F.explode(F.array_compact(F.array(F.lit(0), *inside)))).select("*", "scored.*")
+
+
+def _memberships(scored: DataFrame, codebook: Codebook) -> DataFrame:
+    """One row for each identity of which it is known whether the row is in it."""
+    states = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(_states(codebook))]
+    rows = scored.select(
+        MODEL,
+        SLICE,
+        _RANGE,
+        (F.col("score") + F.lit(0.0)).alias("score"),
+        (_field("label", 0, codebook) == 1).alias("label"),
+        F.explode(F.array(*states)).alias("state"),
+    )
+    return rows.select(MODEL, SLICE, _RANGE, "score", "label", "state.*").where(F.col("member").isNotNull())
+
+
+def _states(codebook: Codebook) -> list[Column]:
+    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL where unknown.
+
+    Spark's AND is that of three values: a crossed pair is out where one side is out, else unknown where one is unknown.
+    """
+    singles = [F.lit(False)]
+    for place, source in enumerate(codebook.sources):
+        singles += _source_states(place, source, codebook)
+    return singles + [singles[a] & singles[b] for a, b in codebook.pairs]
+
+
+def _source_states(place: int, source: Source, codebook: Codebook) -> list[Column]:
+    if source.kind == "flags":
+        states = [_flag_state(codebook.number[name], source, codebook) for name in source.identities]
+    elif source.kind == "spellings":
+        found = F.col(codebook.value_columns[place])
+        states = [_any_is(found, pattern) for _, pattern in source.patterns]
+    elif source.kind == "array":
+        found = F.col(codebook.value_columns[place])
+        # A null element says nothing, but would make array_contains NULL where the value is not there.
+        states = [F.array_contains(F.array_compact(found), F.lit(value)) for value in source.values]
+    else:
+        states = [F.col(codebook.value_columns[place]) == F.lit(value) for value in source.values]
+    return states if source.nullable else [F.coalesce(state, F.lit(False)) for state in states]
+
+
+def _any_is(spellings: Column, pattern: str) -> Column:
+    return F.exists(spellings, lambda text: text.rlike(f"(?iu)^{pattern}(?!{WORD_LETTER})"))
+
+
+def _flag_state(number: int, source: Source, codebook: Codebook) -> Column:
+    member = _field("member", number, codebook) == 1
+    if not source.nullable:
+        return member
+    bit = codebook.nullable_sources.index(codebook.sources.index(source))
+    known = (_field("known", bit, codebook) == 1) & (_field("unknown", number, codebook) == 0)
+    return F.when(known, member)
+
+
+def _offsets(counts: DataFrame) -> DataFrame:
+    """Rows of each cell in lower ranges and in all: a window over ranges, not over rows."""
+    totals = counts.groupBy(*_GROUP, _RANGE).agg(*(F.sum(cell).alias(cell) for cell in _CELLS))
+    lower = Window.partitionBy(*_GROUP).orderBy(_RANGE).rowsBetween(Window.unboundedPreceding, -1)
+    every = Window.partitionBy(*_GROUP).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    columns = []
+    for cell in _CELLS:
+        columns.append(F.coalesce(F.sum(cell).over(lower), F.lit(0)).alias(f"{cell}_lower"))
+        columns.append(F.sum(cell).over(every).alias(f"{cell}_total"))
+    return totals.select(*_GROUP, _RANGE, *columns)
+
+
+def _pair_sums(low: str, high: str) -> list[Column]:
+    high_placement = 2 * F.col(f"{low}_below") + F.col(low)
+    low_placement = 2 * F.col(f"{high}_above") + F.col(high)
+    name = f"{low} {high}"
+    return [
+        F.sum(low).alias(f"{name} n_low"),
+        F.sum(high).alias(f"{name} n_high"),
+        F.sum(_wide(F.col(high)) * _wide(high_placement)).alias(f"{name} u_doubled"),
+        F.sum(_wide(F.col(low)) * (_wide(low_placement) * _wide(low_placement))).alias(f"{name} low_square_sum"),
+        F.sum(_wide(F.col(high)) * (_wide(high_placement) * _wide(high_placement))).alias(f"{name} high_square_sum"),
+    ]
+
+
+def _pair_row(pair: tuple[str, str]) -> Column:
+    low, high = pair
+    name = f"{low} {high}"
+    counts = [F.coalesce(F.col(f"`{name} {n}`"), F.lit(0)).cast("bigint").alias(n) for n in ("n_low", "n_high")]
+    sums = [
+        F.coalesce(F.col(f"`{name} {n}`").cast("decimal(38,0)"), F.lit(0).cast("decimal(38,0)")).alias(n)
+        for n in ("u_doubled", "low_square_sum", "high_square_sum")
+    ]
+    return F.struct(F.lit(low).alias("low_cell"), F.lit(high).alias("high_cell"), *counts, *sums)
+
+
+def _every_group(sums: DataFrame, codebook: Codebook) -> DataFrame:
+    """Add the groups of which no row is left: every model and slice has every identity."""
+    spark = sums.sparkSession
+    frames = [
+        spark.range(size).select(F.col("id").cast("int").alias(name))
+        for name, size in zip(_GROUP, (len(codebook.models), len(codebook.slices), len(codebook.names)), strict=True)
+    ]
+    every = frames[0].crossJoin(frames[1]).crossJoin(frames[2])
+    return every.join(sums, on=list(_GROUP), how="left")
+
+
+def _listed(statistics: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Leave out crossed pairs with too few rows, of all that were read."""
+    if not codebook.pairs:
+        return statistics
+    first = len(codebook.tallies) - len(codebook.pairs)
+    counts = tallies(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
+    enough = counts.where((F.col("place") >= first) & (F.col("n_members") >= codebook.min_rows))
+    pairs = enough.select((F.col("place") - first + codebook.first_pair).alias(IDENTITY))
+    crossed = statistics.where(F.col(IDENTITY) >= codebook.first_pair).join(pairs, on=IDENTITY, how="left_semi")
+    return statistics.where(F.col(IDENTITY) < codebook.first_pair).unionByName(crossed)
+
+
+def _in_cell(cell: str) -> Column:
+    label = F.col("label") if cell.endswith(POSITIVE) else ~F.col("label")
+    member = F.col("member") if cell.startswith("subgroup") else ~F.col("member")
+    return F.when(label & member, F.lit(1)).otherwise(F.lit(0))
+
+
+def _field(what: str, number: int, codebook: Codebook) -> Column:
+    place = codebook.fields[what, number]
+    return F.shiftright(codebook.word_columns[place.word], place.shift).bitwiseAND(F.lit((1 << place.width) - 1))
+
+
+def _range_of(score: Column, boundaries: Floats) -> Column:
+    return (
+        F.size(F.filter(F.array(*(F.lit(float(edge)) for edge in boundaries)), lambda edge: edge <= score))
+        if len(boundaries)
+        else F.lit(0)
+    )
+
+
+def _name_of(number: Column, names: tuple[str, ...]) -> Column:
+    return F.element_at(F.array(*map(F.lit, names)), number + 1)
+
+
+def _wide(value: Column) -> Column:
+    return value.cast("decimal(19,0)")

@@ -1,0 +1,120 @@
+"""The metrics as their definitions say, slowly, over every pair of rows; shares no code with the product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+PAIRS = {
+    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
+    "bpsn_auc": ("subgroup_negative", "background_positive"),
+    "bnsp_auc": ("background_negative", "subgroup_positive"),
+    "background_auc": ("background_negative", "background_positive"),
+    "negative_aeg": ("background_negative", "subgroup_negative"),
+    "positive_aeg": ("background_positive", "subgroup_positive"),
+}
+STATISTICS_SCHEMA = (
+    "model string, slice string, identity string, low_cell string, high_cell string, crossed boolean, n_low bigint, "
+    "n_high bigint, u_doubled decimal(38,0), low_square_sum decimal(38,0), high_square_sum decimal(38,0)"
+)
+
+
+def ordered_doubled(low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:
+    """Two for each pair in which the high row scores above the low one, one for a tie; shape (low, high)."""
+    a, b = np.asarray(low, float)[:, None], np.asarray(high, float)[None, :]
+    return np.asarray(2 * (b > a) + (b == a), dtype=np.int64)
+
+
+def auc_by_pairs(low: ArrayLike, high: ArrayLike) -> float:
+    pairs = ordered_doubled(low, high)
+    return float(pairs.sum() / 2 / pairs.size) if pairs.size else math.nan
+
+
+def delong_variance(low: ArrayLike, high: ArrayLike) -> float:
+    pairs = ordered_doubled(low, high) / 2
+    if min(pairs.shape) < 2:
+        return math.nan
+    return float(
+        np.var(pairs.mean(axis=1), ddof=1) / pairs.shape[0] + np.var(pairs.mean(axis=0), ddof=1) / pairs.shape[1]
+    )
+
+
+def logit_interval(auc: float, variance: float, level: float = 0.95) -> tuple[float, float]:
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance) / (auc * (1 - auc))
+    logit = math.log(auc / (1 - auc))
+    return 1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))
+
+
+def newcombe_interval(auc: float, m: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    z, n_star = NormalDist().inv_cdf((1 + level) / 2), (m + n) / 2 - 1
+
+    def excess(theta: float) -> float:
+        bracket = 1 + n_star * (1 - theta) / (2 - theta) + n_star * theta / (1 + theta)
+        return (auc - theta) ** 2 - z * z * theta * (1 - theta) / (m * n) * bracket
+
+    # At 0 and 1 the AUC itself is a root: step over it.
+    low = brentq(excess, 0, min(auc, 1 - 1e-13), xtol=1e-16) if auc > 0 else 0.0
+    high = brentq(excess, max(auc, 1e-13), 1, xtol=1e-16) if auc < 1 else 1.0
+    return float(low), float(high)
+
+
+def power_mean(values: Sequence[float], p: float = -5) -> float:
+    if not values:
+        return math.nan
+    return 0.0 if 0 in values else float(np.mean(np.asarray(values) ** p) ** (1 / p))
+
+
+def weighted_auc(score: ArrayLike, label: ArrayLike, weight: ArrayLike) -> float:
+    """Share of the weight of all (negative, positive) pairs that is rightly ordered."""
+    s, y, w = np.asarray(score, float), np.asarray(label, bool), np.asarray(weight, float)
+    pairs = np.outer(w[~y], w[y])
+    if pairs.sum() == 0:
+        return math.nan
+    return float((pairs * ordered_doubled(s[~y], s[y]) / 2).sum() / pairs.sum())
+
+
+def pinned_auc(score: ArrayLike, label: ArrayLike, inside: ArrayLike) -> float:
+    """AUC of the subgroup's rows and of equally many drawn from all rows whose membership is known (not NaN)."""
+    s, y, g = np.asarray(score, float), np.asarray(label, bool), np.asarray(inside, float)
+    known = ~np.isnan(g)
+    s, y, g = s[known], y[known], g[known] == 1
+    return weighted_auc(s, y, g + g.mean()) if len(g) else math.nan
+
+
+def cut_cells(score: ArrayLike, label: ArrayLike, inside: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    s, y, g = np.asarray(score, float), np.asarray(label, bool), np.asarray(inside, float)
+    return {
+        "subgroup_negative": s[(g == 1) & ~y],
+        "subgroup_positive": s[(g == 1) & y],
+        "background_negative": s[(g == 0) & ~y],
+        "background_positive": s[(g == 0) & y],
+    }
+
+
+def statistics_rows(
+    score: ArrayLike,
+    label: ArrayLike,
+    identities: Mapping[str, ArrayLike],
+    key: tuple[str, str] = ("m", "all"),
+) -> list[tuple[object, ...]]:
+    """Rows of u_statistics with the integers only, as a ranking engine gives them."""
+    s, y = np.asarray(score, float), np.asarray(label, bool)
+    rows: list[tuple[object, ...]] = [(*key, "(overall)", "negative", "positive", False, *_integers(s[~y], s[y]))]
+    for name, inside in identities.items():
+        cells = cut_cells(s, y, inside)
+        rows += [
+            (*key, name, low, high, " & " in name, *_integers(cells[low], cells[high])) for low, high in PAIRS.values()
+        ]
+    return rows
+
+
+def _integers(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[int | Decimal, ...]:
+    pairs = ordered_doubled(low, high)
+    squares = (int((pairs.sum(axis=axis).astype(object) ** 2).sum()) for axis in (1, 0))
+    return (len(low), len(high), Decimal(int(pairs.sum())), *(Decimal(square) for square in squares))

@@ -1,0 +1,264 @@
+"""What must hold of the six U statistics of any identity, whatever the corpus; every test is about all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.columns import SCORE_REASONS
+from biasspark.corpus.codebook import Codebook
+from tests.oracle.pairs import PAIRS, Example, State, Sums, count_identity, cross_all
+from tests.ranking_without_spark import (
+    category,
+    codebook_of,
+    flags,
+    merge_parts,
+    pack,
+    rank_batches,
+    six_pairs,
+    sort_batches,
+    state_fields,
+    value_fields,
+)
+
+CODEBOOK = codebook_of(flags("a", "b"), category("c", "x"), flags("p", nullable=False, name="predicates"), crossed=True)
+PLACE = {pair: place for place, pair in enumerate(PAIRS)}
+AFTER_LABEL_SWAP = {
+    # pair after the swap: (pair before it, whether its cells change places)
+    ("subgroup_negative", "subgroup_positive"): (("subgroup_negative", "subgroup_positive"), True),
+    ("subgroup_negative", "background_positive"): (("background_negative", "subgroup_positive"), True),
+    ("background_negative", "subgroup_positive"): (("subgroup_negative", "background_positive"), True),
+    ("background_negative", "background_positive"): (("background_negative", "background_positive"), True),
+    ("background_negative", "subgroup_negative"): (("background_positive", "subgroup_positive"), False),
+    ("background_positive", "subgroup_positive"): (("background_negative", "subgroup_negative"), False),
+}
+
+Statistics = dict[str, tuple[Sums, ...]]
+"""The six pairs of every identity by its name."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a corpus: in or out of two annotated identities, a category and a predicate, or unknown."""
+
+    score: float
+    positive: bool
+    a: State = None
+    b: State = None
+    category: str | None = None
+    p: bool = False
+    score_reason: int = 0
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """State of each identity by its number, pairs included."""
+        return (False, *cross_all((self.a, self.b, None if self.category is None else self.category == "x", self.p)))
+
+
+tied_scores = st.integers(-2, 2).map(lambda level: level / 2)
+all_scores = st.one_of(tied_scores, st.floats(allow_nan=False, allow_infinity=False))
+states = st.sampled_from([True, False, None])
+
+
+def rows_of(scores: st.SearchStrategy[float] = all_scores, labels: Sequence[bool] = (True, False)) -> Any:
+    annotated = st.builds(
+        Row, scores, st.sampled_from(labels), states, states, st.sampled_from(["x", None]), st.booleans()
+    )
+    return st.lists(annotated, min_size=1, max_size=24)
+
+
+def cuts() -> st.SearchStrategy[list[float]]:
+    return st.lists(all_scores, max_size=5).map(lambda found: sorted({score + 0.0 for score in found}))
+
+
+def batch_of(rows: Sequence[Row], codebook: Codebook = CODEBOOK) -> Any:
+    columns = {name: [getattr(row, name) for row in rows] for name in "abp"}
+    values = {1: [row.category for row in rows]}
+    fields: dict[tuple[str, int], Any] = state_fields(codebook, columns) | value_fields(codebook, values)
+    fields |= {("label", 0): [row.positive for row in rows]}
+    fields |= {("score_reason", 0): [row.score_reason for row in rows]}
+    return pack(codebook, fields, [[row.score for row in rows]], values)
+
+
+def measure(rows: Sequence[Row], boundaries: Sequence[float] = ()) -> Statistics:
+    sums = rank_batches([batch_of(rows)], CODEBOOK, [boundaries]).sums[0, 0]
+    return {name: six_pairs(sums, number) for number, name in enumerate(CODEBOOK.names)}
+
+
+def map_pairs(statistics: Statistics, change: Callable[[Sums], Sums]) -> Statistics:
+    return {name: tuple(map(change, pairs)) for name, pairs in statistics.items()}
+
+
+def exchange(sums: Sums) -> Sums:
+    """Give the sums of (high, low) from those of (low, high): each doubled placement d among n rows becomes 2n - d."""
+    n, m, u = sums[:3]
+    return Sums(
+        m, n, 2 * n * m - u, 4 * n * n * m - 4 * n * u + sums.high_squares, 4 * m * m * n - 4 * m * u + sums.low_squares
+    )
+
+
+invariance = settings(deadline=None, max_examples=60)
+
+
+@invariance
+@given(rows_of(), cuts())
+def test_brute_force_whatever_the_pattern_of_unknown_annotations(rows: list[Row], boundaries: list[float]) -> None:
+    examples = [Example(row.score, row.positive, row.states) for row in rows]
+    wanted = {name: count_identity(examples, number) for number, name in enumerate(CODEBOOK.names)}
+    assert measure(rows, boundaries) == wanted
+
+
+@invariance
+@given(rows_of(), cuts(), st.randoms(use_true_random=False))
+def test_order_of_the_rows(rows: list[Row], boundaries: list[float], random: Any) -> None:
+    shuffled = random.sample(rows, len(rows))
+    assert measure(shuffled, boundaries) == measure(rows, boundaries)
+
+
+@invariance
+@given(rows_of(), cuts(), st.lists(st.integers(0, 24), max_size=4))
+def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], splits: list[int]) -> None:
+    edges = [0, *sorted(splits), len(rows)]
+    tasks = [rows[start:end] for start, end in pairwise(edges) if start < end]
+    parts = [part for task in reversed(tasks) for part in sort_batches([batch_of(task)], CODEBOOK, [boundaries])]
+    sums = merge_parts(parts, CODEBOOK).sums[0, 0]
+    assert {name: six_pairs(sums, number) for number, name in enumerate(CODEBOOK.names)} == measure(rows)
+
+
+@invariance
+@given(rows_of(), st.data())
+def test_strictly_increasing_transforms(rows: list[Row], data: st.DataObject) -> None:
+    scores = sorted({row.score for row in rows})
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    others = data.draw(st.lists(finite, min_size=len(scores), max_size=len(scores), unique=True))
+    moved = dict(zip(scores, sorted(others), strict=True))
+    assert measure([replace(row, score=moved[row.score]) for row in rows]) == measure(rows)
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda s: 3 * s + 7, lambda s: s**3, math.atan, lambda s: 1 / (1 + math.exp(-s))]
+)
+def test_transforms_that_people_use(transform: Callable[[float], float]) -> None:
+    rows = [
+        Row(score / 8, score % 3 == 0, (True, False, None)[score % 4 % 3], score % 5 == 0, "x", score % 2 == 0)
+        for score in [*range(-20, 20), *range(-10, 10)]
+    ]
+    assert measure([replace(row, score=transform(row.score)) for row in rows]) == measure(rows)
+
+
+@invariance
+@given(rows_of())
+def test_decreasing_transforms_exchange_the_cells(rows: list[Row]) -> None:
+    def turn(sums: Sums) -> Sums:
+        exchanged = exchange(sums)
+        return Sums(*sums[:2], exchanged.u_doubled, exchanged.high_squares, exchanged.low_squares)
+
+    assert measure([replace(row, score=-row.score) for row in rows]) == map_pairs(measure(rows), turn)
+
+
+@invariance
+@given(rows_of(), st.integers(2, 3))
+def test_duplication_of_all_rows(rows: list[Row], k: int) -> None:
+    def scale(sums: Sums) -> Sums:
+        n, m, u, low_squares, high_squares = sums
+        return Sums(k * n, k * m, k**2 * u, k**3 * low_squares, k**3 * high_squares)
+
+    assert measure(rows * k) == map_pairs(measure(rows), scale)
+
+
+@invariance
+@given(rows_of())
+def test_label_swap(rows: list[Row]) -> None:
+    before, after = measure(rows), measure([replace(row, positive=not row.positive) for row in rows])
+    for name, pairs in after.items():
+        for pair, (origin, exchanged) in AFTER_LABEL_SWAP.items():
+            was = before[name][PLACE[origin]]
+            assert pairs[PLACE[pair]] == (exchange(was) if exchanged else was)
+
+
+def test_label_swap_turns_every_auc_round_and_no_gap() -> None:
+    assert [exchanged for _, exchanged in AFTER_LABEL_SWAP.values()] == [True] * 4 + [False] * 2
+    assert exchange(Sums(2, 3, 12, 72, 48)) == Sums(3, 2, 0, 0, 0)
+
+
+@invariance
+@given(rows_of(st.sampled_from([0.0, -0.0, 0.0])), st.floats(allow_nan=False, allow_infinity=False))
+def test_equal_scores_give_exactly_one_half(rows: list[Row], score: float) -> None:
+    same = [replace(row, score=row.score if score == 0 else score) for row in rows]
+    for pairs in measure(same, [-1.0, 0.0, 1.0]).values():
+        for n, m, u, low_squares, high_squares in pairs:
+            assert (u, low_squares, high_squares) == (n * m, n * m * m, n * n * m)
+
+
+@invariance
+@given(st.one_of(rows_of(labels=[True]), rows_of(labels=[False])), cuts())
+def test_one_sided_labels(rows: list[Row], boundaries: list[float]) -> None:
+    """A pair with an empty cell has no sums; the gap of the label that is there is as ever."""
+    empty = "negative" if rows[0].positive else "positive"
+    examples = [Example(row.score, row.positive, row.states) for row in rows]
+    for number, pairs in enumerate(measure(rows, boundaries).values()):
+        assert pairs == count_identity(examples, number)
+        for pair, sums in zip(PAIRS, pairs, strict=True):
+            if any(cell.endswith(empty) for cell in pair):
+                assert 0 in sums[:2]
+                assert sums[2:] == (0, 0, 0)
+
+
+@invariance
+@given(rows_of(), states)
+def test_an_identity_of_everybody_nobody_or_all_unknown(rows: list[Row], state: State) -> None:
+    statistics = measure([replace(row, a=state) for row in rows])
+    overall = statistics["(overall)"][3]
+    sizes = [(sums.n_low, sums.n_high) for sums in statistics["a"]]
+    if state:
+        assert statistics["a"][0] == overall
+        assert sizes[3] == (0, 0)
+    elif state is False:
+        assert statistics["a"][3] == overall
+        assert sizes[0] == (0, 0)
+    else:
+        assert statistics["a"] == (Sums(0, 0, 0, 0, 0),) * 6
+
+
+@invariance
+@given(rows_of(), rows_of(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0]), st.integers(1, len(SCORE_REASONS)))
+def test_rejected_rows_count_for_nothing(kept: list[Row], rejected: list[Row], score: float, reason: int) -> None:
+    lost = [replace(row, score=score, score_reason=reason) for row in rejected]
+    mixed = [row for pair in zip(kept, lost, strict=False) for row in pair]
+    mixed += kept[len(lost) :] + lost[len(kept) :]
+    ranked = rank_batches([batch_of(mixed)], CODEBOOK)
+    found = {name: six_pairs(ranked.sums[0, 0], number) for number, name in enumerate(CODEBOOK.names)}
+    assert found == measure(kept)
+    assert ranked.tally.rejects == {SCORE_REASONS[reason - 1]: len(rejected)}
+    assert ranked.tally.n_eligible == {"model 0": len(kept)}
+
+
+@invariance
+@given(rows_of(), rows_of(), cuts())
+def test_union_of_disjoint_corpora(one: list[Row], other: list[Row], boundaries: list[float]) -> None:
+    """The blocks of two corpora are those of their union: a state that was kept can be added to."""
+    parts = [part for rows in (one, other) for part in sort_batches([batch_of(rows)], CODEBOOK, [boundaries])]
+    united = merge_parts(parts, CODEBOOK)
+    whole = rank_batches([batch_of(one + other)], CODEBOOK, [boundaries])
+    assert united.tally == whole.tally
+    assert united.profiles == whole.profiles
+    for number in range(len(CODEBOOK.names)):
+        assert six_pairs(united.sums[0, 0], number) == six_pairs(whole.sums[0, 0], number)
+
+
+@invariance
+@given(rows_of())
+def test_sums_stay_within_their_bounds(rows: list[Row]) -> None:
+    for pairs in measure(rows).values():
+        for n, m, u, low_squares, high_squares in pairs:
+            assert 0 <= u <= 2 * n * m
+            # Cauchy-Schwarz from below, the largest placement from above.
+            assert u * u <= n * low_squares <= 2 * m * u * n
+            assert u * u <= m * high_squares <= 2 * n * u * m

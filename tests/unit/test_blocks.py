@@ -1,0 +1,150 @@
+"""Sorted blocks, against a count of every (range, key, score)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from biasspark.ranking.blocks import Block, collapse, merge_cells, merge_runs, sort_cells, sort_memberships
+
+Sorter = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[int, Block]]]
+SORTERS = [sort_cells, sort_memberships]
+NO_CUT = np.empty(0)
+
+
+def random_rows(seed: int, rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keys, scores with few or no ties, and boundaries some of which are scores and some lie outside of them."""
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([rng.integers(-3, 4, rows) / 2, rng.normal(size=rows)])
+    boundaries = np.unique(np.r_[rng.choice(scores, 3), rng.normal(size=seed % 4), -99, 99][: seed % 8])
+    return rng.integers(0, 7, rows), scores, boundaries
+
+
+def count_blocks(blocks: Iterator[tuple[int, Block]]) -> Counter[tuple[int, int, float]]:
+    found: Counter[tuple[int, int, float]] = Counter()
+    for score_range, block in blocks:
+        for key, scores, counts in block.cells():
+            for score, count in zip(scores.tolist(), counts.tolist(), strict=True):
+                found[score_range, key, score] += count
+    return found
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+@pytest.mark.parametrize("seed", range(12))
+def test_every_row_is_in_its_range_under_its_key(sort: Sorter, seed: int) -> None:
+    keys, scores, boundaries = random_rows(seed)
+    edges = boundaries.tolist()
+    wanted = Counter(
+        (bisect_right(edges, score), key, score) for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
+    )
+    assert count_blocks(sort(keys, scores, boundaries)) == wanted
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+@pytest.mark.parametrize("seed", range(12))
+def test_blocks_are_sorted_and_collapsed(sort: Sorter, seed: int) -> None:
+    ranges = []
+    for score_range, block in sort(*random_rows(seed)):
+        ranges.append(score_range)
+        assert (np.diff(block.keys) > 0).all()
+        assert (block.lengths > 0).all()
+        assert block.lengths.sum() == len(block.scores)
+        for _, scores, _ in block.cells():
+            assert (np.diff(scores) > 0).all()
+        assert len(block.counts) == 0 or (len(block.counts) == len(block.scores) and block.counts.max() > 1)
+    assert ranges == sorted(set(ranges))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_ways_of_sorting_make_the_same_bytes(seed: int) -> None:
+    rows = random_rows(seed)
+    by_key, at_once = ([(place, block.encode()) for place, block in sort(*rows)] for sort in SORTERS)
+    assert by_key == at_once
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+def test_a_boundary_begins_its_range(sort: Sorter) -> None:
+    keys, scores = np.zeros(3, np.int64), np.array([1.0, 2.0, 3.0])
+    assert count_blocks(sort(keys, scores, np.array([2.0]))) == {(0, 0, 1.0): 1, (1, 0, 2.0): 1, (1, 0, 3.0): 1}
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+def test_no_rows_make_no_block(sort: Sorter) -> None:
+    assert list(sort(np.empty(0, np.int64), np.empty(0), np.array([0.5]))) == []
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+def test_the_range_before_the_first_boundary_may_be_empty(sort: Sorter) -> None:
+    found = count_blocks(sort(np.array([7]), np.array([0.5]), np.array([-1.0, 0.0, 9.0])))
+    assert found == {(2, 7, 0.5): 1}
+
+
+def test_more_ranges_times_keys_than_sixteen_bits() -> None:
+    rng = np.random.default_rng(5)
+    keys, scores = rng.integers(0, 3000, 5000) << 40, rng.integers(0, 50, 5000).astype(float)
+    boundaries = np.arange(0.5, 49)
+    assert 3000 * len(boundaries) > 1 << 16
+    wanted = Counter((int(score), key, score) for key, score in zip(keys.tolist(), scores.tolist(), strict=True))
+    assert count_blocks(sort_memberships(keys, scores, boundaries)) == wanted
+
+
+def test_equal_scores_make_a_tiny_block() -> None:
+    keys, scores = np.arange(100_000) % 2, np.full(100_000, 0.25)
+    [(score_range, block)] = sort_cells(keys, scores, np.array([0.25]))
+    assert score_range == 1
+    assert (block.scores.tolist(), block.counts.tolist()) == ([0.25, 0.25], [50_000, 50_000])
+    assert len(block.encode()) < 100
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
+        Block(np.array([3]), np.array([2]), np.array([-1.5, 1e308]), np.empty(0, np.int64)),
+        Block(np.array([-1, 1 << 62]), np.array([1, 2]), np.array([5e-324, 0.0, 0.1]), np.array([1, 1 << 62, 3])),
+    ],
+    ids=["empty", "counts of one", "counts"],
+)
+def test_a_block_reads_back(block: Block) -> None:
+    found = Block.decode(block.encode())
+    for name in ("keys", "lengths", "scores", "counts"):
+        wanted = getattr(block, name)
+        assert getattr(found, name).tolist() == wanted.tolist()
+        assert getattr(found, name).dtype == wanted.dtype
+
+
+def test_a_block_costs_eight_bytes_a_score() -> None:
+    [(_, block)] = sort_cells(np.zeros(1000, np.int64), np.arange(1000.0), NO_CUT)
+    assert len(block.encode()) == 8 * (3 + 1 + 1 + 1000)
+
+
+@pytest.mark.parametrize("sort", SORTERS)
+@pytest.mark.parametrize("seed", range(6))
+def test_merged_parts_are_the_whole(sort: Sorter, seed: int) -> None:
+    keys, scores, _ = random_rows(seed)
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(keys)), 5)
+    merged = merge_cells([block for part in parts for _, block in sort(keys[part], scores[part], NO_CUT)])
+    for key, (values, counts) in merged.items():
+        wanted = Counter(scores[keys == key].tolist())
+        assert values.tolist() == sorted(wanted)
+        assert counts.tolist() == [wanted[value] for value in sorted(wanted)]
+    assert sorted(merged) == np.unique(keys).tolist()
+
+
+def test_collapse() -> None:
+    values, counts = collapse(np.array([-1.0, -1.0, 0.0, 2.0, 2.0, 2.0]))
+    assert (values.tolist(), counts.tolist()) == ([-1.0, 0.0, 2.0], [2, 1, 3])
+    values, counts = collapse(np.empty(0))
+    assert (len(values), len(counts)) == (0, 0)
+
+
+def test_runs_with_and_without_counts_merge() -> None:
+    ones = np.ones(2, np.int64)
+    values, counts = merge_runs([np.array([1.0, 3.0]), np.array([1.0, 2.0])], [ones, np.array([1 << 40, 5])])
+    assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [(1 << 40) + 1, 5, 1])
+    values, counts = merge_runs([np.array([1.0, 3.0]), np.array([1.0, 2.0])], [ones, ones])
+    assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [2, 1, 1])
