@@ -1,0 +1,128 @@
+"""Does the corpus have what the configuration names? All faults at once, before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+)
+
+from biasspark.config import Label, Measures
+from biasspark.errors import InputError, find_error_condition
+
+MOST_CATEGORICAL = 58
+_FRACTION = "a boolean, a number, or a text that holds either"
+
+
+def check_schema(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> None:
+    """Raise `InputError` with every column that is missing or mistyped, and every predicate that does not fit.
+
+    Notes
+    -----
+    Looks at the schema only: no row is read, no job is run.
+    """
+    schema = corpus.schema
+    faults = [*_column_faults(schema, measures, id_column), *_predicate_faults(corpus, measures)]
+    if faults:
+        raise InputError(*faults)
+
+
+def _column_faults(schema: StructType, measures: Measures, id_column: str | None) -> Iterator[str]:
+    for where, name, kinds, rule in _needed(measures, id_column):
+        twins = [other for other in schema.names if other.lower() == name.lower()]
+        if name not in twins:
+            hint = f" Did you mean '{twins[0]}'?" if twins else ""
+            yield f"{where}: the corpus has no column '{name}'. It has: {', '.join(schema.names)}.{hint}"
+        elif len(twins) > 1:
+            yield (
+                f"{where}: the corpus has the columns {', '.join(map(repr, twins))}, which Spark cannot tell apart. "
+                "Rename one of them."
+            )
+        elif not _fits(schema[name].dataType, kinds):
+            found = schema[name].dataType.simpleString()
+            yield f"{where}: column '{name}' is of type {found}. It must be {rule}. Name another column, or cast it."
+    if len(measures.identities.categorical) > MOST_CATEGORICAL:
+        yield (
+            f"[identities] categorical: {len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the "
+            "most, since what is known on a row travels as the bits of one word. Measure them in several runs."
+        )
+    if measures.label.column in schema.names:
+        yield from _label_faults(measures.label, schema[measures.label.column].dataType)
+
+
+def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, str, tuple[type[DataType], ...], str]]:
+    scalar = (BooleanType, NumericType, StringType)
+    identities = measures.identities
+    if id_column:
+        yield "[corpus] id", id_column, (), "a single value"
+    yield "[label] column", measures.label.column, scalar, _FRACTION
+    for model, name in measures.models.items():
+        yield f"[models] {model}", name, (NumericType, StringType), "a number, or a text that holds one"
+    for name in identities.columns:
+        yield "[identities] columns", name, scalar, _FRACTION
+    for name in identities.categorical:
+        yield "[identities] categorical", name, (), "a single value"
+    if identities.array:
+        yield "[identities] array", identities.array, (ArrayType,), "an array of strings"
+    if identities.terms:
+        yield "[identities] terms.column", identities.terms.column, (StringType,), "a text"
+
+
+def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
+    if not kinds:
+        return not isinstance(kind, ArrayType | MapType | StructType | BinaryType)
+    if isinstance(kind, ArrayType):
+        return ArrayType in kinds and isinstance(kind.elementType, StringType)
+    return isinstance(kind, kinds)
+
+
+def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
+    if label.positive is None and label.threshold is None and isinstance(kind, NumericType):
+        yield (
+            f'[label] column = "{label.column}": it is of type {kind.simpleString()}, and there is no threshold. A '
+            "number is a label only with one. Set `threshold` (0.5), or `positive` to the values that are positive."
+        )
+    if label.threshold is not None and isinstance(kind, BooleanType):
+        yield (
+            f"[label] threshold = {label.threshold}: column '{label.column}' is boolean. A boolean needs no threshold. "
+            "Remove the line."
+        )
+    if label.positive is not None and not isinstance(kind, StringType):
+        wants_bool = isinstance(kind, BooleanType)
+        wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]
+        if wrong:
+            yield (
+                f"[label] positive = {list(label.positive)}: column '{label.column}' is of type {kind.simpleString()}. "
+                f"{wrong[0]!r} is never one of its values. Give values of that type."
+            )
+
+
+def _predicate_faults(corpus: DataFrame, measures: Measures) -> Iterator[str]:
+    named = [(f"[slices] {name}", text) for name, text in measures.slices.items()]
+    named += [(f"[identities] predicates.{name}", text) for name, text in measures.identities.predicates.items()]
+    for where, text in named:
+        try:
+            kind = corpus.select(F.expr(text)).schema[0].dataType
+            if isinstance(kind, BooleanType):
+                corpus.where(F.expr(text)).schema  # noqa: B018 - refuses what needs other rows: aggregates, windows
+        except AnalysisException as error:
+            reason = (find_error_condition(error) or "it cannot be analysed").split(".")[0]
+            yield (
+                f'{where} = "{text}": Spark refuses it ({reason}). It must be a Spark SQL predicate over the columns '
+                f"{', '.join(corpus.columns)}. Correct it."
+            )
+        else:
+            if not isinstance(kind, BooleanType):
+                found = kind.simpleString()
+                yield f'{where} = "{text}": it is of type {found}. It must be true or false. Compare it with a value.'

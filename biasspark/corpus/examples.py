@@ -1,0 +1,107 @@
+"""Lake table -> EXAMPLES: every row with its label, scores and memberships, packed as the codebook says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
+
+from biasspark.columns import ALL_ROWS
+from biasspark.config import Measures
+from biasspark.corpus.codebook import Codebook, Field
+from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
+from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
+from biasspark.corpus.survey import Survey
+from biasspark.errors import InputError
+
+
+def build_codebook(measures: Measures, survey: Survey) -> Codebook:
+    """Settle the names and places of everything that EXAMPLES holds."""
+    identities = measures.identities
+    codebook = Codebook(
+        models=tuple(measures.models),
+        slices=(ALL_ROWS, *measures.slices),
+        sources=build_sources(identities, survey.values),
+        crossed=identities.crossed.pairs,
+        min_rows=identities.crossed.min_rows,
+    )
+    _refuse_names_twice(codebook)
+    return codebook
+
+
+def _refuse_names_twice(codebook: Codebook) -> None:
+    twice = sorted(name for name, count in Counter(codebook.names).items() if count > 1)
+    if twice:
+        raise InputError(
+            f"[identities]: {', '.join(map(repr, twice[:10]))} would name more than one identity, a value in the "
+            "corpus among them. Each identity has its own name. Rename the column or predicate, or filter the value."
+        )
+
+
+def label_examples(corpus: DataFrame, measures: Measures, codebook: Codebook, id_column: str | None) -> DataFrame:
+    """Return EXAMPLES: the words, scores and values that the codebook describes, one row a row of the corpus.
+
+    Notes
+    -----
+    Lazy, and computed where the corpus is scanned: thresholds, predicates and regular expressions run in the JVM. Text
+    is read only if a predicate or a list of terms needs it, and of a text only the terms found in it go on.
+    """
+    schema = corpus.schema
+    parts = _field_values(measures, codebook, schema, id_column)
+    words: list[Column] = []
+    for number in range(len(codebook.word_columns)):
+        shifted = [_shift(parts[key], place) for key, place in codebook.fields.items() if place.word == number]
+        words.append(_combine(Column.bitwiseOR, shifted).cast("bigint"))
+    scores = [usable_score(name, schema) for name in measures.models.values()]
+    values = [value_column(codebook.sources[place], measures.identities) for place in codebook.value_columns]
+    columns = zip(
+        [*words, *scores, *values],
+        [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()],
+        strict=True,
+    )
+    return corpus.select(*(value.alias(name) for value, name in columns))
+
+
+def _field_values(
+    measures: Measures, codebook: Codebook, schema: StructType, id_column: str | None
+) -> dict[tuple[str, int], Column]:
+    """Return the value of every bit field of the codebook."""
+    parts = {
+        ("label", 0): label_of(measures.label, schema),
+        ("row_reason", 0): row_reason(measures.label, schema, id_column),
+        ("annotation", 0): annotation_out_of_range(measures.identities, schema),
+    }
+    for number, name in enumerate(measures.models.values()):
+        parts["score_reason", number] = score_reason(name, schema)
+    for number, predicate in enumerate(measures.slices.values(), 1):
+        parts["slice", number] = F.expr(predicate)
+    for place, source in enumerate(codebook.sources):
+        if source.kind == "flags":
+            flags = flag_columns(source, measures.identities, schema)
+            known = _combine(Column.__or__, [flag.isNotNull() for flag in flags.values()])
+            for name, flag in flags.items():
+                parts["member", codebook.number[name]] = flag
+                parts["unknown", codebook.number[name]] = flag.isNull()
+        else:
+            known = value_column(source, measures.identities).isNotNull()
+        if source.nullable:
+            parts["known", codebook.nullable_sources.index(place)] = known
+    return parts
+
+
+def _shift(value: Column, place: Field) -> Column:
+    """Move a value to its place in the word; a condition that is NULL is false."""
+    if place.width > 1:
+        return F.shiftleft(value.cast("bigint"), place.shift)
+    return F.when(value, F.lit(1 << place.shift)).otherwise(F.lit(0))
+
+
+def _combine(operator: Callable[[Column, Column], Column], parts: list[Column]) -> Column:
+    """Combine pairwise, and the pairs again: a chain of hundreds would be as many levels deep."""
+    while len(parts) > 1:
+        parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
+    return parts[0]

@@ -1,0 +1,229 @@
+"""Lake table -> corpus: the rows that the configuration names, with every fault of the input in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from urllib.parse import unquote
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
+
+from biasspark.config import Corpus
+from biasspark.config.model import PASSWORD_IN_URI, REDACTED
+from biasspark.corpus.eligibility import DUPLICATE
+from biasspark.corpus.values import column, quote
+from biasspark.errors import InputError
+
+_DEFAULT_OPTIONS = {"csv": {"header": "true"}}
+
+_CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
+_SAYINGS = {
+    "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
+    "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
+    "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
+    "DATA_SOURCE_NOT_FOUND": "Spark knows no such format. Check `[corpus] format` and the jars of the session",
+    "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
+    "MALFORMED_OPTION": "Spark refuses an option. Check `[corpus] options`",
+    "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
+    "PARQUET_TYPE_ILLEGAL": "a column is of a type that Spark cannot read. Write it as another (times: microseconds)",
+    "CANNOT_READ_FILE_FOOTER": _CORRUPT,
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "a column has another type in one file than in others. Write that file anew",
+    "FAILED_READ_FILE": _CORRUPT,
+    "CAST_INVALID_INPUT": "a predicate casts a text that is none of that type. Use try_cast in the predicate",
+    "CAST_OVERFLOW": "a predicate overflows. Use try_cast in the predicate",
+    "ARITHMETIC_OVERFLOW": "a predicate overflows. Use try_add, try_multiply or a wider type in the predicate",
+    "DIVIDE_BY_ZERO": "a predicate divides by zero. Use try_divide in the predicate",
+    "INVALID_ARRAY_INDEX": "a predicate asks for a place that an array lacks. Use get in the predicate",
+    "USER_RAISED_EXCEPTION": "a predicate raises an error of its own. Correct it",
+    "MALFORMED_PATTERN": "a predicate has a regular expression that is none. Correct it",
+    "PARSE_SYNTAX_ERROR": "this is no Spark SQL",
+    "UNRESOLVED_COLUMN": "a column that it names is not there",
+}
+_BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
+    "is not a Parquet file": "CANNOT_READ_FILE_FOOTER",
+    "Could not read footer": "CANNOT_READ_FILE_FOOTER",
+    "Malformed ORC file": "CANNOT_READ_FILE_FOOTER",
+    "Cannot read": "FAILED_READ_FILE",
+    "Checksum error": "FAILED_READ_FILE",
+    "Failed to find data source": "DATA_SOURCE_NOT_FOUND",
+    "No FileSystem for scheme": "NO_FILE_SYSTEM",
+    "ClassNotFoundException: Class org.apache.hadoop.fs": "NO_FILE_SYSTEM",
+    "UnknownHostException": "NO_FILE_SYSTEM",
+    "flag can be true or false": "MALFORMED_OPTION",
+    "PatternSyntaxException": "MALFORMED_PATTERN",
+}
+_FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
+_NAMED = {  # what Spark's sentences name, and how a fault repeats it
+    r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
+    r"The column `(.*?)` already exists": "Column: {0}",
+    r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
+}
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
+
+
+def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
+    """Return the corpus of a run: lazy, all columns of the source, the configured rows.
+
+    A CSV file has a header line unless ``options`` says otherwise; its columns are read as text and cast where they
+    are used, so that a bad value costs its own row and no other.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be found or opened, holds an empty file, or a predicate does not fit it.
+    """
+    source = f"table {corpus.table}" if corpus.table else f"path {_redact(corpus.path)}"
+    with input_faults(f"corpus: {source}"):
+        rows = _load(spark, corpus)
+        rows.schema  # noqa: B018 - Connect looks at a source only when its schema is asked for
+    if corpus.run_date_column is not None:
+        _need_column(rows, corpus.run_date_column)
+        day = (
+            F.to_date(column(corpus.run_date_column))
+            if _is_time(rows, corpus.run_date_column)
+            else _text_day(corpus.run_date_column)
+        )
+        rows = rows.where(day == F.lit(run_date))
+    if corpus.filter is not None:
+        with input_faults(f'[corpus] filter = "{corpus.filter}"'):
+            rows = rows.where(F.expr(corpus.filter))
+            rows.schema  # noqa: B018 - as above
+    return rows
+
+
+def mark_duplicates(corpus: DataFrame, id_column: str) -> DataFrame:
+    """Mark every row whose id another row has, too.
+
+    Notes
+    -----
+    Cost: one more scan, of the ids alone, and a shuffle of them; rows are shuffled only where too many ids repeat for
+    the list of them to be sent to every executor.
+    """
+    repeated = (
+        corpus.select(column(id_column).alias("_biasspark_id"))
+        .groupBy("_biasspark_id")
+        .count()
+        .where("count > 1")
+        .select("_biasspark_id", F.lit(True).alias(DUPLICATE))
+    )
+    return corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
+
+
+@contextmanager
+def input_faults(where: str) -> Iterator[None]:
+    """Turn what Spark says of the input into an `InputError` that names files and columns, and no value of a row."""
+    try:
+        yield
+    except PySparkException as error:
+        raise _in_plain_words(where, error) from None
+    except Exception as error:
+        if type(error).__name__ != "Py4JJavaError":
+            raise
+        raise _in_plain_words(where, error) from None
+
+
+def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
+    if corpus.table is not None:
+        return spark.table(corpus.table)
+    assert corpus.path is not None
+    _refuse_empty_files(spark, corpus.path)
+    return _reader(spark, corpus).load(corpus.path)
+
+
+def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
+    reader = spark.read.format(corpus.format)
+    for key, value in (_DEFAULT_OPTIONS.get(corpus.format, {}) | corpus.options).items():
+        reader = reader.option(key, value)
+    return reader.schema(corpus.schema) if corpus.schema else reader
+
+
+def _refuse_empty_files(spark: SparkSession, path: str) -> None:
+    """Stop at files of no bytes, which Spark skips in silence: a copy that failed would look like a small night."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+    with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
+    listed = (_one_slash(unquote(name)) for name in files.inputFiles())  # escaped, unlike the column
+    empty = sorted(name for name in listed if name not in with_bytes and not _is_hidden(name))
+    if empty:
+        names = ", ".join(map(_plain_path, empty[:20])) + (f" and {len(empty) - 20:,} more" if len(empty) > 20 else "")
+        raise InputError(
+            f"corpus: path {_redact(path)}: {len(empty):,} {'files have' if len(empty) > 1 else 'file has'} no bytes. "
+            f"Data files are never empty: a copy has failed. Replace or remove {names}."
+        )
+
+
+def _redact(text: str | None) -> str:
+    return PASSWORD_IN_URI.sub(REDACTED, text or "")
+
+
+def _one_slash(name: str) -> str:
+    """Return a file's URI with one slash after its scheme: Spark writes file:/ here and file:/// there."""
+    return re.sub(r"^(\w+):/+", r"\1:/", name)
+
+
+def _plain_path(name: str) -> str:
+    """Return a file's URI as a person writes it: a local one without its scheme."""
+    return re.sub("^file:/+", "/", name)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.rsplit("/", 1)[-1].startswith(("_", "."))
+
+
+def _is_time(rows: DataFrame, name: str) -> bool:
+    return not isinstance(rows.schema[name].dataType, StringType)
+
+
+def _text_day(name: str) -> Column:
+    return F.expr(f"try_cast({quote(name)} AS DATE)")
+
+
+def _need_column(rows: DataFrame, name: str) -> None:
+    if name not in rows.columns:
+        raise InputError(
+            f'[corpus] run_date_column = "{name}": the corpus has no such column. It has: {", ".join(rows.columns)}. '
+            "Name one of these, or remove the line to read all rows."
+        )
+    kind = rows.schema[name].dataType
+    if not isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):
+        raise InputError(
+            f'[corpus] run_date_column = "{name}": it is of type {kind.simpleString()}. It must be a date, a time, or '
+            "a text that holds a date. Name another column, or cast it."
+        )
+
+
+def _in_plain_words(where: str, error: Exception) -> Exception:
+    text = str(error)
+    if "biasspark.errors.InputError: " in text:  # raised by our own code on an executor
+        return InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
+    named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
+    conditions = [name for pair in named for name in reversed(pair) if name in _SAYINGS]
+    conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
+    refused = isinstance(error, AnalysisException | ParseException) or _DATA_EXCEPTION.search(text)
+    if not conditions and not refused:
+        return error
+    condition = conditions[0] if conditions else ""
+    saying = _SAYINGS.get(condition, f"Spark refuses it ({_condition(error)})")
+    return InputError(f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}")
+
+
+def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
+    """Name the file, the column or the expression that a fault is about."""
+    for sentence, detail in _NAMED.items():
+        if found := re.search(sentence, text):
+            yield detail.format(*found.groups())
+    if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+        files = {_plain_path(name) for name in _FILE.findall(text)}
+        yield from (f"File: {name}" for name in sorted(files)[:3])
+    contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
+    yield from (f"Predicate: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
+
+
+def _condition(error: Exception) -> str:
+    # getCondition is Spark 4's name, getErrorClass Spark 3.5's.
+    ask = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    return (ask() if ask else None) or type(error).__name__

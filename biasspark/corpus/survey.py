@@ -1,0 +1,155 @@
+"""One narrow pass over the corpus: what must be known before it is ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyspark.sql.functions as F
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import NumericType, StructType
+
+from biasspark.config import Measures
+from biasspark.corpus.eligibility import score_reason
+from biasspark.corpus.values import column, number
+from biasspark.errors import InputError
+
+MOST_VALUES = 10_000
+"""More distinct values than this are no identities; the column is probably an id."""
+
+ROWS_A_RANGE = 500_000
+MOST_CHOSEN_RANGES = 1024
+MOST_ROWS_A_RANGE = 1 << 26
+"""A range of more rows would reach 1 GiB in one worker."""
+
+_SAMPLED, _SHARE, _SEED = "_biasspark_sampled", 0.01, 2019
+_SKETCH_BITS, _DUPLICATES_WORTH_A_WARNING = 16, 0.02
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over the corpus found.
+
+    Attributes
+    ----------
+    n_rows
+        Rows read.
+    values
+        Distinct values of every categorical column and of the array column, in order.
+    quantiles
+        For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024.
+    n_ids
+        About how many distinct ids there are, within half a percent; None where nobody asked.
+    """
+
+    n_rows: int
+    values: dict[str, tuple[str, ...]]
+    quantiles: tuple[NDArray[np.float64], ...]
+    n_ids: int | None = None
+
+    def boundaries(self, ranges: int) -> list[NDArray[np.float64]]:
+        """Return for each model where its ranges meet: `ranges` of them, or where that is 0 one for 500,000 rows.
+
+        So many rows keep all sums of a range within 64 bits. Boundaries only balance the work.
+        """
+        ranges = ranges or min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MOST_CHOSEN_RANGES)
+        if self.n_rows > ranges * MOST_ROWS_A_RANGE:
+            raise InputError(
+                f"[ranking] ranges = {ranges} for {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at "
+                "the most, or it would not fit a worker. Remove the line, and ranges are chosen."
+            )
+        return [_every(found, ranges) for found in self.quantiles]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should look at."""
+        if self.n_ids is None or self.n_ids >= self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
+            return ()
+        share = 1 - self.n_ids / self.n_rows
+        return (
+            f"corpus: about {share:.0%} of the rows repeat an id. Metrics count every row. "
+            '`[corpus] duplicates = "reject"` finds and leaves out such rows.',
+        )
+
+
+def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
+    """Count the rows, list the values of categorical identities and sample the scores, in one aggregate.
+
+    Parameters
+    ----------
+    id_column : str, optional
+        Given where repeated ids are to be estimated.
+
+    Raises
+    ------
+    InputError
+        If there is no row, or a column has too many values to be identities.
+
+    Notes
+    -----
+    Runs one Spark job when called. The driver receives the values and 1023 doubles a model, never a sample.
+    """
+    schema = corpus.schema
+    ranges = measures.ranking.ranges or MOST_CHOSEN_RANGES
+    wanted = {"n_rows": F.count(F.lit(1))}
+    for place, name in enumerate(measures.models.values()):
+        wanted[f"quantiles_{place}"] = _quantiles(name, schema, ranges)
+    valued = _valued(measures)
+    for place, name in enumerate(valued):
+        wanted[f"values_{place}"] = _distinct(name, is_array=name == measures.identities.array)
+    if id_column:
+        wanted["n_ids"] = _estimate_distinct(column(id_column))
+    sampled = corpus.select("*", (F.rand(_SEED) < _SHARE).alias(_SAMPLED))
+    found = sampled.agg(*(value.alias(name) for name, value in wanted.items())).collect()[0].asDict()
+    if found["n_rows"] == 0:
+        raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
+    values = {name: _in_order(found[f"values_{place}"], name, schema) for place, name in enumerate(valued)}
+    quantiles = (np.array(found[f"quantiles_{place}"] or [], np.float64) for place in range(len(measures.models)))
+    return Survey(found["n_rows"], values, tuple(edges + 0.0 for edges in quantiles), found.get("n_ids"))
+
+
+def _valued(measures: Measures) -> tuple[str, ...]:
+    identities = measures.identities
+    return (*identities.categorical, identities.array) if identities.array else identities.categorical
+
+
+def _quantiles(name: str, schema: StructType, parts: int) -> Column:
+    """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut."""
+    if parts == 1:
+        return F.lit(None)
+    score = F.when(F.col(_SAMPLED) & (score_reason(name, schema) == 0), number(name, schema[name].dataType))
+    return F.percentile_approx(score, [part / parts for part in range(1, parts)], F.lit(10_000))
+
+
+def _every(quantiles: NDArray[np.float64], ranges: int) -> NDArray[np.float64]:
+    """Choose from the quantiles those that cut into so many ranges; fewer where scores repeat."""
+    places = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
+    return np.unique(quantiles[places]) if len(quantiles) else quantiles
+
+
+def _estimate_distinct(ids: Column) -> Column:
+    """Count distinct ids within half a percent.
+
+    `approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
+    """
+    return F.hll_sketch_estimate(F.hll_sketch_agg(F.xxhash64(ids), F.lit(_SKETCH_BITS)))
+
+
+def _distinct(name: str, *, is_array: bool) -> Column:
+    """Collect distinct values, a few more than are allowed at the most."""
+    if is_array:
+        return F.slice(F.array_distinct(F.flatten(F.collect_set(F.array_distinct(column(name))))), 1, MOST_VALUES + 2)
+    return F.slice(F.collect_set(column(name).cast("string")), 1, MOST_VALUES + 2)
+
+
+def _in_order(values: list[str | None], name: str, schema: StructType) -> tuple[str, ...]:
+    """Sort values as their column does: numbers by size, texts by code point."""
+    known = [value for value in values if value is not None]
+    if len(known) > MOST_VALUES:
+        raise InputError(
+            f"[identities] '{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so "
+            "many are none: the column is probably an id or a measurement. Name another column, or use predicates."
+        )
+    numeric = isinstance(schema[name].dataType, NumericType)
+    return tuple(sorted(known, key=float) if numeric else sorted(known))

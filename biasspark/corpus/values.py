@@ -1,0 +1,57 @@
+"""Columns of a lake table as the values that are meant: numbers, booleans and texts, or NULL where they are none.
+
+Files without types (CSV) hold everything as text, so text is cast here, and what is no number becomes NULL instead of
+an error that would print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+from pyspark.sql.types import BooleanType, DataType, FractionalType, StringType
+
+
+def quote(name: str) -> str:
+    """Return a column name as Spark SQL reads it literally, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(name: str) -> Column:
+    """Return the top-level column of that name, also where the name has dots."""
+    return F.col(quote(name))
+
+
+def number(name: str, kind: DataType) -> Column:
+    """Return a column as DOUBLE: NaN stays NaN, a text that is no number is NULL."""
+    if isinstance(kind, StringType):
+        return F.expr(f"try_cast(trim({quote(name)}) AS DOUBLE)")
+    return column(name).cast("double")
+
+
+def known_number(name: str, kind: DataType) -> Column:
+    """Return a column as DOUBLE, with NULL for NaN: annotators' fractions and labels know no NaN."""
+    value = number(name, kind)
+    return F.nanvl(value, F.lit(None).cast("double")) if isinstance(kind, FractionalType | StringType) else value
+
+
+def boolean(name: str, kind: DataType) -> Column:
+    """Return a column as BOOLEAN; a text that is none is NULL."""
+    return F.expr(f"try_cast(trim({quote(name)}) AS BOOLEAN)") if isinstance(kind, StringType) else column(name)
+
+
+def at_least(name: str, kind: DataType, threshold: float) -> Column:
+    """Return whether a boolean column is true, or a number reaches the threshold; NULL where neither is known."""
+    if isinstance(kind, BooleanType):
+        return column(name)
+    reaches = known_number(name, kind) >= F.lit(float(threshold))
+    return F.coalesce(reaches, boolean(name, kind)) if isinstance(kind, StringType) else reaches
+
+
+def outside(value: Column, bounds: Sequence[float] | None) -> Column:
+    """Return whether a number lies outside a closed interval; false where it is NULL or there are no bounds."""
+    if bounds is None:
+        return F.lit(False)
+    low, high = bounds
+    return F.coalesce((value < F.lit(float(low))) | (value > F.lit(float(high))), F.lit(False))
