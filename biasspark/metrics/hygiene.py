@@ -1,0 +1,55 @@
+"""Scores that are probably not what somebody thinks they are: what a person should look at before any metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FEW_DISTINCT = 100
+GIANT_TIE = 0.5
+
+
+@dataclass(frozen=True)
+class ScoreProfile:
+    """The scores of one model over all rows that count.
+
+    Attributes
+    ----------
+    n_rows, n_distinct, largest_tie
+        Rows, distinct scores, and rows that share the most frequent score.
+    lowest, highest
+        None where no row counts.
+    best_subgroup_auc
+        The largest subgroup AUC over identities, None where none is defined.
+    """
+
+    model: str
+    n_rows: int
+    n_distinct: int
+    largest_tie: int
+    lowest: float | None = None
+    highest: float | None = None
+    best_subgroup_auc: float | None = None
+
+
+def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
+    """Return a sentence for each peculiarity of each model's scores, with what it probably means."""
+    return tuple(f"model {profile.model}: {fault}" for profile in profiles for fault in _peculiarities(profile))
+
+
+def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
+    if profile.n_rows == 0:
+        return ("no row has a usable score. Check the score column and the label; rejected_rows gives the reasons.",)
+    found = []
+    share = profile.largest_tie / profile.n_rows
+    if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
+        found.append("its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores.")
+    elif profile.n_distinct < FEW_DISTINCT < profile.n_rows:
+        found.append(f"its {profile.n_rows:,} scores have {profile.n_distinct} distinct values. Were they rounded?")
+    if share >= GIANT_TIE and profile.n_rows > 1:
+        found.append(
+            f"{share:.0%} of its scores are one and the same value. Is that a default for what was not scored?"
+        )
+    if profile.best_subgroup_auc is not None and profile.best_subgroup_auc < 0.5:
+        found.append("its subgroup AUC is below 0.5 for every identity. Is a higher score less likely positive?")
+    return found

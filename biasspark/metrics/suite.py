@@ -1,0 +1,139 @@
+"""The bias suite: five metrics and the background AUC, each one U statistic of two cells (Nuanced, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.columns import (
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    OVERALL,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+)
+from biasspark.config import Intervals
+from biasspark.metrics.intervals import auc_interval
+
+
+@dataclass(frozen=True)
+class Auc:
+    """P(score(high) > score(low)) + P(tie)/2 = U/(n·m), in [0, 1]; 1 is best, 0.5 is chance."""
+
+    name: str
+    low: str
+    high: str
+    offset: ClassVar[float] = 0.0
+
+
+class Gap(Auc):
+    """Average equality gap, U/(n·m) - 1/2, in [-0.5, 0.5]; 0 is best, above it the subgroup scores higher.
+
+    Nuanced, definition 3, whose sign this is.
+    """
+
+    offset: ClassVar[float] = 0.5
+
+
+SUITE = (
+    Auc("subgroup_auc", low=SUBGROUP_NEGATIVE, high=SUBGROUP_POSITIVE),
+    Auc("bpsn_auc", low=SUBGROUP_NEGATIVE, high=BACKGROUND_POSITIVE),
+    Auc("bnsp_auc", low=BACKGROUND_NEGATIVE, high=SUBGROUP_POSITIVE),
+    Auc("background_auc", low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE),
+    Gap("negative_aeg", low=BACKGROUND_NEGATIVE, high=SUBGROUP_NEGATIVE),
+    Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
+)
+"""To add a metric is to add a line here, for any two of the four cells."""
+
+
+def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
+    """Return one row for each (model, slice, identity) with every metric of the suite.
+
+    Parameters
+    ----------
+    statistics : DataFrame
+        u_statistics with ``auc`` and ``auc_variance``: six rows an identity; ``(overall)`` rows are passed over.
+    intervals : Intervals
+        The level of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        ``model, slice, identity, crossed``, the sizes of the four cells, the rate of positives in subgroup and
+        background (NULL where there are no rows), and for each X of the suite ``X, X_low, X_high, X_method, X_reason``.
+        X is NULL where one of its cells is empty, and X_reason names that cell, the subgroup's when both are. Never NaN
+        or -0.0.
+
+    Notes
+    -----
+    Lazy; no shuffle: the statistics are taken into one partition.
+    """
+    interval = auc_interval(F.struct("auc", "auc_variance", "n_low", "n_high"), intervals.level)
+    measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
+    wide = pivot_pairs(measured, SUITE, ("auc", "n_low", "n_high", "interval"))
+    return wide.select(
+        *(MODEL, SLICE, IDENTITY, CROSSED),
+        *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
+        _positive_rate("subgroup").alias("subgroup_positive_rate"),
+        _positive_rate("background").alias("background_positive_rate"),
+        *(column for metric in SUITE for column in _metric_columns(metric)),
+    )
+
+
+def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
+    """Return one row an identity with, for each metric, its pair's ``fields`` as a struct, NULL where there is none."""
+
+    def pick(metric: Auc) -> Column:
+        is_pair = (F.col("low_cell") == metric.low) & (F.col("high_cell") == metric.high)
+        return F.max(F.when(is_pair, F.struct(*fields))).alias(metric.name)
+
+    # A table that does not grow with the corpus: in one partition, no group needs a shuffle.
+    return statistics.coalesce(1).groupBy(MODEL, SLICE, IDENTITY, CROSSED).agg(*(pick(metric) for metric in metrics))
+
+
+def cell_sizes() -> dict[str, Column]:
+    """Return the sizes of the four cells of an identity as columns of a pivoted row with ``n_low`` and ``n_high``."""
+    subgroup, background = F.col("subgroup_auc"), F.col("background_auc")
+    return {
+        SUBGROUP_NEGATIVE: subgroup["n_low"],
+        SUBGROUP_POSITIVE: subgroup["n_high"],
+        BACKGROUND_NEGATIVE: background["n_low"],
+        BACKGROUND_POSITIVE: background["n_high"],
+    }
+
+
+def missing_cell(n_low: Column, n_high: Column, low: str, high: str) -> Column:
+    """Return the reason why a metric of two cells has no value, NULL when both have rows.
+
+    Of two empty cells the subgroup's is named, because that is the one the reader asks about; else the low one.
+    """
+    sizes = {low: n_low, high: n_high}
+    reason = F.lit(None).cast("string")
+    for cell in sorted(sizes, key=lambda cell: (cell.startswith("subgroup"), cell == low)):
+        reason = F.when(sizes[cell] == 0, F.lit(f"no_{cell}s")).otherwise(reason)
+    return reason
+
+
+def _metric_columns(metric: Auc) -> list[Column]:
+    pair, name = F.col(metric.name), metric.name
+    interval = pair["interval"]
+    return [
+        (pair["auc"] - metric.offset).alias(name),
+        (interval["low"] - metric.offset).alias(f"{name}_low"),
+        (interval["high"] - metric.offset).alias(f"{name}_high"),
+        interval["method"].alias(f"{name}_method"),
+        missing_cell(pair["n_low"], pair["n_high"], metric.low, metric.high).alias(f"{name}_reason"),
+    ]
+
+
+def _positive_rate(side: str) -> Column:
+    negative, positive = cell_sizes()[f"{side}_negative"], cell_sizes()[f"{side}_positive"]
+    return F.try_divide(positive.cast("double"), (negative + positive).cast("double"))

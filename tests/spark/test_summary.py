@@ -1,0 +1,172 @@
+"""The summary over identities against brute force."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.config import Intervals
+from biasspark.metrics.statistics import with_auc
+from biasspark.metrics.summary import model_summary
+from tests.oracle.suite import (
+    PAIRS,
+    STATISTICS_SCHEMA,
+    auc_by_pairs,
+    cut_cells,
+    delong_variance,
+    logit_interval,
+    pinned_auc,
+    power_mean,
+    statistics_rows,
+)
+
+AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+GAPS = ("negative_aeg", "positive_aeg")
+Corpus = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]
+
+
+def make_corpus(seed: int, rows: int = 500) -> Corpus:
+    rng = np.random.default_rng(seed)
+    label = rng.random(rows) < 0.25
+    score = np.round(rng.normal(label * 1.5, 1), 1)
+    identities = {f"i{k}": (rng.random(rows) < 0.1 * k).astype(float) for k in range(1, 6)}
+    identities["i1 & i2"] = 1 - identities["i1"]  # far from all others: it must not count
+    identities["unknown"] = np.where(rng.random(rows) < 0.6, np.nan, rng.random(rows) < 0.4)
+    identities["all negative"] = np.where(label, 0.0, identities["i3"])
+    identities["nobody"] = np.zeros(rows)
+    identities["everybody"] = np.ones(rows)
+    return score, label, identities
+
+
+def summarise(spark: SparkSession, rows: list[tuple[object, ...]], partitions: int = 2) -> DataFrame:
+    statistics = spark.createDataFrame(rows, STATISTICS_SCHEMA).repartition(partitions, "u_doubled")
+    return model_summary(with_auc(statistics), Intervals())
+
+
+def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarray]) -> dict[str, Any]:
+    names = sorted(name for name in identities if " & " not in name)
+    overall = auc_by_pairs(score[~label], score[label])
+    values: dict[str, dict[str, float]] = {metric: {} for metric in PAIRS}
+    for name in names:
+        cells = cut_cells(score, label, identities[name])
+        for metric, (low, high) in PAIRS.items():
+            auc = auc_by_pairs(cells[low], cells[high])
+            if not math.isnan(auc):
+                values[metric][name] = auc - 0.5 * (metric in GAPS)
+    wanted: dict[str, Any] = {"auc": overall, "auc_variance": delong_variance(score[~label], score[label])}
+    for metric in AUCS:
+        found = values[metric]
+        wanted[f"{metric}_min"], wanted[f"{metric}_min_identity"] = min((v, k) for k, v in found.items())
+        wanted[f"{metric}_max"], wanted[f"{metric}_power_mean"] = max(found.values()), power_mean(list(found.values()))
+    for metric in GAPS:
+        size, name = min((-abs(v), k) for k, v in values[metric].items())
+        wanted[f"{metric}_max_abs"], wanted[f"{metric}_max_abs_identity"] = -size, name
+    wanted["n_identities_undefined"] = sum(any(name not in values[m] for m in AUCS + GAPS) for name in names)
+    wanted["competition_score"] = 0.25 * (overall + sum(wanted[f"{metric}_power_mean"] for metric in AUCS))
+    pinned = [pinned_auc(score, label, identities[name]) for name in names]
+    wanted["pinned_auc_equality_difference"] = sum(abs(overall - p) for p in pinned if not math.isnan(p))
+    return wanted
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_aggregate_agrees_with_brute_force(spark: SparkSession, seed: int) -> None:
+    score, label, identities = make_corpus(seed)
+    found = summarise(spark, statistics_rows(score, label, identities)).collect()[0].asDict()
+    for column, value in expect(score, label, identities).items():
+        assert found[column] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), column
+    assert (found["n_negative"], found["n_positive"]) == ((~label).sum(), label.sum())
+    assert (found["auc_method"], found["auc_reason"]) == ("logit_delong", None)
+    wanted = logit_interval(found["auc"], found["auc_variance"])
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_columns_stand_in_the_order_of_the_contract(spark: SparkSession) -> None:
+    assert summarise(spark, statistics_rows(*make_corpus(1))).columns == [
+        *("model", "slice", "n_negative", "n_positive"),
+        *("auc", "auc_low", "auc_high", "auc_variance", "auc_method", "auc_reason"),
+        *(f"{metric}_{part}" for metric in AUCS for part in ("min", "min_identity", "max", "power_mean")),
+        *(f"{metric}_{part}" for metric in GAPS for part in ("max_abs", "max_abs_identity")),
+        *("n_identities_undefined", "competition_score", "pinned_auc_equality_difference"),
+    ]
+
+
+def test_a_slice_without_identities_has_its_overall_auc_and_nothing_else(spark: SparkSession) -> None:
+    score, label, _ = make_corpus(1)
+    row = summarise(spark, statistics_rows(score, label, {})).collect()[0].asDict()
+    assert row["auc"] == auc_by_pairs(score[~label], score[label])
+    assert row["n_identities_undefined"] == 0
+    aggregates = [column for column in row if column.startswith((*AUCS, *GAPS, "competition", "pinned"))]
+    assert {row[column] for column in aggregates} == {None}
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"), [([True, True], "no_negatives"), ([False, False], "no_positives"), ([], "no_negatives")]
+)
+def test_a_slice_that_lacks_a_class_says_so(spark: SparkSession, labels: list[bool], reason: str) -> None:
+    scores = list(range(len(labels)))
+    row = summarise(spark, statistics_rows(scores, labels, {"i": np.ones(len(labels))})).collect()[0]
+    assert (row.auc, row.auc_low, row.auc_method, row.auc_reason) == (None, None, "none", reason)
+    assert (row.competition_score, row.pinned_auc_equality_difference, row.subgroup_auc_min) == (None, None, None)
+    assert row.n_identities_undefined == 1
+
+
+def test_a_power_mean_over_a_zero_is_zero(spark: SparkSession) -> None:
+    score, label = np.array([3.0, 1.0, 2.0, 4.0]), np.array([False, True, False, True])
+    rows = statistics_rows(
+        score, label, {"worst": np.array([1.0, 1.0, 0.0, 0.0]), "best": np.array([0.0, 0.0, 1.0, 1.0])}
+    )
+    row = summarise(spark, rows).collect()[0]
+    assert (row.subgroup_auc_min, row.subgroup_auc_min_identity, row.subgroup_auc_max) == (0.0, "worst", 1.0)
+    assert row.subgroup_auc_power_mean == 0.0
+
+
+def test_equal_identities_are_told_apart_by_name(spark: SparkSession) -> None:
+    score, label, identities = make_corpus(1)
+    twins = dict.fromkeys(("zoe", "amy", "Zoe"), identities["i3"])
+    row = summarise(spark, statistics_rows(score, label, twins)).collect()[0]
+    named = {row[f"{metric}_min_identity"] for metric in AUCS} | {row[f"{metric}_max_abs_identity"] for metric in GAPS}
+    assert named == {"Zoe"}
+
+
+def test_a_gap_counts_by_its_size_whatever_its_sign(spark: SparkSession) -> None:
+    label = np.zeros(8, bool)
+    below = np.array([1.0, 1, 0, 0, 0, 0, 0, 0])
+    row = summarise(spark, statistics_rows(np.arange(8), label, {"below": below, "inner": np.eye(8)[4]})).collect()[0]
+    assert (row.negative_aeg_max_abs, row.negative_aeg_max_abs_identity) == (0.5, "below")
+    assert row.positive_aeg_max_abs is None
+
+
+def test_models_and_slices_stay_apart_and_bits_do_not_depend_on_partitions(spark: SparkSession) -> None:
+    rows = [
+        row
+        for seed, key in enumerate([("a", "all"), ("a", "short"), ("b", "all")])
+        for row in statistics_rows(*make_corpus(seed), key)
+    ]
+    tables = []
+    for partitions in (1, 3, 17):
+        shuffled = [rows[i] for i in np.random.default_rng(partitions).permutation(len(rows))]
+        tables.append(sorted(summarise(spark, shuffled, partitions).collect()))
+    assert tables[0] == tables[1] == tables[2]
+    assert [(row.model, row.slice) for row in tables[0]] == [("a", "all"), ("a", "short"), ("b", "all")]
+    for row, seed in zip(tables[0], range(3), strict=True):
+        assert row.competition_score == pytest.approx(expect(*make_corpus(seed))["competition_score"], abs=1e-12)
+
+
+def test_no_double_is_nan_or_minus_zero(spark: SparkSession) -> None:
+    rows = statistics_rows(np.zeros(6), np.arange(6) % 2 == 0, {"i": np.arange(6) < 3})
+    for value in summarise(spark, rows).collect()[0]:
+        assert not isinstance(value, float) or (not math.isnan(value) and (value or math.copysign(1, value) == 1))
+
+
+def test_one_shuffle_besides_the_readers_own(spark: SparkSession) -> None:
+    statistics = with_auc(spark.createDataFrame(statistics_rows(*make_corpus(1)), STATISTICS_SCHEMA))
+    plan = io.StringIO()
+    with contextlib.redirect_stdout(plan):
+        model_summary(statistics, Intervals()).explain()
+    assert plan.getvalue().count("Exchange") == 0
