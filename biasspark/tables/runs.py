@@ -1,0 +1,75 @@
+"""One attempt to compute a night, and what the ledger says of it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+# A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
+_RUN_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt of a job to compute one night of one corpus.
+
+    Parameters
+    ----------
+    run_date : date
+        The night.
+    corpus : str
+        The name of the corpus, any text.
+    job : str
+        The job, whose tables are published together.
+    run_id : str
+        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most.
+    started_at : datetime
+        With its time zone.
+
+    Raises
+    ------
+    ValueError
+        If ``run_id`` could not be a folder's name, or ``started_at`` has no time zone.
+    """
+
+    run_date: date
+    corpus: str
+    job: str
+    run_id: str
+    started_at: datetime
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be a partition."""
+        if not _RUN_ID.fullmatch(self.run_id):
+            raise ValueError(f"run_id: {self.run_id!r} is no run id. It is a letter, then letters, digits, _ and -.")
+        if self.started_at.tzinfo is None:
+            raise ValueError(f"started_at: {self.started_at} has no time zone. Give it one.")
+
+    @property
+    def partition(self) -> str:
+        """The folder of the run within a table's folder."""
+        return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
+
+
+def new_run(run_date: date, corpus: str, job: str) -> Run:
+    """Start an attempt: its id is the time in UTC and a random end, so that no two attempts share one."""
+    started_at = datetime.now(UTC)
+    return Run(run_date, corpus, job, f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}", started_at)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the ledger says of a run besides when and who: see the columns of ``bias_runs``."""
+
+    n_rows: int
+    n_rejected: int
+    config: str
+    config_hash: str
+    code_version: str
+    spark_version: str
+    rejects: Mapping[str, int] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    status: str = "published"

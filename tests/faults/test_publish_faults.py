@@ -1,0 +1,235 @@
+"""Publishing when something breaks: nothing half-done is ever seen, and the night before is untouched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.errors import BiasSparkError, PublishConflict
+from biasspark.tables.publish import publish
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, REJECTED_ROWS, U_STATISTICS, Table
+from biasspark.tables.store import PathStore
+from tests.sample_night import NIGHT, TABLES_OF_A_RUN, night_frames, read_latest, record_of, run_at, start_run
+
+ROOT = Path(__file__).resolve().parents[2]
+BEFORE = [("female", 0.6), ("male", 0.6)]
+AFTER = [("female", 0.7), ("male", 0.7)]
+
+
+class BrokenStore(PathStore):
+    """A store that breaks before or after one write."""
+
+    def __init__(self, path: str, breaks_at: Table, after: bool = False) -> None:
+        super().__init__(path)
+        self.breaks_at, self.after = breaks_at, after
+
+    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
+        if table == self.breaks_at and not self.after:
+            raise BiasSparkError(f"{table.name}: broken")
+        super().write(table, rows, run)
+        if table == self.breaks_at:
+            raise BiasSparkError(f"{table.name}: broken")
+
+
+class ForgetfulStore(PathStore):
+    """A store that gives back other rows than it was given."""
+
+    def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
+        rows = super().read(spark, table, run)
+        return rows.limit(1) if table == BIAS_METRICS else rows
+
+
+@pytest.fixture(scope="module")
+def first_night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A night that is published, to which the runs of these tests that fail add their rows."""
+    folder = tmp_path_factory.mktemp("first") / "warehouse"
+    publish(night_frames(spark_session, 0.6), run_at(1, "r1"), PathStore(str(folder)), record_of())
+    return folder
+
+
+def seen(folder: Path) -> list[tuple[Any, ...]]:
+    return read_latest(folder, "identity, subgroup_auc")
+
+
+# ---- steps that fail
+
+
+@pytest.mark.parametrize("table", [*TABLES_OF_A_RUN, BIAS_RUNS], ids=lambda table: table.name)
+def test_a_write_that_fails_publishes_nothing(spark: SparkSession, first_night: Path, table: Table) -> None:
+    with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
+        publish(night_frames(spark, 0.7), start_run(), BrokenStore(str(first_night), table), record_of())
+    assert seen(first_night) == BEFORE
+
+
+def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, first_night: Path) -> None:
+    run = start_run()
+    with pytest.raises(BiasSparkError) as caught:
+        publish(night_frames(spark, 0.7), run, ForgetfulStore(str(first_night)), record_of())
+    (fault,) = caught.value.faults
+    assert fault.startswith(
+        f"{first_night}/bias_metrics/run_date=2026-01-15/run_id={run.run_id}: 1 rows with checksum "
+    )
+    assert "2 rows with checksum" in fault
+    assert seen(first_night) == BEFORE
+
+
+def test_frames_are_released_when_publishing_fails(spark: SparkSession, first_night: Path) -> None:
+    with pytest.raises(BiasSparkError, match="broken"):
+        publish(night_frames(spark), start_run(), BrokenStore(str(first_night), REJECTED_ROWS), record_of())
+    if not hasattr(spark, "_jsparkSession"):
+        pytest.skip("Spark Connect does not say what is cached")
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
+    store = PathStore(str(tmp_path))
+    with pytest.raises(BiasSparkError, match="broken"):
+        publish(night_frames(spark, 0.6), start_run(), BrokenStore(str(tmp_path), BIAS_RUNS), record_of())
+    assert not (tmp_path / "bias_runs").exists()
+    publish(night_frames(spark, 0.7), start_run(), store, record_of())
+    assert seen(tmp_path) == AFTER
+    assert len(list((tmp_path / "bias_metrics" / "run_date=2026-01-15").iterdir())) == 2
+
+
+def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = start_run()
+    published = publish(night_frames(spark, 0.7), run, BrokenStore(str(tmp_path), BIAS_RUNS, after=True), record_of())
+    assert published.run == run
+    assert seen(tmp_path) == AFTER
+
+
+# ---- two at once
+
+
+def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession, tmp_path: Path) -> None:
+    store = PathStore(str(tmp_path))
+    slow, quick = start_run(), start_run()
+    elsewhere = start_run(corpus="wiki")
+    published = publish(night_frames(spark, 0.7), quick, store, record_of())
+    with pytest.raises(PublishConflict) as caught:
+        publish(night_frames(spark, 0.6), slow, store, record_of())
+    assert caught.value.exit_code == 4
+    assert str(caught.value) == (
+        f"bias_runs: run {quick.run_id} of bias_metrics for 2026-01-15, corpus 'civil', was published at "
+        f"{published.published_at}, after this one started at {slow.started_at}. Of two runs of a night at once the "
+        "first to publish counts. Nothing was published. Run again to supersede it."
+    )
+    assert seen(tmp_path) == AFTER
+    publish(night_frames(spark, 0.5), elsewhere, store, record_of())
+    assert read_latest(tmp_path, "DISTINCT corpus, subgroup_auc") == [("civil", 0.7), ("wiki", 0.5)]
+
+
+# ---- places that cannot be written
+
+
+def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    place = f"{tmp_path}/file/warehouse/u_statistics/run_date=2026-01-15/run_id=r1"
+    with pytest.raises(BiasSparkError) as caught:
+        publish(night_frames(spark), run_at(1, "r1"), PathStore(f"{tmp_path}/file/warehouse"), record_of())
+    assert caught.value.exit_code == 1
+    assert str(caught.value).startswith(f"{place}: could not be written, ")
+    assert "directory" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_read_only_folder_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.* could not be written"):
+            publish(night_frames(spark), start_run(), PathStore(str(tmp_path)), record_of())
+    finally:
+        tmp_path.chmod(0o700)
+
+
+# ---- processes that die
+
+DYING = """
+import os, resource, signal, sys
+
+import pyspark.sql.functions as F
+
+from biasspark.errors import BiasSparkError
+from biasspark.session import build_session
+from biasspark.tables.publish import publish
+from biasspark.tables.schemas import REJECTED_ROWS
+from biasspark.tables.store import PathStore
+from tests.sample_night import night_frames, record_of, start_run
+
+folder, table_of_death, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+
+class DyingStore(PathStore):
+    def write(self, table, rows, run):
+        if table.name == table_of_death:
+            os.killpg(0, signal.SIGKILL)
+        super().write(table, rows, run)
+
+
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+settings = {
+    "spark.master": "local[1]",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.parquet.compression.codec": "uncompressed",  # small on its way, large in the file
+}
+spark = build_session("dies", settings)
+frames = night_frames(spark, 0.7)
+if limit:
+    ids = F.repeat(F.col("id").cast("string"), 500).alias("row_id")
+    frames[REJECTED_ROWS] = spark.range(5000).select(
+        ids, F.lit(None).cast("string").alias("model"), F.lit("null_label").alias("reason")
+    )
+try:
+    publish(frames, start_run(), DyingStore(folder), record_of())
+except BiasSparkError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+def run_dying(folder: Path, table_of_death: str = "", limit: int = 0) -> subprocess.CompletedProcess[str]:
+    """Publish in a process of its own, which kills itself and its JVM before a write, or can write no large file."""
+    return subprocess.run(
+        [sys.executable, "-c", DYING, str(folder), table_of_death, str(limit)],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"},
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("table", [MODEL_SUMMARY, BIAS_RUNS], ids=lambda table: table.name)
+def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
+    spark: SparkSession, first_night: Path, table: Table
+) -> None:
+    runs = len(list((first_night / "u_statistics" / f"run_date={NIGHT}").iterdir()))
+    done = run_dying(first_night, table.name)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list((first_night / "u_statistics" / f"run_date={NIGHT}").iterdir())) == runs + 1
+    assert seen(first_night) == BEFORE
+    PathStore(str(first_night)).check(spark, [U_STATISTICS, BIAS_METRICS])
+
+
+def test_a_full_disk_is_named_and_publishes_nothing(first_night: Path) -> None:
+    """A limit on the size of files fails a write half-way, as a full disk does."""
+    done = run_dying(first_night, limit=1_000_000)
+    assert done.returncode == 1, done.stderr
+    assert f"{first_night}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout
+    assert "could not be written, java.io.IOException: File too large. Nothing was published." in done.stdout
+    assert seen(first_night) == BEFORE

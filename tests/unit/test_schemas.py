@@ -1,0 +1,138 @@
+"""The declared tables against the contract, written out by hand."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    BIAS_RUNS,
+    MODEL_SUMMARY,
+    REJECTED_ROWS,
+    TABLES,
+    U_STATISTICS,
+    Column,
+    Table,
+    columns,
+)
+
+
+def measured(*names: str) -> str:
+    return " ".join(
+        f"{name} DOUBLE {name}_low DOUBLE {name}_high DOUBLE {name}_method STRING {name}_reason STRING"
+        for name in names
+    )
+
+
+CONTRACT = {
+    U_STATISTICS: """
+        run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
+        crossed BOOLEAN n_low BIGINT n_high BIGINT u_doubled DECIMAL(38,0) low_square_sum DECIMAL(38,0)
+        high_square_sum DECIMAL(38,0) auc DOUBLE auc_variance DOUBLE run_id STRING
+    """,
+    BIAS_METRICS: f"""
+        run_date DATE corpus STRING model STRING slice STRING identity STRING crossed BOOLEAN n_subgroup_negative BIGINT
+        n_subgroup_positive BIGINT n_background_negative BIGINT n_background_positive BIGINT
+        subgroup_positive_rate DOUBLE background_positive_rate DOUBLE
+        {measured("subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "negative_aeg", "positive_aeg")}
+        run_id STRING
+    """,
+    MODEL_SUMMARY: """
+        run_date DATE corpus STRING model STRING slice STRING n_negative BIGINT n_positive BIGINT
+        auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE auc_method STRING auc_reason STRING
+        subgroup_auc_min DOUBLE subgroup_auc_min_identity STRING subgroup_auc_max DOUBLE subgroup_auc_power_mean DOUBLE
+        bpsn_auc_min DOUBLE bpsn_auc_min_identity STRING bpsn_auc_max DOUBLE bpsn_auc_power_mean DOUBLE
+        bnsp_auc_min DOUBLE bnsp_auc_min_identity STRING bnsp_auc_max DOUBLE bnsp_auc_power_mean DOUBLE
+        negative_aeg_max_abs DOUBLE negative_aeg_max_abs_identity STRING
+        positive_aeg_max_abs DOUBLE positive_aeg_max_abs_identity STRING
+        n_identities_undefined BIGINT competition_score DOUBLE pinned_auc_equality_difference DOUBLE run_id STRING
+    """,
+    REJECTED_ROWS: "run_date DATE corpus STRING row_id STRING model STRING reason STRING run_id STRING",
+    BIAS_RUNS: """
+        run_date DATE corpus STRING job STRING status STRING n_rows BIGINT n_rejected BIGINT rejects MAP<STRING,BIGINT>
+        warnings ARRAY<STRING> config STRING config_hash STRING code_version STRING spark_version STRING
+        started_at TIMESTAMP published_at TIMESTAMP run_id STRING
+    """,
+}
+KEYS = {
+    U_STATISTICS: ("model", "slice", "identity", "low_cell", "high_cell"),
+    BIAS_METRICS: ("model", "slice", "identity"),
+    MODEL_SUMMARY: ("model", "slice"),
+    REJECTED_ROWS: ("row_id", "model", "reason"),
+    BIAS_RUNS: ("job",),
+}
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_columns_types_and_order_are_those_of_the_contract(table: Table) -> None:
+    words = CONTRACT[table].split()
+    assert [(c.name, c.type) for c in table.columns] == list(zip(words[::2], words[1::2], strict=True))
+    assert table.key_columns == KEYS[table]
+
+
+def test_every_table_is_in_the_contract_by_its_name() -> None:
+    assert {name: table.name for name, table in TABLES.items()} == {table.name: table.name for table in CONTRACT}
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_value_columns_are_those_that_a_stage_computes(table: Table) -> None:
+    assert table.names == ("run_date", "corpus", *table.value_columns, "run_id")
+
+
+def test_only_rejected_rows_may_repeat_a_key() -> None:
+    assert [table.name for table in TABLES.values() if not table.unique] == ["rejected_rows"]
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_a_comment_is_a_sentence_that_every_metastore_keeps(table: Table) -> None:
+    for column in table.columns:
+        assert 0 < len(column.comment) <= 255, column
+        assert column.comment.endswith("."), column
+        assert not set(";'\"\n\\") & set(column.comment), column
+        assert "  " not in column.comment, column
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_a_table_says_what_a_row_is(table: Table) -> None:
+    assert table.comment.endswith(".")
+    assert not set(";'\"\n\\") & set(table.comment)
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_schema_has_types_and_comments_and_allows_null(table: Table) -> None:
+    schema = table.schema
+    assert [(f.name, f.dataType.simpleString().upper()) for f in schema] == [(c.name, c.type) for c in table.columns]
+    assert [f.metadata for f in schema] == [{"comment": c.comment} for c in table.columns]
+    assert all(f.nullable for f in schema)
+
+
+@pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)
+def test_a_double_says_its_range_and_when_it_is_null(table: Table) -> None:
+    for column in table.columns:
+        if column.type == "DOUBLE":
+            assert re.search(r"\d (to|or (more|less))", column.comment), column
+            assert "NULL" in column.comment, column
+
+
+def test_pinned_auc_comes_with_the_warning_of_its_authors() -> None:
+    comment = next(c.comment for c in MODEL_SUMMARY.columns if c.name == "pinned_auc_equality_difference")
+    assert "advise against it: it moves with the class balance" in comment
+
+
+def test_columns_reads_a_declaration_over_several_lines() -> None:
+    declared = columns("""
+        n BIGINT: Rows, and then
+            some more.
+        shares MAP<STRING,BIGINT>: By reason: all of them.
+    """)
+    assert declared == (
+        Column("n", "BIGINT", "Rows, and then some more."),
+        Column("shares", "MAP<STRING,BIGINT>", "By reason: all of them."),
+    )
+
+
+def test_columns_refuses_what_begins_with_no_column() -> None:
+    with pytest.raises(IndexError):
+        columns("    only words")
