@@ -1,0 +1,344 @@
+"""What the command lines of all jobs share: flags, exit codes, progress, and how results and failures are printed."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import decimal
+import json
+import math
+import numbers
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+import traceback
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TextIO
+
+from biasspark.config import show_value, show_visibly
+from biasspark.errors import BiasSparkError, find_error_condition
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    unexpected failure
+  2    wrong usage or configuration; every fault is listed
+  3    the input breaks its contract: a column or path is missing, no usable row
+  4    another run published the same date and corpus first
+  5    done and published, but a gate failed
+  130  interrupted
+"""
+NIGHTLY_EXAMPLES = """\
+examples:
+  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31
+  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --dry-run
+  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 \\
+      --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
+"""
+UNEXPECTED = 1
+INTERRUPTED = 130
+ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+WIDEST_CELL = 60
+BAR_WIDTH = 24
+ERASE_LINE = "\r\x1b[K"
+PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a job says at its end: one line for machines, a table for people before it, and an exit code."""
+
+    summary: Mapping[str, object]
+    table: str = ""
+    exit_code: int = 0
+
+
+def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """Make a parser with ``--debug`` only, its help ending with the exit codes.
+
+    Parameters
+    ----------
+    description
+        What the job does.
+    epilog
+        Examples, laid out as they shall appear.
+    """
+    parser = argparse.ArgumentParser(
+        description=description,
+        epilog=f"{epilog.rstrip()}\n\n{EXIT_CODES}" if epilog else EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--debug", action="store_true", help="on failure print the traceback, which may show data")
+    return parser
+
+
+def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES) -> argparse.ArgumentParser:
+    """Make the parser of a nightly job: ``--config, --run-date, --set, --dry-run, --debug``.
+
+    Parameters
+    ----------
+    description
+        What the job does.
+    epilog
+        Examples, laid out as they shall appear; ``%(prog)s`` stands for the job's file.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run``, ``debug``.
+    """
+    parser = make_parser(description, epilog)
+    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
+    parser.add_argument(
+        "--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the night that is measured"
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="change the configuration for this run; the value is TOML, else text; may be repeated",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
+    )
+    return parser
+
+
+def parse_date(text: str) -> datetime.date:
+    """Read a date as YYYY-MM-DD, the form of the tables' partitions; for argparse."""
+    try:
+        if ISO_DATE.fullmatch(text):
+            return datetime.date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(
+        f"{show_value(text)}. It must be a date as YYYY-MM-DD. Write, for example, 2026-03-31."
+    )
+
+
+def run_job(
+    main: Callable[[argparse.Namespace], Outcome | int],
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Parse the command line, run a job, print what came of it, and give the exit code.
+
+    Parameters
+    ----------
+    main
+        The job: gets the parsed flags, gives an ``Outcome``, which is printed, or an exit code.
+    parser
+        From ``job_parser`` or ``make_parser``.
+    argv
+        The flags; the process's own if None.
+
+    Returns
+    -------
+    int
+        The exit code, as ``EXIT_CODES`` says. Faults go to stderr, one a line. Of an unexpected failure only its kind
+        and place are said: its message may quote values of the data. ``--debug`` prints the traceback as well.
+    """
+    _print_whatever_the_encoding()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        return _finish(main(arguments))
+    except BiasSparkError as error:
+        return _fail(parser, error.exit_code, error.faults, error if arguments.debug else None)
+    except KeyboardInterrupt:
+        return _fail(parser, INTERRUPTED, ("interrupted",))
+    except Exception as error:  # noqa: BLE001 - nothing above would keep its message, and data, from showing
+        return _fail(parser, UNEXPECTED, (describe_unexpected(error),), error if arguments.debug else None)
+
+
+def describe_unexpected(error: BaseException) -> str:
+    """Say what kind of failure this is and where, but nothing of its message, which may quote values of the data.
+
+    Returns
+    -------
+    str
+        The exception's class, Spark's error condition if there is one, and the last line of this package on the way.
+    """
+    condition = find_error_condition(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
+    place = f" in {Path(frames[-1].filename).relative_to(PACKAGE.parent)}, line {frames[-1].lineno}" if frames else ""
+    kind = f"{type(error).__name__}{f' {condition}' if condition else ''}"
+    return f"unexpected {kind}{place}. Its message may quote data and is left out. Run again with --debug to see it."
+
+
+class Progress:
+    """Says on stderr what a job is doing, one line a stage with the time since the start; on a terminal also a bar.
+
+    Parameters
+    ----------
+    stream
+        Where to write; stderr if None.
+    clock
+        Seconds, ever growing.
+    """
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._start = clock()
+        self._redraws = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._stage = ""
+        self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._start
+
+    def stage(self, text: str) -> None:
+        """Say that a stage begins: ``[  3.2 s] ranking: 2 models, 24 identities``."""
+        with self._lock:
+            self._stage = show_visibly(text)
+            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{self._stamp()} {self._stage}\n")
+            self._stream.flush()
+
+    def advance(self, done: int, total: int) -> None:
+        """Draw how much of the stage is done, over the last such line; nothing where the stream is no terminal.
+
+        With a total of 0 the bar is taken off. May be called from any thread.
+        """
+        if not self._redraws:
+            return
+        if total <= 0:
+            self._erase()
+            return
+        with self._lock:
+            filled = BAR_WIDTH * min(done, total) // total
+            bar = "#" * filled + "." * (BAR_WIDTH - filled)
+            line = f"{self._stamp()} [{bar}] {done}/{total} {self._stage}"
+            self._stream.write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
+            self._stream.flush()
+
+    def _erase(self) -> None:
+        with self._lock:
+            self._stream.write(ERASE_LINE)
+            self._stream.flush()
+
+    def _stamp(self) -> str:
+        return f"[{self.seconds:5.1f} s]"
+
+
+def print_summary(summary: Mapping[str, object]) -> None:
+    """Print the last line of a job on stdout: one line of JSON in ASCII, what is not finite as null."""
+    print(json.dumps(_json_value(summary), allow_nan=False), flush=True)
+
+
+def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+    """Lay out rows as an aligned table of text.
+
+    Parameters
+    ----------
+    rows
+        Dicts; a key that is missing counts as NULL.
+    columns
+        Which keys to show, in order; they are the headings.
+
+    Returns
+    -------
+    str
+        A line of headings and a line for each row. Numbers stand right-aligned, fractions with four decimals; NULL and
+        NaN are ``-``; characters that a terminal would obey or hide are written out; long text is cut.
+    """
+    lines = [list(columns), *([_show_cell(row.get(column)) for column in columns] for row in rows)]
+    widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
+    numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
+    return "\n".join(_lay_out(line, widths, numeric) for line in lines)
+
+
+def measure_width(text: str) -> int:
+    """Count the cells of a terminal that text takes: two for wide East Asian characters and emoji, none for accents."""
+    return sum(_cells_of(character) for character in text)
+
+
+def _finish(outcome: Outcome | int) -> int:
+    if isinstance(outcome, int):
+        return outcome
+    if outcome.table:
+        print(outcome.table)
+    print_summary(outcome.summary)
+    return outcome.exit_code
+
+
+def _fail(
+    parser: argparse.ArgumentParser, exit_code: int, faults: Sequence[str], traced: BaseException | None = None
+) -> int:
+    if traced is not None:
+        traceback.print_exception(traced)
+    for fault in faults:
+        print(f"{parser.prog}: error: {show_visibly(fault)}", file=sys.stderr)
+    return exit_code
+
+
+def _print_whatever_the_encoding() -> None:
+    """Keep a name that the terminal's encoding lacks from stopping a job that has published."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, decimal.Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if whole else _json_value(float(value))
+    if value is None or isinstance(value, bool | str):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else str(value)
+
+
+def _show_cell(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, bool | str) or not isinstance(value, numbers.Number):
+        return _cut(show_visibly(str(value)))
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}" if value == value.to_integral_value() else f"{value:z.4f}"
+    return str(value) if isinstance(value, numbers.Integral) else f"{value:z.4f}"
+
+
+def _cut(text: str) -> str:
+    if measure_width(text) <= WIDEST_CELL:
+        return text
+    kept = sum(width <= WIDEST_CELL - 3 for width in accumulate(map(_cells_of, text)))
+    return text[:kept] + "..."
+
+
+def _is_number_or_null(value: object) -> bool:
+    return value is None or (isinstance(value, numbers.Number) and not isinstance(value, bool))
+
+
+def _lay_out(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    return "  ".join(_pad(*cell) for cell in zip(cells, widths, numeric, strict=True)).rstrip()
+
+
+def _pad(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - measure_width(cell))
+    return space + cell if right else cell + space
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

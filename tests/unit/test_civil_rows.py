@@ -1,0 +1,240 @@
+"""The synthetic comment corpus, block by block, without Spark."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from biasspark.errors import ConfigError
+from biasspark.synthetic import civil_model
+from biasspark.synthetic.civil_rows import BLOCK_ROWS, CivilShape, check_shape, civil_block, civil_schema, lookup_tables
+from biasspark.synthetic.civil_shape import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
+from biasspark.synthetic.civil_text import FILLER, OPENINGS
+
+ROWS = 600_000
+BIASED_NAMES = ("homosexual_gay_or_lesbian", "muslim", "psychiatric_or_mental_illness", "transgender")
+
+
+def generate(shape: CivilShape) -> pa.Table:
+    blocks = range(-(-shape.rows // BLOCK_ROWS))
+    return pa.Table.from_batches([civil_block(block, shape) for block in blocks])
+
+
+@pytest.fixture(scope="module")
+def corpus() -> pa.Table:
+    return generate(CivilShape(ROWS, seed=5, unannotated=0.0))
+
+
+def numbers(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.float64] = table[name].to_numpy()
+    return values
+
+
+def checksum(table: pa.Table, name: str, scale: float) -> int:
+    """Of whole numbers, so that it does not depend on how a fraction is printed."""
+    column = numbers(table, name).astype(np.float64)
+    return zlib.crc32(np.rint(np.nan_to_num(column, nan=-1.0) * scale).astype("<i8").tobytes())
+
+
+def test_a_seed_gives_these_very_numbers() -> None:
+    # Found alike with numpy 1.26 and 2.4, with and without AVX. Another number here is another corpus for every user.
+    table = generate(CivilShape(2 * BLOCK_ROWS, seed=1))
+    scales = {"target": 60.0, "comment_length": 1.0, "muslim": 60.0, "toxicity_1": 1e8, "toxicity_6": 1e8}
+    days = table["created_date"].cast(pa.int32()).to_numpy().astype("<i8")
+    assert zlib.crc32(days.tobytes()) == 3919865731
+    assert {name: checksum(table, name, scale) for name, scale in scales.items()} == {
+        "target": 2359453246,
+        "comment_length": 3307833499,
+        "muslim": 2235838566,
+        "toxicity_1": 3515693036,
+        "toxicity_6": 1550451649,
+    }
+
+
+def test_blocks_depend_on_seed_and_number_only() -> None:
+    shape = CivilShape(3 * BLOCK_ROWS, seed=3)
+    later = civil_block(2, shape)
+    assert civil_block(2, shape).equals(later)
+    assert not civil_block(2, CivilShape(3 * BLOCK_ROWS, seed=4)).equals(later)
+    assert later["id"].to_pylist() == list(range(2 * BLOCK_ROWS, 3 * BLOCK_ROWS))
+
+
+def test_a_shorter_corpus_is_the_beginning_of_a_longer_one() -> None:
+    short, long = (generate(CivilShape(rows, seed=3, text=True)) for rows in (BLOCK_ROWS + 17, 2 * BLOCK_ROWS))
+    assert short.num_rows == BLOCK_ROWS + 17
+    assert long.slice(0, short.num_rows).equals(short)
+
+
+def test_mentions_are_as_frequent_as_in_the_real_corpus(corpus: pa.Table) -> None:
+    for identity in IDENTITIES:
+        expected = identity.mentions / CORPUS_ROWS * ROWS
+        found = np.count_nonzero(numbers(corpus, identity.name) >= 0.5)
+        assert abs(found - expected) < 5.0 * math.sqrt(expected), identity.name
+
+
+def test_toxic_rates_are_those_of_table_5(corpus: pa.Table) -> None:
+    toxic = numbers(corpus, "target") >= 0.5
+    assert abs(toxic.mean() - TOXIC_SHARE) < 5.0 * math.sqrt(TOXIC_SHARE * (1.0 - TOXIC_SHARE) / ROWS)
+    for identity in IDENTITIES:
+        member = numbers(corpus, identity.name) >= 0.5
+        rate = identity.percent_toxic / 100.0
+        assert abs(toxic[member].mean() - rate) < 5.0 * math.sqrt(rate * (1.0 - rate) / member.sum()), identity.name
+
+
+def test_identities_overlap(corpus: pa.Table) -> None:
+    female, male, white, black = (numbers(corpus, name) >= 0.5 for name in ("female", "male", "white", "black"))
+    assert abs(male[female].mean() - 0.45) < 0.03
+    assert abs(white[black].mean() - 0.5) < 0.05
+
+
+def test_values_are_shares_of_four_to_ten_annotators(corpus: pa.Table) -> None:
+    shares = {k / n for n in (4, 5, 6, 10) for k in range(n + 1)}
+    for name in ("target", *IDENTITY_NAMES):
+        assert set(np.unique(numbers(corpus, name)).tolist()) <= shares, name
+    assert abs((numbers(corpus, "target") == 0.0).mean() - 0.7) < 0.01
+    assert ((numbers(corpus, "jewish") > 0.0) & (numbers(corpus, "jewish") < 0.5)).any()
+
+
+def test_scores_are_eight_digits_between_0_and_1(corpus: pa.Table) -> None:
+    for name in ("toxicity_1", "toxicity_6"):
+        scores = numbers(corpus, name)
+        assert scores.min() > 0.0
+        assert scores.max() < 1.0
+        assert np.array_equal(np.rint(scores * 1e8) / 1e8, scores)
+        assert 0.945 < roc_auc_score(numbers(corpus, "target") >= 0.5, scores) < 0.97
+
+
+def bpsn_auc(corpus: pa.Table, name: str, model: str, rows: npt.NDArray[np.bool_]) -> float:
+    toxic, member = numbers(corpus, "target") >= 0.5, numbers(corpus, name) >= 0.5
+    cell = rows & (toxic != member)
+    return float(roc_auc_score(toxic[cell], numbers(corpus, model)[cell]))
+
+
+@pytest.mark.parametrize("name", BIASED_NAMES)
+def test_bias_is_strong_in_short_comments_and_mitigated_later(corpus: pa.Table, name: str) -> None:
+    short = numbers(corpus, "comment_length") < 100
+    before, after = (bpsn_auc(corpus, name, model, short) for model in ("toxicity_1", "toxicity_6"))
+    assert before < after - 0.05
+    assert before < bpsn_auc(corpus, name, "toxicity_1", ~short) - 0.05
+    assert bpsn_auc(corpus, "christian", "toxicity_1", short) > 0.88
+
+
+def test_negative_gaps_are_near_table_6(corpus: pa.Table) -> None:
+    short = numbers(corpus, "comment_length") < 100
+    negative = numbers(corpus, "target") < 0.5
+    for name in ("homosexual_gay_or_lesbian", "black", "muslim", "female", "christian"):
+        member = numbers(corpus, name) >= 0.5
+        for position, model in ((0, "toxicity_1"), (2, "toxicity_6")):
+            for rows, gaps in ((short, TABLE_6[name].short), (np.ones(ROWS, bool), TABLE_6[name].every)):
+                cell = rows & negative
+                gap = roc_auc_score(member[cell], numbers(corpus, model)[cell]) - 0.5
+                assert gap == pytest.approx(gaps[position], abs=0.05), (name, model)
+
+
+def test_annotations_are_missing_together_and_mentions_stay() -> None:
+    every, quarter = (generate(CivilShape(200_000, 9, share)) for share in (0.0, 0.75))
+    missing = quarter["male"].is_null().to_numpy()
+    assert abs(missing.mean() - 0.75) < 0.01
+    assert every["male"].null_count == 0
+    for name in IDENTITY_NAMES:
+        assert np.array_equal(quarter[name].is_null().to_numpy(), missing)
+        assert np.array_equal(np.nan_to_num(numbers(quarter, name))[~missing], numbers(every, name)[~missing])
+        assert not (numbers(every, name)[missing] >= 0.5).any()
+    others = ["id", "created_date", "target", "comment_length", "toxicity_1", "toxicity_6"]
+    assert quarter.select(others).equals(every.select(others))
+
+
+def test_lengths_and_dates(corpus: pa.Table) -> None:
+    lengths = numbers(corpus, "comment_length")
+    assert [lengths.min(), lengths.max()] == [20, 1000]
+    assert abs((lengths < 100).mean() - 0.21) < 0.01
+    dates = corpus["created_date"]
+    assert str(min(dates.unique().to_pylist())) == "2015-09-29"
+    assert str(max(dates.unique().to_pylist())) == "2017-11-11"
+
+
+def test_text_has_its_length_and_names_what_it_mentions() -> None:
+    table = generate(CivilShape(BLOCK_ROWS, seed=2, text=True))
+    texts = table["comment_text"].to_pylist()
+    assert [len(text) for text in texts] == table["comment_length"].to_pylist()
+    toxic = numbers(table, "target") >= 0.5
+    insult = re.compile("|".join(map(re.escape, OPENINGS)))
+    assert [bool(insult.match(text)) for text in texts] == toxic.tolist()
+    for identity in IDENTITIES:
+        term = re.compile(rf"\b(?:{'|'.join(identity.terms)})\b", re.IGNORECASE)
+        mentioned = np.nan_to_num(numbers(table, identity.name)) >= 0.5
+        assert [bool(term.search(text)) for text in texts] == mentioned.tolist(), identity.name
+
+
+def test_text_changes_no_other_column() -> None:
+    with_text, without = (generate(CivilShape(1_000, seed=2, text=text)) for text in (True, False))
+    assert with_text.drop_columns(["comment_text"]).equals(without)
+
+
+def test_filler_names_no_identity_wherever_it_is_cut() -> None:
+    beginnings = {word[:end] for word in re.findall(r"\w+", FILLER.lower()) for end in range(1, len(word) + 1)}
+    assert beginnings.isdisjoint(term for identity in IDENTITIES for term in identity.terms)
+    assert FILLER.isascii()
+
+
+def test_overlaps_keep_every_marginal() -> None:
+    by_name = dict(zip(IDENTITY_NAMES, IDENTITIES, strict=True))
+    for identity in IDENTITIES:
+        for stratum in (0, 1):
+            share = civil_model.mention_probability(companion(identity, by_name), stratum)
+            given = [civil_model.conditional_probability(identity, stratum, both) for both in (False, True)]
+            assert all(0.0 < probability < 1.0 for probability in given), identity.name
+            average = (1.0 - share) * given[0] + share * given[1]
+            assert average == pytest.approx(civil_model.mention_probability(identity, stratum), rel=1e-12)
+
+
+def companion(identity: Identity, by_name: dict[str, Identity]) -> Identity:
+    return by_name[identity.shares_with or identity.name]
+
+
+def test_companions_come_first() -> None:
+    order = [IDENTITY_NAMES[position] for position in civil_model.companions_first()]
+    assert sorted(order) == sorted(IDENTITY_NAMES)
+    for identity in IDENTITIES:
+        if identity.shares_with is not None:
+            assert order.index(identity.shares_with) < order.index(identity.name)
+
+
+def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:
+    """No entry lies so near to a rounding boundary that another C library could round it the other way."""
+    quantiles = [civil_model._NORMAL.inv_cdf(step / civil_model.STEPS) for step in range(1, civil_model.STEPS)]
+    margins = [abs(value * 1e9 % 1.0 - 0.5) for value in quantiles]
+    assert min(margins) > 1e-5
+
+
+def test_every_fault_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_shape(CivilShape(0, -1, 0.95))
+    rows, seed, unannotated = caught.value.faults
+    assert rows == "rows: 0. A corpus has at least one row. Ask for 1 or more."
+    assert seed == "seed: -1. A seed is a whole number from 0. Leave out the sign."
+    assert unannotated.startswith("unannotated: 0.95. Comments that mention an identity are annotated, ")
+    assert unannotated.endswith(" Give a share from 0 to 0.897.")
+    check_shape(CivilShape(1, 0, lookup_tables().unmentioned))
+
+
+def test_the_most_that_can_be_unannotated() -> None:
+    most = generate(CivilShape(BLOCK_ROWS, 1, lookup_tables().unmentioned))
+    mentions = np.any([np.nan_to_num(numbers(most, name)) >= 0.5 for name in IDENTITY_NAMES], axis=0)
+    assert np.array_equal(most["male"].is_valid().to_numpy(), mentions)
+
+
+def test_schema() -> None:
+    assert civil_block(0, CivilShape(5, 1, text=True)).schema.equals(civil_schema(text=True))
+    assert civil_schema(text=False).names == [
+        *("id", "created_date", "target"),
+        *IDENTITY_NAMES,
+        *("comment_length", "toxicity_1", "toxicity_6"),
+    ]

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import argparse
+import datetime
+import decimal
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biasspark.cli import (
+    Outcome,
+    Progress,
+    describe_unexpected,
+    find_error_condition,
+    format_table,
+    job_parser,
+    make_parser,
+    measure_width,
+    print_summary,
+    run_job,
+)
+from biasspark.config import parse_config
+from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+
+FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
+CANARY = "call me at 555-0100"
+
+
+class SparkFailure(Exception):
+    """Fails as PySpark's exceptions do: with a message that quotes data, and a condition that does not."""
+
+    def __init__(self, condition: str | None, message: str = f"[CAST_INVALID_INPUT] The value '{CANARY}'") -> None:
+        super().__init__(message)
+        self._condition = condition
+
+    def getCondition(self) -> str | None:  # PySpark's name
+        return self._condition
+
+
+class OldSparkFailure(Exception):
+    """Spark 3.5's name for the same."""
+
+    def getErrorClass(self) -> str:
+        return "DIVIDE_BY_ZERO"
+
+
+class JavaFailure(Exception):
+    """A py4j error: the condition is Java's to say."""
+
+    def __init__(self) -> None:
+        super().__init__(CANARY)
+        self.java_exception = SparkFailure("FAILED_READ_FILE.NO_HINT")
+
+
+def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def fail(_: argparse.Namespace) -> int:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def parser() -> argparse.ArgumentParser:
+    parser = job_parser("Measures.")
+    parser.prog = "job.py"
+    return parser
+
+
+class TestFlags:
+    def test_what_a_job_gets(self, parser: argparse.ArgumentParser) -> None:
+        flags = parser.parse_args([*FLAGS, "--set", "a.b=1", "--set", 'c="x=y"', "--dry-run"])
+        assert flags.config == Path("c.toml")
+        assert flags.run_date == datetime.date(2026, 3, 31)
+        assert flags.overrides == ["a.b=1", 'c="x=y"']
+        assert flags.dry_run
+        assert not flags.debug
+
+    def test_nothing_is_set_from_one_call_to_the_next(self, parser: argparse.ArgumentParser) -> None:
+        parser.parse_args([*FLAGS, "--set", "a.b=1"])
+        assert parser.parse_args(FLAGS).overrides == []
+
+    @pytest.mark.parametrize(
+        "date", ["20260331", "2026-W14-2", "2026-02-30", "31.03.2026", "", "2026-3-1", "٢٠٢٦-٠٣-٣١"]
+    )
+    def test_a_date_is_year_month_day(
+        self, date: str, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run_job(fail_with(AssertionError()), parser, ["--config", "c.toml", "--run-date", date]) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error == (
+            f'job.py: error: argument --run-date: "{date}". It must be a date as YYYY-MM-DD. '
+            "Write, for example, 2026-03-31."
+        )
+
+    @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
+    def test_wrong_usage_is_exit_2(self, flags: list[str], parser: argparse.ArgumentParser) -> None:
+        assert run_job(fail_with(AssertionError()), parser, flags) == 2
+
+    def test_help_teaches(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run_job(fail_with(AssertionError()), parser, ["--help"]) == 0
+        shown = capsys.readouterr().out
+        assert "spark-submit jobs/job.py --config conf/civil.toml --run-date 2026-03-31\n" in shown
+        assert "  4    another run published the same date and corpus first\n" in shown
+
+    def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
+        parser = make_parser("Makes.", "examples:\n  make 100 % of it")
+        assert run_job(lambda flags: int(flags.debug), parser, []) == 0
+        assert run_job(lambda flags: int(flags.debug), parser, ["--debug"]) == 1
+        run_job(lambda flags: 0, parser, ["-h"])
+        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in capsys.readouterr().out
+
+
+class TestExit:
+    def test_an_outcome_is_a_table_and_then_one_line_of_json(
+        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        outcome = Outcome(summary={"run_id": "r1"}, table="identity\nmale", exit_code=5)
+        assert run_job(lambda _: outcome, parser, FLAGS) == 5
+        assert capsys.readouterr().out == 'identity\nmale\n{"run_id": "r1"}\n'
+
+    def test_a_number_is_the_exit_code(
+        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run_job(lambda _: 3, parser, FLAGS) == 3
+        assert capsys.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(
+        ("error", "exit_code"),
+        [(BiasSparkError, 1), (ConfigError, 2), (InputError, 3), (PublishConflict, 4)],
+    )
+    def test_faults_are_printed_one_a_line_without_traceback(
+        self,
+        error: type[BiasSparkError],
+        exit_code: int,
+        parser: argparse.ArgumentParser,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        assert run_job(fail_with(error("one.", "two\x1b[2J.")), parser, FLAGS) == exit_code
+        assert capsys.readouterr() == ("", "job.py: error: one.\njob.py: error: two\\x1b[2J.\n")
+
+    def test_faults_of_the_configuration(
+        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run_job(lambda _: len(parse_config({}, Path()).models), parser, FLAGS) == 2
+        assert capsys.readouterr().err.count("job.py: error: [") == 5
+
+    def test_interrupted(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run_job(fail_with(KeyboardInterrupt()), parser, FLAGS) == 130
+        assert capsys.readouterr().err == "job.py: error: interrupted\n"
+
+    def test_the_unexpected_is_one_line_without_its_message(
+        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run_job(fail_with(SparkFailure("CAST_INVALID_INPUT")), parser, FLAGS) == 1
+        shown = capsys.readouterr().err
+        assert shown.count("\n") == 1
+        assert shown.startswith("job.py: error: unexpected SparkFailure CAST_INVALID_INPUT in biasspark/cli.py, line ")
+        assert shown.endswith(". Its message may quote data and is left out. Run again with --debug to see it.\n")
+        assert CANARY not in shown
+
+    def test_debug_shows_the_traceback_of_everything(
+        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for error, exit_code in ((ValueError("detail"), 1), (InputError("detail"), 3)):
+            assert run_job(fail_with(error), parser, [*FLAGS, "--debug"]) == exit_code
+            shown = capsys.readouterr().err
+            assert "Traceback (most recent call last):" in shown
+            assert "detail" in shown
+
+    def test_an_encoding_that_lacks_a_name_stops_nothing(
+        self, parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        raw = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, "ascii", line_buffering=True))
+        assert run_job(lambda _: Outcome(summary={"é": 1}, table="é"), parser, FLAGS) == 0
+        assert raw.getvalue() == b'\\xe9\n{"\\u00e9": 1}\n'
+
+
+class TestUnexpected:
+    def test_condition_by_either_name_of_either_side(self) -> None:
+        assert find_error_condition(SparkFailure("TABLE_OR_VIEW_NOT_FOUND")) == "TABLE_OR_VIEW_NOT_FOUND"
+        assert find_error_condition(OldSparkFailure()) == "DIVIDE_BY_ZERO"
+        assert find_error_condition(JavaFailure()) == "FAILED_READ_FILE.NO_HINT"
+        assert find_error_condition(ValueError()) is None
+
+    def test_condition_of_the_cause(self) -> None:
+        outer = ValueError(CANARY)
+        outer.__cause__ = SparkFailure("OUTER.INNER")
+        assert find_error_condition(outer) == "OUTER.INNER"
+
+    def test_causes_in_a_ring(self) -> None:
+        one, other = ValueError(), ValueError()
+        one.__cause__, other.__cause__ = other, one
+        assert find_error_condition(one) is None
+
+    @pytest.mark.parametrize("condition", [None, "", f"The value '{CANARY}'", "lower_case", "A..B"])
+    def test_only_what_looks_like_a_condition_is_one(self, condition: str | None) -> None:
+        assert find_error_condition(SparkFailure(condition)) is None
+        assert describe_unexpected(SparkFailure(condition)) == (
+            "unexpected SparkFailure. Its message may quote data and is left out. Run again with --debug to see it."
+        )
+
+
+class TestTable:
+    def test_aligned(self) -> None:
+        rows = [
+            {"identity": "male", "n": 12, "bpsn_auc": 0.123456},
+            {"identity": "日本", "n": 3_000_000_000, "bpsn_auc": None},
+            {"identity": "é", "n": 0, "bpsn_auc": -1e-9},
+        ]
+        assert format_table(rows, ["identity", "n", "bpsn_auc"]).splitlines() == [
+            "identity           n  bpsn_auc",
+            "male              12    0.1235",
+            "日本      3000000000         -",
+            "é                  0    0.0000",
+        ]
+
+    def test_kinds_of_values(self) -> None:
+        row = {
+            "null": None,
+            "nan": float("nan"),
+            "inf": float("inf"),
+            "true": True,
+            "u": decimal.Decimal(10**30),
+            "d": decimal.Decimal("0.25"),
+            "i": np.int64(7),
+            "f": np.float32(0.5),
+            "date": datetime.date(2026, 3, 31),
+        }
+        shown = format_table([row], [*row, "absent"]).splitlines()[1].split()
+        assert shown == ["-", "-", "inf", "True", str(10**30), "0.2500", "7", "0.5000", "2026-03-31", "-"]
+
+    def test_what_a_terminal_would_obey_is_written_out(self) -> None:
+        shown = format_table([{"identity": "a\x1b[2J\n\u202eb\u200d"}], ["identity"])
+        assert shown.splitlines()[1] == r"a\x1b[2J\n\u202eb\u200d"
+
+    def test_long_names_are_cut(self) -> None:
+        cut = format_table([{"identity": "x" * 61}, {"identity": "本" * 31}, {"identity": "y" * 60}], ["identity"])
+        assert cut.splitlines()[1:] == ["x" * 57 + "...", "本" * 28 + "...", "y" * 60]
+
+    def test_no_rows(self) -> None:
+        assert format_table([], ["identity", "n"]) == "identity  n"
+
+    @given(names=st.lists(st.text(max_size=80), max_size=5))
+    def test_any_names_make_one_line_a_row_all_aligned(self, names: list[str]) -> None:
+        lines = format_table([{"identity": name, "n": 1} for name in names], ["identity", "n"]).split("\n")
+        assert len(lines) == len(names) + 1
+        assert len({measure_width(line) for line in lines}) == 1
+
+
+class TestSummary:
+    def test_one_line_of_ascii_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        summary = {
+            "identity": "日本\n",
+            "auc": float("nan"),
+            "worst": [np.float64(0.5), float("-inf"), None, True],
+            "u": decimal.Decimal(10**30),
+            "d": decimal.Decimal("NaN"),
+            "n": np.int64(7),
+            "run_date": datetime.date(2026, 3, 31),
+            "path": Path("a"),
+        }
+        print_summary(summary)
+        shown = capsys.readouterr().out
+        assert shown.isascii()
+        assert shown.count("\n") == 1
+        assert json.loads(shown) == {
+            "identity": "日本\n",
+            "auc": None,
+            "worst": [0.5, None, None, True],
+            "u": 10**30,
+            "d": None,
+            "n": 7,
+            "run_date": "2026-03-31",
+            "path": "a",
+        }
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class TestProgress:
+    @pytest.fixture
+    def clock(self) -> Callable[[], float]:
+        times = iter([100.0, 100.0, 103.24, 1234.5])
+        return lambda: next(times)
+
+    def test_a_line_a_stage(self, clock: Callable[[], float]) -> None:
+        stream = io.StringIO()
+        progress = Progress(stream, clock)
+        progress.stage("corpus")
+        progress.advance(1, 2)
+        progress.stage("ranking: 2 models, 24 identities\x1b[2J")
+        progress.stage("publish")
+        progress.advance(0, 0)
+        assert stream.getvalue() == (
+            "[  0.0 s] corpus\n[  3.2 s] ranking: 2 models, 24 identities\\x1b[2J\n[1134.5 s] publish\n"
+        )
+
+    def test_a_terminal_gets_a_bar(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "60")
+        stream = Terminal()
+        progress = Progress(stream, clock)
+        progress.stage("ranking")
+        progress.advance(6, 12)
+        progress.stage("publish")
+        progress.advance(0, 0)
+        erase = "\r\x1b[K"
+        assert stream.getvalue() == (
+            f"{erase}[  0.0 s] ranking\n"
+            f"{erase}[  3.2 s] [############............] 6/12 ranking"
+            f"{erase}[1134.5 s] publish\n{erase}"
+        )
+
+    def test_a_dumb_terminal_gets_none(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TERM", "dumb")
+        stream = Terminal()
+        progress = Progress(stream, clock)
+        progress.advance(1, 2)
+        progress.advance(0, 0)
+        assert stream.getvalue() == ""
