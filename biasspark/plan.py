@@ -1,0 +1,58 @@
+"""What a run would do, in words: for `--dry-run`."""
+
+from __future__ import annotations
+
+from biasspark.columns import ALL_ROWS
+from biasspark.config import Config, Identities
+from biasspark.tables.schemas import Table
+
+
+def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
+    """Return the plan of a run: sources, models, identities, slices, tables, and what it will cost."""
+    corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
+    scans = "2 (survey, ranking), and 1 more if there are rejects to write"
+    if corpus.duplicates == "reject":
+        scans = "3 (survey, ids, ranking), and 2 more (ids, rows) if there are rejects to write"
+    moved = "of 8 bytes a score and 24 a mention"
+    if config.ranking.engine == "windows":
+        scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
+    lines = {
+        "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({n_columns} columns)",
+        "rows": " and ".join(filter(None, [corpus.filter, _run_date(corpus.run_date_column)])) or "all",
+        "label": f"{label.column}{_rule(label.threshold, label.positive)}",
+        "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items()),
+        "identities": "; ".join(_sources(config.identities)),
+        "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
+        "engine": config.ranking.engine,
+        "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
+        "scans": scans,
+        "shuffles": f"1 of the corpus, {moved}",
+    }
+    return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
+
+
+def _run_date(column: str | None) -> str:
+    return f"{column} is the run date" if column else ""
+
+
+def _rule(threshold: float | None, positive: tuple[object, ...] | None) -> str:
+    if positive is not None:
+        return f" is one of {', '.join(map(repr, positive))}"
+    return "" if threshold is None else f" >= {threshold}"
+
+
+def _sources(identities: Identities) -> list[str]:
+    found = []
+    if identities.columns:
+        found.append(f"{len(identities.columns)} columns ({', '.join(identities.columns)})")
+    found += [f"each value of {name}" for name in identities.categorical]
+    if identities.array:
+        found.append(f"each value in {identities.array}")
+    if identities.predicates:
+        found.append(f"{len(identities.predicates)} predicates ({', '.join(identities.predicates)})")
+    if identities.terms:
+        names = [name for name, _ in identities.terms.terms]
+        found.append(f"{len(names)} lists of terms in {identities.terms.column} ({', '.join(names)})")
+    if identities.crossed.pairs:
+        found.append(f"their pairs with {identities.crossed.min_rows:,} rows or more")
+    return found
