@@ -1,0 +1,71 @@
+"""The corpora of a benchmark: made when first needed, kept under build/bench, and used again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from biasspark.synthetic.civil_shape import IDENTITY_NAMES
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "bench"
+SEED = 1
+
+
+def civil_corpus(rows: int, unannotated: float) -> Path:
+    """Return a civil corpus of so many rows, of which a share has no annotations."""
+    sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.py")), ROOT / "jobs" / "make_corpus.py"]
+    name = f"civil-{rows}-{unannotated:g}-{_digest(path.read_bytes() for path in sources)}"
+    options = ["civil", "--rows", str(rows), "--seed", str(SEED), "--unannotated", str(unannotated)]
+    return _made_once(BUILD / name, "jobs/make_corpus.py", *options)
+
+
+def split_corpus(corpus: Path) -> Path:
+    """Return a corpus with ten identities in place of each of another corpus."""
+    script = "scripts/benchmarks/split_identities.py"
+    files = (
+        f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.resolve().glob("*.parquet"))
+    )
+    name = f"split-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
+    return _made_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))
+
+
+def describe_corpus(corpus: Path) -> dict[str, int]:
+    """Count the rows of a corpus, and those with annotations."""
+    rows = ds.dataset(corpus)
+    return {
+        "rows": int(rows.count_rows()),
+        "annotated_rows": int(rows.count_rows(filter=pc.is_valid(pc.field(IDENTITY_NAMES[0])))),
+    }
+
+
+def read_once(corpus: Path) -> None:
+    """Read all files, so that no candidate pays for the disk."""
+    for path in corpus.glob("*.parquet"):
+        with path.open("rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+def _made_once(folder: Path, *job: str) -> Path:
+    if not (folder / "_SUCCESS").exists():
+        print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        command: list[str | Path] = [ROOT / "scripts" / "submit", *job, "--out", folder]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return folder
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:12]

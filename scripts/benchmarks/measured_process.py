@@ -1,0 +1,147 @@
+"""Run a command and watch it: its time, and the memory of each process that comes of it. For Linux."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.25
+_AFTER_COLLECTION = re.compile(r"\d+M->(\d+)M\(\d+M\)")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class CandidateError(Exception):
+    """A candidate that failed."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one process and its descendants took.
+
+    Attributes
+    ----------
+    cpu_seconds
+        Of all processes, as last seen.
+    peak_mb
+        The most memory that all held at one sampled moment, pages that several share counted once; at least the
+        peak of the largest process.
+    worker_mb, java_mb
+        Peak resident memory of the largest Python worker of Spark, and of the largest Java process; 0 without any.
+    heap_mb
+        The most that was left on the Java heap after a collection, garbage in old regions included; None without Java.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    worker_mb: float
+    java_mb: float
+    heap_mb: int | None
+
+
+@dataclass
+class Watch:
+    """Peaks of the processes of one session, sampled from /proc."""
+
+    session: int
+    peak_mb: float = 0.0
+    processes: dict[int, tuple[str, float]] = field(default_factory=dict)
+    cpu_ticks: dict[int, int] = field(default_factory=dict)
+
+    def sample(self) -> None:
+        """Look at every process of the session; one that has ended, or ends meanwhile, is passed over."""
+        held = 0.0
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                held += self._look_at(folder)
+            except (OSError, ValueError, LookupError):
+                continue
+        self.peak_mb = max(self.peak_mb, held)
+
+    def _look_at(self, folder: Path) -> float:
+        # The name, in brackets, may hold blanks.
+        fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        if int(fields[3]) != self.session:
+            return 0.0
+        pid = int(folder.name)
+        self.cpu_ticks[pid] = int(fields[11]) + int(fields[12])
+        command = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").replace("\0", " ")
+        self.processes[pid] = command, _megabytes(folder / "status", "VmHWM")
+        return _megabytes(folder / "smaps_rollup", "Pss")
+
+    def largest(self, pattern: str) -> float:
+        """Return the peak of the largest process whose command matches."""
+        return max((peak for command, peak in self.processes.values() if re.search(pattern, command)), default=0.0)
+
+
+def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Path, heap_log: Path | None) -> Measured:
+    """Run a command to its end.
+
+    Parameters
+    ----------
+    environment
+        What is added to that of this process.
+    log
+        Where its output goes.
+    heap_log
+        The log of collections that its Java writes, in megabytes.
+
+    Raises
+    ------
+    CandidateError
+        With the end of its output, if it does not end well.
+    """
+    done = threading.Event()
+    begun = time.perf_counter()
+    with log.open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        watch = Watch(process.pid)
+        watcher = threading.Thread(target=_sample_until, args=(watch, done))
+        watcher.start()
+        try:
+            code = process.wait()
+        except BaseException:
+            os.killpg(process.pid, 15)
+            raise
+        finally:
+            seconds = time.perf_counter() - begun
+            done.set()
+            watcher.join()
+    if code:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+        raise CandidateError(f"{' '.join(command)}\nended with exit code {code}. The end of {log}:\n{tail}")
+    return Measured(
+        seconds=seconds,
+        cpu_seconds=sum(watch.cpu_ticks.values()) / _TICKS,
+        peak_mb=max(watch.peak_mb, watch.largest("")),
+        worker_mb=watch.largest(r"pyspark\.daemon"),
+        java_mb=watch.largest(r"^\S*java "),
+        heap_mb=_heap_after_collection(heap_log) if heap_log else None,
+    )
+
+
+def _megabytes(path: Path, name: str) -> float:
+    """Return an amount of memory of a process, which a finished one no longer has: LookupError."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    amounts = [line for line in lines if line.startswith(f"{name}:")]
+    return float(amounts[0].split()[1]) / 1024
+
+
+def _sample_until(watch: Watch, done: threading.Event) -> None:
+    while not done.wait(SAMPLE_SECONDS):
+        watch.sample()
+
+
+def _heap_after_collection(log: Path) -> int | None:
+    """Return the largest heap after a collection in a log of java -Xlog:gc."""
+    if not log.exists():
+        return None
+    return max((int(left) for left in _AFTER_COLLECTION.findall(log.read_text(encoding="utf-8"))), default=None)

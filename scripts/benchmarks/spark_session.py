@@ -1,0 +1,136 @@
+"""Suites beside each other, and beside a sort and a scan, in one Spark session with the settings of the job.
+
+Everything goes to Spark's noop sink. After one round to warm up, the cases run in turn; a suite's time includes its
+survey.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, SparkSession
+
+import biasspark
+from biasspark.session import build_session, describe
+from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.split_identities import SPLIT_NAMES
+from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
+
+Case = Callable[[], DataFrame]
+GROUPS = ("session", "array", "columns", "unannotated", "crossed")
+SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+
+
+def suite(corpus: DataFrame, **identities: Any) -> DataFrame:
+    """Return the bias suite of both models."""
+    return biasspark.bias_metrics(
+        corpus,
+        models=list(MODELS),
+        label=LABEL,
+        label_threshold=THRESHOLD,
+        identities={"threshold": THRESHOLD, **identities},
+    )
+
+
+def sort(corpus: DataFrame, *more: Column) -> DataFrame:
+    """Sort one row a (row, model) of a model's number, score and label, the least that a ranking can do with."""
+    label = (F.col(LABEL) >= THRESHOLD).alias("label")
+    rows = [
+        corpus.select(F.lit(place).alias("model"), F.col(name).alias("score"), label, *more)
+        for place, name in enumerate(MODELS)
+    ]
+    return reduce(DataFrame.unionAll, rows).orderBy("model", "score")
+
+
+def memberships() -> Column:
+    """Return who is in which identity, as bits."""
+    bits = [F.when(F.col(name) >= THRESHOLD, 1 << place).otherwise(0) for place, name in enumerate(IDENTITY_NAMES)]
+    return reduce(Column.bitwiseOR, bits).cast("bigint").alias("memberships")
+
+
+def scan(corpus: DataFrame) -> DataFrame:
+    """Read the columns that the suite needs."""
+    return corpus.select(*NEEDED)
+
+
+def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
+    """Return the cases of a group by name; each builds its frame anew, because building a suite runs its survey."""
+    corpus, other = corpora[0], corpora[-1]
+    whole, split = list(IDENTITY_NAMES), list(SPLIT_NAMES)
+    groups: dict[str, dict[str, Case]] = {
+        "session": {
+            "suite": lambda: suite(corpus, columns=whole),
+            "sort": lambda: sort(corpus),
+            "sort with memberships": lambda: sort(corpus, memberships()),
+            "scan": lambda: scan(corpus),
+        },
+        "array": {
+            "24 identities": lambda: suite(other, array="groups"),
+            "240 identities": lambda: suite(other, array="split_groups"),
+        },
+        "columns": {
+            "24 identities": lambda: suite(other, columns=whole),
+            "240 identities": lambda: suite(other, columns=split),
+            "scan of 24": lambda: scan(other),
+            "scan of 240": lambda: other.select(LABEL, *MODELS, *split),
+        },
+        "unannotated": {
+            "all annotated": lambda: suite(corpus, columns=whole),
+            "75 % not": lambda: suite(other, columns=whole),
+        },
+        "crossed": {
+            "without pairs": lambda: suite(corpus, columns=whole),
+            "with pairs": lambda: suite(corpus, columns=whole, crossed={"pairs": True, "min_rows": 1000}),
+        },
+    }
+    return groups[group]
+
+
+def time_cases(spark: SparkSession, cases: Mapping[str, Case], repeat: int) -> dict[str, list[float]]:
+    """Run the cases in turn, and return the seconds of each, the round to warm up first."""
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(repeat + 1):
+        for name, case in cases.items():
+            begun = time.perf_counter()
+            with describe(spark, name):
+                case().write.format("noop").mode("overwrite").save()
+            seconds[name].append(time.perf_counter() - begun)
+            print(f"{name}: {seconds[name][-1]:.2f} s", flush=True)
+    return seconds
+
+
+def list_suite(corpus: DataFrame) -> list[Number]:
+    """Return the values of the suite."""
+    rows = suite(corpus, columns=list(IDENTITY_NAMES)).select("model", "identity", *PAIRS).collect()
+    return [Number(row["model"], row["identity"], metric, row[metric]) for row in rows for metric in PAIRS]
+
+
+def main() -> None:
+    """Run one group."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--group", required=True, choices=GROUPS)
+    parser.add_argument("--corpus", required=True, action="append", help="one or two folders of Parquet files")
+    parser.add_argument("--repeat", required=True, type=int)
+    parser.add_argument("--outcome", required=True, type=Path)
+    arguments = parser.parse_args()
+    spark = build_session(f"biasspark benchmark: {arguments.group}")
+    try:
+        corpora = [spark.read.parquet(path) for path in arguments.corpus]
+        seconds = time_cases(spark, make_cases(arguments.group, corpora), arguments.repeat)
+        medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+        settings = {name: spark.conf.get(name, None) for name in SETTINGS}
+        details = {"seconds": seconds, "medians": medians, "settings": settings}
+        Outcome(list_suite(corpora[0]), next(iter(medians.values())), details).write(arguments.outcome)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Write a corpus anew with ten identities in place of each, at the same number of mentions; for a benchmark.
+
+Each comment's mention of an identity goes to one of ten, by a hash of its id. The new corpus holds both sets of
+identities, each as columns of fractions and as one array of strings, so that all are read from files of one layout.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+
+from biasspark.session import build_session
+from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.task import LABEL, THRESHOLD
+
+PARTS = 10
+SPLIT_NAMES = tuple(f"{name}_{part}" for name in IDENTITY_NAMES for part in range(PARTS))
+
+
+def split_columns() -> list[Column]:
+    """Return the columns of the new corpus."""
+    split = [_split(name, part) for name in IDENTITY_NAMES for part in range(PARTS)]
+    named = [F.when(F.col(name) >= THRESHOLD, _part_name(name)) for name in IDENTITY_NAMES]
+    whole = [F.when(F.col(name) >= THRESHOLD, F.lit(name)) for name in IDENTITY_NAMES]
+    groups = [_known_groups(whole).alias("groups"), _known_groups(named).alias("split_groups")]
+    return [*(F.col(name) for name in (LABEL, *MODELS, *IDENTITY_NAMES)), *split, *groups]
+
+
+def _bucket(name: str) -> Column:
+    return F.pmod(F.xxhash64(F.col("id"), F.lit(name)), F.lit(PARTS))
+
+
+def _split(name: str, part: int) -> Column:
+    fraction = F.when(_bucket(name) == part, F.col(name)).otherwise(0.0)
+    return F.when(F.col(name).isNotNull(), fraction).alias(f"{name}_{part}")
+
+
+def _part_name(name: str) -> Column:
+    return F.concat(F.lit(f"{name}_"), _bucket(name).cast("string"))
+
+
+def _known_groups(groups: list[Column]) -> Column:
+    """Collect the identities of a row; NULL where nobody annotated it."""
+    return F.when(F.col(IDENTITY_NAMES[0]).isNotNull(), F.filter(F.array(*groups), lambda group: group.isNotNull()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    spark = build_session("biasspark benchmark: split identities")
+    try:
+        spark.read.parquet(arguments.corpus).select(*split_columns()).write.parquet(arguments.out)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
