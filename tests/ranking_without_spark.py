@@ -16,7 +16,7 @@ from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sum
 from biasspark.ranking.memberships import find_entries, known_sources
 from biasspark.ranking.placements import Profile, RangeSums, measure_range
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
-from tests.oracle.pairs import State, Sums
+from tests.oracle.pairs import Example, State, Sums, count_identity
 
 _LIST = pa.list_(pa.string())
 
@@ -56,7 +56,16 @@ def codebook_of(*sources: Source, models: int = 1, slices: int = 1, crossed: boo
     )
 
 
-def state_fields(codebook: Codebook, states: Mapping[str, Sequence[State]]) -> Fields:
+def membership_fields(
+    codebook: Codebook,
+    states: Mapping[str, Sequence[State]],
+    values: Mapping[int, Sequence[Any]] | None = None,
+) -> Fields:
+    """Give the bit fields of states of flags by identity, and of values by place of their source."""
+    return _state_fields(codebook, states) | _value_fields(codebook, values or {})
+
+
+def _state_fields(codebook: Codebook, states: Mapping[str, Sequence[State]]) -> Fields:
     """Give the bit fields of sources of flags: a source is unknown on the rows on which all its identities are."""
     fields: Fields = {}
     for place, source in enumerate(codebook.sources):
@@ -74,7 +83,7 @@ def state_fields(codebook: Codebook, states: Mapping[str, Sequence[State]]) -> F
     return fields
 
 
-def value_fields(codebook: Codebook, values: Mapping[int, Sequence[Any]]) -> Fields:
+def _value_fields(codebook: Codebook, values: Mapping[int, Sequence[Any]]) -> Fields:
     """Give the bit fields that say where the sources of values are known."""
     return {
         ("known", codebook.nullable_sources.index(place)): [value is not None for value in column]
@@ -169,3 +178,13 @@ def six_pairs(sums: RangeSums, identity: int) -> tuple[Sums, ...]:
         )
         for (low, high), pair in zip(CELLS_OF_PAIRS, sums.pairs, strict=True)
     )
+
+
+def pairs_by_name(sums: RangeSums, codebook: Codebook) -> dict[str, tuple[Sums, ...]]:
+    """Give the six pairs of every identity by its name."""
+    return {name: six_pairs(sums, number) for number, name in enumerate(codebook.names)}
+
+
+def count_by_name(examples: Sequence[Example], codebook: Codebook) -> dict[str, tuple[Sums, ...]]:
+    """Give what the oracle counts of every identity by its name."""
+    return {name: count_identity(examples, number) for number, name in enumerate(codebook.names)}

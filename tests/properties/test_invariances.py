@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from biasspark.columns import SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
-from tests.oracle.pairs import PAIRS, Example, State, Sums, count_identity, cross_all
+from tests.oracle.pairs import PAIRS, Example, State, Sums, cross_all
 from tests.ranking_without_spark import (
     category,
     codebook_of,
+    count_by_name,
     flags,
+    membership_fields,
     merge_parts,
     pack,
+    pairs_by_name,
     rank_batches,
-    six_pairs,
     sort_batches,
-    state_fields,
-    value_fields,
 )
 
 CODEBOOK = codebook_of(flags("a", "b"), category("c", "x"), flags("p", nullable=False, name="predicates"), crossed=True)
@@ -81,15 +81,13 @@ def cuts() -> st.SearchStrategy[list[float]]:
 def batch_of(rows: Sequence[Row], codebook: Codebook = CODEBOOK) -> Any:
     columns = {name: [getattr(row, name) for row in rows] for name in "abp"}
     values = {1: [row.category for row in rows]}
-    fields: dict[tuple[str, int], Any] = state_fields(codebook, columns) | value_fields(codebook, values)
-    fields |= {("label", 0): [row.positive for row in rows]}
+    fields = membership_fields(codebook, columns, values) | {("label", 0): [row.positive for row in rows]}
     fields |= {("score_reason", 0): [row.score_reason for row in rows]}
     return pack(codebook, fields, [[row.score for row in rows]], values)
 
 
 def measure(rows: Sequence[Row], boundaries: Sequence[float] = ()) -> Statistics:
-    sums = rank_batches([batch_of(rows)], CODEBOOK, [boundaries]).sums[0, 0]
-    return {name: six_pairs(sums, number) for number, name in enumerate(CODEBOOK.names)}
+    return pairs_by_name(rank_batches([batch_of(rows)], CODEBOOK, [boundaries]).sums[0, 0], CODEBOOK)
 
 
 def map_pairs(statistics: Statistics, change: Callable[[Sums], Sums]) -> Statistics:
@@ -111,8 +109,7 @@ invariance = settings(deadline=None, max_examples=60)
 @given(rows_of(), cuts())
 def test_brute_force_whatever_the_pattern_of_unknown_annotations(rows: list[Row], boundaries: list[float]) -> None:
     examples = [Example(row.score, row.positive, row.states) for row in rows]
-    wanted = {name: count_identity(examples, number) for number, name in enumerate(CODEBOOK.names)}
-    assert measure(rows, boundaries) == wanted
+    assert measure(rows, boundaries) == count_by_name(examples, CODEBOOK)
 
 
 @invariance
@@ -128,8 +125,7 @@ def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], spl
     edges = [0, *sorted(splits), len(rows)]
     tasks = [rows[start:end] for start, end in pairwise(edges) if start < end]
     parts = [part for task in reversed(tasks) for part in sort_batches([batch_of(task)], CODEBOOK, [boundaries])]
-    sums = merge_parts(parts, CODEBOOK).sums[0, 0]
-    assert {name: six_pairs(sums, number) for number, name in enumerate(CODEBOOK.names)} == measure(rows)
+    assert pairs_by_name(merge_parts(parts, CODEBOOK).sums[0, 0], CODEBOOK) == measure(rows)
 
 
 @invariance
@@ -203,8 +199,9 @@ def test_one_sided_labels(rows: list[Row], boundaries: list[float]) -> None:
     """A pair with an empty cell has no sums; the gap of the label that is there is as ever."""
     empty = "negative" if rows[0].positive else "positive"
     examples = [Example(row.score, row.positive, row.states) for row in rows]
-    for number, pairs in enumerate(measure(rows, boundaries).values()):
-        assert pairs == count_identity(examples, number)
+    statistics = measure(rows, boundaries)
+    assert statistics == count_by_name(examples, CODEBOOK)
+    for pairs in statistics.values():
         for pair, sums in zip(PAIRS, pairs, strict=True):
             if any(cell.endswith(empty) for cell in pair):
                 assert 0 in sums[:2]
@@ -234,8 +231,7 @@ def test_rejected_rows_count_for_nothing(kept: list[Row], rejected: list[Row], s
     mixed = [row for pair in zip(kept, lost, strict=False) for row in pair]
     mixed += kept[len(lost) :] + lost[len(kept) :]
     ranked = rank_batches([batch_of(mixed)], CODEBOOK)
-    found = {name: six_pairs(ranked.sums[0, 0], number) for number, name in enumerate(CODEBOOK.names)}
-    assert found == measure(kept)
+    assert pairs_by_name(ranked.sums[0, 0], CODEBOOK) == measure(kept)
     assert ranked.tally.rejects == {SCORE_REASONS[reason - 1]: len(rejected)}
     assert ranked.tally.n_eligible == {"model 0": len(kept)}
 
@@ -249,8 +245,7 @@ def test_union_of_disjoint_corpora(one: list[Row], other: list[Row], boundaries:
     whole = rank_batches([batch_of(one + other)], CODEBOOK, [boundaries])
     assert united.tally == whole.tally
     assert united.profiles == whole.profiles
-    for number in range(len(CODEBOOK.names)):
-        assert six_pairs(united.sums[0, 0], number) == six_pairs(whole.sums[0, 0], number)
+    assert pairs_by_name(united.sums[0, 0], CODEBOOK) == pairs_by_name(whole.sums[0, 0], CODEBOOK)
 
 
 @invariance

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -25,25 +24,7 @@ from biasspark.config import (
     parse_measures,
 )
 from biasspark.errors import ConfigError
-
-LEAST: dict[str, Any] = {
-    "corpus": {"name": "civil", "path": "/data/civil"},
-    "label": {"column": "toxic"},
-    "models": {"toxicity": "toxicity"},
-    "identities": {"columns": ["male"]},
-    "output": {"path": "/warehouse"},
-}
-
-
-def changed(**tables: Any) -> dict[str, Any]:
-    """The least configuration with some keys of some tables changed; None takes a table away."""
-    table = copy.deepcopy(LEAST)
-    for name, part in tables.items():
-        if isinstance(part, dict) and isinstance(table.get(name), dict):
-            table[name].update(part)
-        else:
-            table[name] = part
-    return table
+from tests.least_configuration import LEAST, changed
 
 
 def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from biasspark.config import (
 )
 from biasspark.config.source import apply_overrides
 from biasspark.errors import ConfigError
+from tests.least_configuration import LEAST, changed
 
 WHOLE = """
 [corpus]
@@ -71,25 +72,6 @@ max_rows = 5
 catalog = "spark_catalog.bias"
 format = "parquet"
 """
-
-LEAST: dict[str, Any] = {
-    "corpus": {"name": "civil", "path": "/data/civil"},
-    "label": {"column": "toxic"},
-    "models": {"toxicity": "toxicity"},
-    "identities": {"columns": ["male"]},
-    "output": {"path": "/warehouse"},
-}
-
-
-def changed(**tables: Any) -> dict[str, Any]:
-    """The least configuration with some keys of some tables changed; None takes a table away."""
-    table = copy.deepcopy(LEAST)
-    for name, part in tables.items():
-        if isinstance(part, dict) and isinstance(table.get(name), dict):
-            table[name].update(part)
-        else:
-            table[name] = part
-    return table
 
 
 def write(path: Path, text: str) -> Path:

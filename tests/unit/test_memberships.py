@@ -20,10 +20,9 @@ from tests.ranking_without_spark import (
     codebook_of,
     find_states,
     flags,
+    membership_fields,
     pack,
     read_batch,
-    state_fields,
-    value_fields,
 )
 
 States = list[list[State]]
@@ -39,8 +38,7 @@ def batch_of(
     codebook: Codebook, states: Mapping[str, Sequence[State]], values: Mapping[int, Sequence[Any]]
 ) -> pa.RecordBatch:
     rows = max(map(len, [*states.values(), *values.values()]))
-    fields = state_fields(codebook, states) | value_fields(codebook, values)
-    return pack(codebook, fields, [np.zeros(rows)], values)
+    return pack(codebook, membership_fields(codebook, states, values), [np.zeros(rows)], values)
 
 
 def want_states(codebook: Codebook, singles: Mapping[str, Sequence[State]]) -> States:

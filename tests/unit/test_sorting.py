@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +18,15 @@ from tests.oracle.pairs import Example, State, count_identity, cross_all
 from tests.ranking_without_spark import (
     category,
     codebook_of,
+    count_by_name,
     flags,
+    membership_fields,
     merge_parts,
     pack,
+    pairs_by_name,
     rank_batches,
     six_pairs,
     sort_batches,
-    state_fields,
-    value_fields,
 )
 
 ROWS = 90
@@ -54,7 +54,7 @@ def random_corpus(seed: int = 1, *, crossed: bool = True, levels: int = 6) -> Co
     codebook = codebook_of(flags("a", "b"), category("c", "x", "y"), models=2, slices=2, crossed=crossed)
     columns = {name: [(True, False, None)[state] for state in rng.integers(0, 3, ROWS)] for name in "ab"}
     values = rng.choice(np.array([None, "x", "y"], object), ROWS).tolist()
-    fields: dict[tuple[str, int], Any] = state_fields(codebook, columns) | value_fields(codebook, {1: values})
+    fields = membership_fields(codebook, columns, {1: values})
     label, inside = rng.random(ROWS) < 0.4, rng.random(ROWS) < 0.5
     row_reason = rng.choice([0] * 20 + list(range(1, len(ROW_REASONS) + 1)), ROWS)
     reasons = rng.choice([0] * 12 + list(range(1, len(SCORE_REASONS) + 1)), (2, ROWS))
@@ -77,8 +77,7 @@ def test_every_model_slice_and_identity(seed: int, crossed: bool) -> None:
     ranked = rank_batches([corpus.batch], corpus.codebook, [[-0.5, 0.25], [0.0]])
     assert sorted(ranked.sums) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for (model, number), sums in ranked.sums.items():
-        for identity in range(len(corpus.codebook.names)):
-            assert six_pairs(sums, identity) == count_identity(corpus.examples(model, number), identity)
+        assert pairs_by_name(sums, corpus.codebook) == count_by_name(corpus.examples(model, number), corpus.codebook)
 
 
 def test_counts_of_rows_rejects_and_pairs() -> None:
@@ -129,8 +128,7 @@ def test_flushes_batches_and_tasks_change_nothing(flush: int, tasks: int, monkey
     found = merge_parts(parts, corpus.codebook)
     assert (found.tally, found.profiles, found.n_members) == (whole.tally, whole.profiles, whole.n_members)
     for key, sums in whole.sums.items():
-        for identity in range(len(corpus.codebook.names)):
-            assert six_pairs(found.sums[key], identity) == six_pairs(sums, identity)
+        assert pairs_by_name(found.sums[key], corpus.codebook) == pairs_by_name(sums, corpus.codebook)
 
 
 def test_minus_zero_ties_with_zero() -> None:
@@ -176,7 +174,7 @@ def test_rows_of_no_other_slice_pay_nothing() -> None:
 def test_memberships_are_one_entry_a_mention() -> None:
     codebook = codebook_of(flags("a", "b", "c"))
     states: dict[str, list[State]] = {"a": [True, False, False], "b": [None, False, False], "c": [False, False, True]}
-    batch = pack(codebook, state_fields(codebook, states), [[0.1, 0.2, 0.3]])
+    batch = pack(codebook, membership_fields(codebook, states), [[0.1, 0.2, 0.3]])
     [part] = [part for part in sort_batches([batch], codebook) if part.kind == MEMBERSHIPS]
     assert Block.decode(part.data).lengths.tolist() == [1, 1, 1]
 
@@ -187,7 +185,7 @@ def test_as_many_sources_as_the_configuration_may_have_can_be_unknown(n_sources:
     codebook = codebook_of(*(category(f"c{n}", "x") for n in range(n_sources)))
     values = {n: rng.choice(np.array([None, "x"], object), rows).tolist() for n in range(n_sources)}
     label, scores = rng.random(rows) < 0.5, rng.integers(0, 4, rows).astype(float)
-    fields = {("label", 0): label} | value_fields(codebook, values)
+    fields = membership_fields(codebook, {}, values) | {("label", 0): label}
     sums = rank_batches([pack(codebook, fields, [scores], values)], codebook, [[1.0]]).sums[0, 0]
     for n in range(n_sources):
         rows_of_source = zip(scores.tolist(), label.tolist(), values[n], strict=True)
