@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +25,13 @@ from biasspark.metrics.hygiene import ScoreProfile, score_warnings
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
-from biasspark.ranking.engine import Ranking, rank
+from biasspark.ranking.engine import Ranking, rank, read_overview
+from biasspark.ranking.placements import Profile
 from biasspark.session import describe, persisted
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, REJECTED_ROWS, U_STATISTICS, Table
 
+_NO_SCORES = Profile(0, 0, 0, math.inf, -math.inf)
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 
 
@@ -40,6 +43,8 @@ class Measurement:
     ----------
     statistics
         `u_statistics`, less the run's columns.
+    kept
+        What the tables come of: persist these frames to compute each of them once.
     """
 
     corpus: DataFrame
@@ -49,6 +54,7 @@ class Measurement:
     ranking: Ranking
     statistics: DataFrame
     id_column: str | None
+    kept: tuple[DataFrame, ...]
 
     @property
     def extent(self) -> str:
@@ -94,24 +100,26 @@ def measure(
     Notes
     -----
     Runs one narrow job, the survey. What is returned scans the corpus once and shuffles it once; persist
-    `Measurement.ranking.ranked` to take several tables of one ranking.
+    `Measurement.kept` to take several tables of one ranking.
     """
     check_schema(corpus, measures, id_column)
     spark = corpus.sparkSession
     with describe(spark, "survey the corpus"), input_faults("corpus"):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+    kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
-        corpus = mark_duplicates(corpus, id_column)
+        corpus, *kept = mark_duplicates(corpus, id_column)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
     ranking = rank(examples, codebook, survey.boundaries(measures.ranking.ranges), measures.ranking.engine)
     statistics = with_auc(ranking.statistics)
-    return Measurement(corpus, measures, survey, codebook, ranking, statistics, id_column)
+    kept += [ranking.ranked, statistics]
+    return Measurement(corpus, measures, survey, codebook, ranking, statistics, id_column, tuple(kept))
 
 
 @contextmanager
-def ranked_once(measurement: Measurement) -> Iterator[Tally]:
-    """Rank the corpus, keep the ranking for the block, and give what was counted on the way.
+def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Profile]]]:
+    """Rank the corpus, keep the ranking for the block, and give its counts of rows and each model's profile.
 
     Raises
     ------
@@ -119,30 +127,29 @@ def ranked_once(measurement: Measurement) -> Iterator[Tally]:
         If a file cannot be read, or no row counts for any model.
     """
     spark = measurement.corpus.sparkSession
-    with persisted(measurement.ranking.ranked, measurement.statistics):
+    with persisted(*measurement.kept):
         with describe(spark, "rank every score"), input_faults("corpus"):
-            counts = measurement.ranking.tallies.collect()[0]["counts"]
-        tally = measurement.codebook.read_tally(counts)
+            tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
         if not any(tally.n_eligible.values()):
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())
             raise InputError(
                 f"corpus: none of its {tally.n_rows:,} rows can be used ({reasons}). A row needs a label and a score. "
                 "Check [label] and [models]."
             )
-        yield tally
+        yield tally, profiles
 
 
-def find_warnings(measurement: Measurement) -> tuple[str, ...]:
+def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """Return what a person should look at: repeated ids, and peculiar scores."""
     within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
     everyone = measurement.statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
-    best = {row[MODEL]: row["best"] for row in everyone.groupBy(MODEL).agg(F.max("auc").alias("best")).collect()}
-    found = {row[MODEL]: row for row in measurement.ranking.profiles.collect()}
-    profiles = []
-    for number, model in enumerate(measurement.codebook.models):
-        scores = found[number].asDict() if number in found else {"n_rows": 0, "n_distinct": 0, "largest_tie": 0}
-        profiles.append(ScoreProfile(**scores | {"model": model, "best_subgroup_auc": best.get(model)}))
-    return (*measurement.survey.warnings, *score_warnings(profiles))
+    with describe(measurement.corpus.sparkSession, "combine the ranges"):
+        best = {row[MODEL]: row["best"] for row in everyone.groupBy(MODEL).agg(F.max("auc").alias("best")).collect()}
+    scores = [
+        ScoreProfile(model, **profiles.get(model, _NO_SCORES)._asdict(), best_subgroup_auc=best.get(model))
+        for model in measurement.codebook.models
+    ]
+    return (*measurement.survey.warnings, *score_warnings(scores))
 
 
 def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:

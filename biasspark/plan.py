@@ -12,7 +12,7 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     scans = "2 (survey, ranking), and 1 more if there are rejects to write"
     if corpus.duplicates == "reject":
-        scans = "3 (survey, ids, ranking), and 2 more (ids, rows) if there are rejects to write"
+        scans = "3 (survey, ids, ranking), and 1 more if there are rejects to write"
     moved = "of 8 bytes a score and 24 a mention"
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"

@@ -7,7 +7,7 @@ import sys
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome, Progress, format_table, job_parser, run_job
+from biasspark.cli import Outcome, Progress, describe_unexpected, format_table, job_parser, run_job
 from biasspark.config import Config, load_config
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.source import read_corpus
@@ -45,13 +45,17 @@ def run_night(corpus: DataFrame, config: Config, run: Run, progress: Progress) -
     progress.stage(f"survey of {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"ranking {measurement.extent}")
-    with ranked_once(measurement) as tally:
+    with ranked_once(measurement) as (tally, profiles):
         tables = measurement.tables(tally, config.rejects.max_rows)
         progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
-        warnings = find_warnings(measurement)
+        warnings = find_warnings(measurement, profiles)
         published = publish(tables, run, store, describe_run(config, tally, warnings, spark.version))
-    warnings += refresh_views(spark, store)
-    worst = format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
+    worst = ""
+    try:
+        warnings += refresh_views(spark, store)
+        worst = format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
+    except Exception as error:  # noqa: BLE001 - the night is published, whatever happens here
+        warnings += (f"{run.run_id} is published, but what follows failed: {describe_unexpected(error)}",)
     progress.stage("done")
     summary = {"job": JOB, "status": "published", "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"n_rows": tally.n_rows, "n_rejected": tally.n_rejected, "rejects": tally.rejects, "warnings": warnings}

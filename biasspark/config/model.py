@@ -59,6 +59,7 @@ class Corpus:
 class Label:
     """Which rows are positive: a boolean column, a number at or above ``threshold``, or one of the values ``positive``.
 
+    In a column of text, a boolean or a number of ``positive`` is every text that reads as it: ``TRUE``, ``1.0``.
     ``range`` is the closed interval outside which a label is rejected.
     """
 

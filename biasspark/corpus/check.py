@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
@@ -33,17 +33,31 @@ def check_schema(corpus: DataFrame, measures: Measures, id_column: str | None = 
     Looks at the schema only: no row is read, no job is run.
     """
     schema = corpus.schema
-    faults = [*_column_faults(schema, measures, id_column), *_predicate_faults(corpus, measures)]
+    shown = show_columns(schema.names, {name for _, name, _, _ in _needed(measures, id_column)})
+    faults = [*_column_faults(schema, measures, id_column, shown), *_predicate_faults(corpus, measures, shown)]
     if faults:
         raise InputError(*faults)
 
 
-def _column_faults(schema: StructType, measures: Measures, id_column: str | None) -> Iterator[str]:
+def show_columns(there: Collection[str], configured: Collection[str]) -> str:
+    """Say which columns a corpus has; only how many where it has none of the configured ones.
+
+    Of a CSV file without a header line Spark takes the first row for the names, and no fault shows a row.
+    """
+    if not set(configured).isdisjoint(there):
+        return f"It has: {', '.join(there)}."
+    return (
+        f"It has {len(there)} column{'' if len(there) == 1 else 's'}, not named here since the names may be data: a "
+        "CSV without a header line needs `options = { header = false }` and a `schema`."
+    )
+
+
+def _column_faults(schema: StructType, measures: Measures, id_column: str | None, shown: str) -> Iterator[str]:
     for where, name, kinds, rule in _needed(measures, id_column):
         twins = [other for other in schema.names if other.lower() == name.lower()]
         if name not in twins:
             hint = f" Did you mean '{twins[0]}'?" if twins else ""
-            yield f"{where}: the corpus has no column '{name}'. It has: {', '.join(schema.names)}.{hint}"
+            yield f"{where}: the corpus has no column '{name}'. {shown}{hint}"
         elif len(twins) > 1:
             yield (
                 f"{where}: the corpus has the columns {', '.join(map(repr, twins))}, which Spark cannot tell apart. "
@@ -108,7 +122,7 @@ def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
             )
 
 
-def _predicate_faults(corpus: DataFrame, measures: Measures) -> Iterator[str]:
+def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iterator[str]:
     named = [(f"[slices] {name}", text) for name, text in measures.slices.items()]
     named += [(f"[identities] predicates.{name}", text) for name, text in measures.identities.predicates.items()]
     for where, text in named:
@@ -119,8 +133,8 @@ def _predicate_faults(corpus: DataFrame, measures: Measures) -> Iterator[str]:
         except AnalysisException as error:
             reason = (find_error_condition(error) or "it cannot be analysed").split(".")[0]
             yield (
-                f'{where} = "{text}": Spark refuses it ({reason}). It must be a Spark SQL predicate over the columns '
-                f"{', '.join(corpus.columns)}. Correct it."
+                f'{where} = "{text}": Spark refuses it ({reason}). It must be a Spark SQL predicate over the '
+                f"columns of the corpus. {shown} Correct the predicate."
             )
         else:
             if not isinstance(kind, BooleanType):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label
@@ -20,8 +20,7 @@ def label_of(label: Label, schema: StructType) -> Column:
     """Return whether a row is positive: BOOLEAN, NULL where the label is unknown."""
     kind = schema[label.column].dataType
     if label.positive is not None:
-        value = known_number(label.column, kind) if isinstance(kind, FloatType | DoubleType) else column(label.column)
-        return value.isin(_like_column(label.positive, is_text=isinstance(kind, StringType)))
+        return _is_one_of(label.positive, label.column, kind)
     if label.threshold is not None:
         return at_least(label.column, kind, label.threshold)
     return boolean(label.column, kind)
@@ -65,9 +64,14 @@ def _first_that_applies(conditions: Sequence[Column]) -> Column:
     return chosen
 
 
-def _like_column(values: Sequence[object], *, is_text: bool) -> list[object]:
-    return [_as_text(value) for value in values] if is_text else list(values)
+def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
+    """Return whether a column holds one of the values, all of one kind; NULL where it is NULL.
 
-
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    Among booleans or numbers a text counts as what it reads as, ``TRUE`` or ``1.0``, and otherwise as none of them.
+    """
+    if isinstance(kind, FloatType | DoubleType):
+        return known_number(name, kind).isin(*values)
+    if not isinstance(kind, StringType) or isinstance(values[0], str):
+        return column(name).isin(*values)
+    read = boolean(name, kind) if isinstance(values[0], bool) else number(name, kind)
+    return F.when(column(name).isNotNull(), F.coalesce(read.isin(*values), F.lit(False)))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -16,6 +14,7 @@ from biasspark.corpus.codebook import Codebook, Field
 from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
 from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
 from biasspark.corpus.survey import Survey
+from biasspark.corpus.values import combine
 from biasspark.errors import InputError
 
 
@@ -55,7 +54,7 @@ def label_examples(corpus: DataFrame, measures: Measures, codebook: Codebook, id
     words: list[Column] = []
     for number in range(len(codebook.word_columns)):
         shifted = [_shift(parts[key], place) for key, place in codebook.fields.items() if place.word == number]
-        words.append(_combine(Column.bitwiseOR, shifted).cast("bigint"))
+        words.append(combine(Column.bitwiseOR, shifted).cast("bigint"))
     scores = [usable_score(name, schema) for name in measures.models.values()]
     values = [value_column(codebook.sources[place], measures.identities) for place in codebook.value_columns]
     columns = zip(
@@ -82,7 +81,7 @@ def _field_values(
     for place, source in enumerate(codebook.sources):
         if source.kind == "flags":
             flags = flag_columns(source, measures.identities, schema)
-            known = _combine(Column.__or__, [flag.isNotNull() for flag in flags.values()])
+            known = combine(Column.__or__, [flag.isNotNull() for flag in flags.values()])
             for name, flag in flags.items():
                 parts["member", codebook.number[name]] = flag
                 parts["unknown", codebook.number[name]] = flag.isNull()
@@ -98,10 +97,3 @@ def _shift(value: Column, place: Field) -> Column:
     if place.width > 1:
         return F.shiftleft(value.cast("bigint"), place.shift)
     return F.when(value, F.lit(1 << place.shift)).otherwise(F.lit(0))
-
-
-def _combine(operator: Callable[[Column, Column], Column], parts: list[Column]) -> Column:
-    """Combine pairwise, and the pairs again: a chain of hundreds would be as many levels deep."""
-    while len(parts) > 1:
-        parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
-    return parts[0]

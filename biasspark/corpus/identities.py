@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
@@ -11,7 +10,7 @@ from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.config import Identities
 from biasspark.corpus.codebook import Source, any_term
-from biasspark.corpus.values import at_least, column, known_number, outside
+from biasspark.corpus.values import at_least, column, combine, known_number, outside
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
@@ -75,7 +74,7 @@ def spellings(text: Column, terms: tuple[str, ...]) -> Column:
 def annotation_out_of_range(identities: Identities, schema: StructType) -> Column:
     """Return whether any annotation of a row lies outside the configured range."""
     ranged = [_out_of_range(name, identities, schema) for name in identities.columns if identities.range]
-    return reduce(Column.__or__, ranged, F.lit(False))
+    return combine(Column.__or__, ranged or [F.lit(False)])
 
 
 def _annotated(name: str, identities: Identities, schema: StructType) -> Column:

@@ -33,9 +33,10 @@ def rejected_rows(
     Which rows are kept depends on their ids alone: those with the smallest hash. Cost: one scan, a shuffle of what is
     rejected, and one of a few times `max_rows` rows.
     """
-    wanted = sum(counts.values()) > 0 and max_rows > 0
-    source = corpus if wanted else corpus.limit(0)
-    reasons = source.select(
+    if not sum(counts.values()) or not max_rows:
+        nothing = (F.lit(None).cast("string").alias(name) for name in (ROW_ID, MODEL, REASON))
+        return corpus.sparkSession.range(0).select(*nothing)
+    reasons = corpus.select(
         (column(id_column).cast("string") if id_column else F.lit(None).cast("string")).alias(ROW_ID),
         F.explode(_reasons(measures, corpus.schema, id_column)).alias("reject"),
     ).select(ROW_ID, F.col("reject.model").alias(MODEL), F.col("reject.reason").alias(REASON))

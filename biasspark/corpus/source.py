@@ -15,6 +15,7 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 
 from biasspark.config import Corpus
 from biasspark.config.model import PASSWORD_IN_URI, REDACTED
+from biasspark.corpus.check import show_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.values import column, quote
 from biasspark.errors import InputError
@@ -82,7 +83,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFram
         rows = _load(spark, corpus)
         rows.schema  # noqa: B018 - Connect looks at a source only when its schema is asked for
     if corpus.run_date_column is not None:
-        _need_column(rows, corpus.run_date_column)
+        _need_column(rows, corpus.run_date_column, corpus.id)
         day = (
             F.to_date(column(corpus.run_date_column))
             if _is_time(rows, corpus.run_date_column)
@@ -96,13 +97,13 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFram
     return rows
 
 
-def mark_duplicates(corpus: DataFrame, id_column: str) -> DataFrame:
-    """Mark every row whose id another row has, too.
+def mark_duplicates(corpus: DataFrame, id_column: str) -> tuple[DataFrame, DataFrame]:
+    """Mark every row whose id another row has, too; return the rows, and the ids that repeat.
 
     Notes
     -----
-    Cost: one more scan, of the ids alone, and a shuffle of them; rows are shuffled only where too many ids repeat for
-    the list of them to be sent to every executor.
+    Cost: one more scan, of the ids alone, and a shuffle of them; persist the ids to use the rows twice. Rows are
+    shuffled only where too many ids repeat for the list of them to be sent to every executor.
     """
     repeated = (
         corpus.select(column(id_column).alias("_biasspark_id"))
@@ -111,7 +112,8 @@ def mark_duplicates(corpus: DataFrame, id_column: str) -> DataFrame:
         .where("count > 1")
         .select("_biasspark_id", F.lit(True).alias(DUPLICATE))
     )
-    return corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
+    marked = corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
+    return marked, repeated
 
 
 @contextmanager
@@ -182,11 +184,12 @@ def _text_day(name: str) -> Column:
     return F.expr(f"try_cast({quote(name)} AS DATE)")
 
 
-def _need_column(rows: DataFrame, name: str) -> None:
+def _need_column(rows: DataFrame, name: str, id_column: str | None) -> None:
     if name not in rows.columns:
+        shown = show_columns(rows.columns, [id_column] if id_column else [])
         raise InputError(
-            f'[corpus] run_date_column = "{name}": the corpus has no such column. It has: {", ".join(rows.columns)}. '
-            "Name one of these, or remove the line to read all rows."
+            f'[corpus] run_date_column = "{name}": the corpus has no such column. {shown} '
+            "Name one that it has, or remove the line to read all rows."
         )
     kind = rows.schema[name].dataType
     if not isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):

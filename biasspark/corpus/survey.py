@@ -23,7 +23,7 @@ MOST_CHOSEN_RANGES = 1024
 MOST_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
-_SAMPLED, _SHARE, _SEED = "_biasspark_sampled", 0.01, 2019
+_SHARE, _SEED, _ACCURACY = 0.01, 2019, 10_000
 _SKETCH_BITS, _DUPLICATES_WORTH_A_WARNING = 16, 0.02
 
 
@@ -92,16 +92,16 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     """
     schema = corpus.schema
     ranges = measures.ranking.ranges or MOST_CHOSEN_RANGES
-    wanted = {"n_rows": F.count(F.lit(1))}
-    for place, name in enumerate(measures.models.values()):
-        wanted[f"quantiles_{place}"] = _quantiles(name, schema, ranges)
     valued = _valued(measures)
-    for place, name in enumerate(valued):
-        wanted[f"values_{place}"] = _distinct(name, is_array=name == measures.identities.array)
+    narrow = _narrow(corpus, measures, id_column)
+    wanted = {"n_rows": F.count_if("first")}
+    for place in range(len(measures.models)):
+        wanted[f"quantiles_{place}"] = _quantiles(f"score_{place}", ranges)
+    for place in range(len(valued)):
+        wanted[f"values_{place}"] = F.slice(F.collect_set(f"value_{place}"), 1, MOST_VALUES + 2)
     if id_column:
-        wanted["n_ids"] = _estimate_distinct(column(id_column))
-    sampled = corpus.select("*", (F.rand(_SEED) < _SHARE).alias(_SAMPLED))
-    found = sampled.agg(*(value.alias(name) for name, value in wanted.items())).collect()[0].asDict()
+        wanted["n_ids"] = _estimate_distinct("id")
+    found = narrow.agg(*(value.alias(name) for name, value in wanted.items())).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     values = {name: _in_order(found[f"values_{place}"], name, schema) for place, name in enumerate(valued)}
@@ -114,12 +114,37 @@ def _valued(measures: Measures) -> tuple[str, ...]:
     return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
 
-def _quantiles(name: str, schema: StructType, parts: int) -> Column:
-    """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut."""
+def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> DataFrame:
+    """Return what is surveyed of each row: its scores and whether they are sampled, its values and its id.
+
+    A row with n values in its array becomes n rows, of which the first counts.
+    """
+    schema, identities = corpus.schema, measures.identities
+    columns = [(F.rand(_SEED) < _SHARE).alias("sampled")]
+    for place, name in enumerate(measures.models.values()):
+        score = F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
+        columns.append(score.alias(f"score_{place}"))
+    for place, name in enumerate(identities.categorical):
+        columns.append(column(name).cast("string").alias(f"value_{place}"))
+    if id_column:
+        columns.append(column(id_column).alias("id"))
+    if identities.array is None:
+        return corpus.select(*columns, F.lit(True).alias("first"))
+    each = F.posexplode_outer(F.array_distinct(column(identities.array))).alias(
+        "place", f"value_{len(identities.categorical)}"
+    )
+    return corpus.select(*columns, each).withColumn("first", F.coalesce(F.col("place"), F.lit(0)) == 0)
+
+
+def _quantiles(score: str, parts: int) -> Column:
+    """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut.
+
+    As text, for each literal of a Column is a call to the JVM.
+    """
     if parts == 1:
         return F.lit(None)
-    score = F.when(F.col(_SAMPLED) & (score_reason(name, schema) == 0), number(name, schema[name].dataType))
-    return F.percentile_approx(score, [part / parts for part in range(1, parts)], F.lit(10_000))
+    shares = ", ".join(f"{part / parts!r}D" for part in range(1, parts))
+    return F.expr(f"percentile_approx({score}, array({shares}), {_ACCURACY}) FILTER (WHERE sampled AND first)")
 
 
 def _every(quantiles: NDArray[np.float64], ranges: int) -> NDArray[np.float64]:
@@ -128,19 +153,12 @@ def _every(quantiles: NDArray[np.float64], ranges: int) -> NDArray[np.float64]:
     return np.unique(quantiles[places]) if len(quantiles) else quantiles
 
 
-def _estimate_distinct(ids: Column) -> Column:
+def _estimate_distinct(ids: str) -> Column:
     """Count distinct ids within half a percent.
 
     `approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
     """
     return F.hll_sketch_estimate(F.hll_sketch_agg(F.xxhash64(ids), F.lit(_SKETCH_BITS)))
-
-
-def _distinct(name: str, *, is_array: bool) -> Column:
-    """Collect distinct values, a few more than are allowed at the most."""
-    if is_array:
-        return F.slice(F.array_distinct(F.flatten(F.collect_set(F.array_distinct(column(name))))), 1, MOST_VALUES + 2)
-    return F.slice(F.collect_set(column(name).cast("string")), 1, MOST_VALUES + 2)
 
 
 def _in_order(values: list[str | None], name: str, schema: StructType) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ an error that would print it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
@@ -55,3 +56,10 @@ def outside(value: Column, bounds: Sequence[float] | None) -> Column:
         return F.lit(False)
     low, high = bounds
     return F.coalesce((value < F.lit(float(low))) | (value > F.lit(float(high))), F.lit(False))
+
+
+def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
+    """Combine pairwise, and the pairs again: a chain of hundreds would be as many levels deep."""
+    while len(parts) > 1:
+        parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
+    return parts[0]

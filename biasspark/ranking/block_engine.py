@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
@@ -29,7 +28,7 @@ from biasspark.columns import (
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
-from biasspark.ranking.placements import RangeSums, measure_range
+from biasspark.ranking.placements import Profile, RangeSums, measure_range
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
 
 _PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
@@ -80,25 +79,10 @@ def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
     return ranked.repartition(tasks, *keys).groupBy(*keys).applyInPandas(_combine(codebook), _INTEGERS)
 
 
-def tallies(ranked: DataFrame) -> DataFrame:
-    """Return one row, `counts`: rows read and rejected, in the order of `Codebook.tallies`."""
-    first = [F.col(key) == 0 for key in ("model", "slice", "first_identity")]
-    return ranked.where(reduce(Column.__and__, first) & (F.col("score_range") == TALLIES_RANGE)).select("counts")
-
-
-def score_profiles(ranked: DataFrame) -> DataFrame:
-    """Return one row a model: how many rows, distinct scores, the largest tie, the lowest and highest score."""
-    return (
-        ranked.where((F.col("slice") == 0) & (F.col("first_identity") == 0) & (F.col("score_range") != TALLIES_RANGE))
-        .groupBy("model")
-        .agg(
-            F.sum("n_rows").alias("n_rows"),
-            F.sum("n_distinct").alias("n_distinct"),
-            F.max("largest_tie").alias("largest_tie"),
-            F.min("lowest").alias("lowest"),
-            F.max("highest").alias("highest"),
-        )
-    )
+def overview(ranked: DataFrame) -> DataFrame:
+    """Return the scores of each model by range, and what was counted: see `Ranking.overview`."""
+    everyone = ranked.where((F.col("slice") == 0) & (F.col("first_identity") == 0))
+    return everyone.select("model", *Profile._fields, "counts")
 
 
 def _sort(

@@ -82,22 +82,23 @@ def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codeboo
     )
 
 
-def tallies(examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return one row, `counts`: rows read and rejected, in the order of `Codebook.tallies`."""
-    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
-
-
-def score_profiles(ranked: DataFrame) -> DataFrame:
-    """Return one row a model: how many rows, distinct scores, the largest tie, the lowest and highest score."""
+def overview(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return the scores of each model, and what was counted: see `Ranking.overview`. Scans the corpus once more."""
     everyone = ranked.where((F.col(SLICE) == 0) & (F.col(IDENTITY) == 0))
     tie = F.col(BACKGROUND_NEGATIVE) + F.col(BACKGROUND_POSITIVE)
-    return everyone.groupBy(MODEL).agg(
+    scores = everyone.groupBy(MODEL).agg(
         F.sum(tie).alias("n_rows"),
         F.count(F.lit(1)).alias("n_distinct"),
         F.max(tie).alias("largest_tie"),
         F.min("score").alias("lowest"),
         F.max("score").alias("highest"),
     )
+    return scores.unionByName(_count_rows(examples, codebook), allowMissingColumns=True)
+
+
+def _count_rows(examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return one row, `counts`, in the order of `Codebook.tallies`."""
+    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
 
 
 def _counted(codebook: Codebook) -> list[Column]:
@@ -245,7 +246,7 @@ def _listed(statistics: DataFrame, examples: DataFrame, codebook: Codebook) -> D
     if not codebook.pairs:
         return statistics
     first = len(codebook.tallies) - len(codebook.pairs)
-    counts = tallies(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
+    counts = _count_rows(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
     enough = counts.where((F.col("place") >= first) & (F.col("n_members") >= codebook.min_rows))
     pairs = enough.select((F.col("place") - first + codebook.first_pair).alias(IDENTITY))
     crossed = statistics.where(F.col(IDENTITY) >= codebook.first_pair).join(pairs, on=IDENTITY, how="left_semi")

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, REJECTED_ROWS, U_STATISTICS, Table
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, U_STATISTICS, Table
 from biasspark.tables.store import PathStore
 from tests.sample_night import NIGHT, TABLES_OF_A_RUN, night_frames, read_latest, record_of, run_at, start_run
 
@@ -79,14 +79,6 @@ def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, first
     )
     assert "2 rows with checksum" in fault
     assert seen(first_night) == BEFORE
-
-
-def test_frames_are_released_when_publishing_fails(spark: SparkSession, first_night: Path) -> None:
-    with pytest.raises(BiasSparkError, match="broken"):
-        publish(night_frames(spark), start_run(), BrokenStore(str(first_night), REJECTED_ROWS), record_of())
-    if not hasattr(spark, "_jsparkSession"):
-        pytest.skip("Spark Connect does not say what is cached")
-    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:

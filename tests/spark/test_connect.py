@@ -111,7 +111,7 @@ def test_connect_gives_the_same_bits_as_a_classic_session(spark: SparkSession, f
     done = subprocess.run(
         [sys.executable, "-c", REMOTE, str(folder)],
         cwd=ROOT,
-        env=kept | remote | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=kept | remote | {"SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=False,

@@ -9,9 +9,10 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from biasspark.config import Corpus, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.identities import annotation_out_of_range
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
@@ -97,7 +99,7 @@ def rank_and_reject(
     corpus: DataFrame, measures: Measures, duplicates: str = "allow", max_rows: int = 100
 ) -> tuple[Tally, Counter[tuple[Any, ...]]]:
     measurement = measure(corpus, measures, "id", duplicates)
-    with ranked_once(measurement) as tally:
+    with ranked_once(measurement) as (tally, _):
         rejects = rejected_rows(measurement.corpus, measures, "id", tally.rejects, max_rows).collect()
     return tally, Counter(map(tuple, rejects))
 
@@ -142,6 +144,40 @@ def test_csv_with_options_of_its_own_and_scores_that_are_none(spark: SparkSessio
     examples = examples_of(rows, measures_of())
     assert examples.labels == [True, False, True, False, False, True, "null_label"]
     assert examples.scores() == [0.5, 1000.0, "null_score", "score_not_numeric", "nan_score", "infinite_score", 1.0]
+
+
+def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("secret one,secret two,0.5\nx,y,0.25\n")
+    identities = {
+        "columns": ["u"],
+        "categorical": ["race"],
+        "array": "groups",
+        "predicates": {"old": "age > 60"},
+        "terms": {"column": "text", "list": ["word"]},
+    }
+    source = corpus_of(path=str(tmp_path), format="csv")
+    with pytest.raises(InputError) as of_columns:
+        check_schema(read_corpus(spark, source, NIGHT), measures_of(identities=identities, slices={"x": "n ="}), "id")
+    with pytest.raises(InputError) as of_night:
+        read_corpus(spark, replace(source, run_date_column="day", id="id"), NIGHT)
+    faults = [*of_columns.value.faults, *of_night.value.faults]
+    assert "secret" not in "".join(faults)
+    assert len(faults) == 10
+    for fault in faults:
+        assert (
+            "It has 3 columns, not named here since the names may be data: a CSV without a header line needs "
+            "`options = { header = false }` and a `schema`."
+        ) in fault
+
+
+def test_the_columns_are_shown_where_a_configured_one_is_there(spark: SparkSession, folder: Path) -> None:
+    source = corpus_of(path=str(folder / "csv"), format="csv", run_date_column="dya", id="id")
+    with pytest.raises(InputError) as caught:
+        read_corpus(spark, source, NIGHT)
+    assert str(caught.value) == (
+        '[corpus] run_date_column = "dya": the corpus has no such column. It has: id, y, s, u, night, text, day, '
+        "moment. Name one that it has, or remove the line to read all rows."
+    )
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, folder: Path) -> None:
@@ -209,6 +245,25 @@ def test_a_filter_and_the_run_date_together(spark: SparkSession, folder: Path) -
             {"positive": ["bad", "worse"]},
             [True, False, False, False, "null_label"],
         ),
+        (
+            "STRING",
+            ["True", " TRUE ", "1", "yes", "no", "maybe", "", None],
+            {"positive": [True]},
+            [True, True, True, True, False, False, False, "null_label"],
+        ),
+        (
+            "STRING",
+            ["False", "n", "true", "maybe", None],
+            {"positive": False},
+            [True, True, False, False, "null_label"],
+        ),
+        (
+            "STRING",
+            ["1", "1.0", " 1e0 ", "2", "2.50", "0", "true", "NaN", "", None],
+            {"positive": [1, 2.5]},
+            [True, True, True, False, True, False, False, False, False, "null_label"],
+        ),
+        ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, "null_label"]),
         ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, "null_label"]),
         ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, "null_label"]),
         ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, "null_label"]),
@@ -325,6 +380,30 @@ def test_an_annotation_out_of_its_range_leaves_that_identity_unknown(spark: Spar
     assert examples.states == {"u": [True, None, None, None], "v": [False, True, None, True]}
     assert examples.read("annotation") == [0, 1, 1, 1]
     assert examples.labels == [True, True, True, "null_label"]
+
+
+def nesting(text: str) -> int:
+    """How deep the parentheses of a text go."""
+    return max(accumulate({"(": 1, ")": -1}.get(character, 0) for character in text))
+
+
+def explained(frame: DataFrame) -> str:
+    text = io.StringIO()
+    with redirect_stdout(text):
+        frame.explain(extended=True)
+    return text.getvalue()
+
+
+def test_hundreds_of_annotations_are_an_expression_of_a_few_levels(spark: SparkSession) -> None:
+    """A chain of them would be as many levels deep, and too deep for Spark or for Connect's messages."""
+    names = [f"u{number}" for number in range(240)]
+    corpus = spark.range(2).selectExpr("true AS y", "0.5D AS s", *(f"id / 2.0D AS {name}" for name in names))
+    measures = measures_of(identities=names)
+    ranged = measures_of(identities={"columns": names[:60], "range": [0, 1]}).identities
+    examples = label_examples(corpus, measures, build_codebook(measures, Survey(1, {}, ())), None)
+    out_of_range = corpus.select(annotation_out_of_range(ranged, corpus.schema))
+    assert nesting(explained(examples)) < 32
+    assert nesting(explained(out_of_range)) < 32
 
 
 @pytest.mark.parametrize(
@@ -595,11 +674,11 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         '[label] column = "toxic": it is of type double, and there is no threshold. A number is a label only with one. '
         "Set `threshold` (0.5), or `positive` to the values that are positive.",
         '[slices] broken = "flag and (": Spark refuses it (PARSE_SYNTAX_ERROR). It must be a Spark SQL predicate over '
-        f"the columns {columns}. Correct it.",
+        f"the columns of the corpus. It has: {columns}. Correct the predicate.",
         '[slices] number = "twin + 1": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.odd = "twin": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.typo = "twins = 1": Spark refuses it (UNRESOLVED_COLUMN). It must be a Spark SQL '
-        f"predicate over the columns {columns}. Correct it.",
+        f"predicate over the columns of the corpus. It has: {columns}. Correct the predicate.",
     ]
 
 

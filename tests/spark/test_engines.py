@@ -24,7 +24,7 @@ from biasspark.config import ENGINES, Measures, parse_measures
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.survey import survey_corpus
 from biasspark.pipeline import measure, ranked_once
-from biasspark.ranking.engine import rank
+from biasspark.ranking.engine import rank, read_overview
 from biasspark.session import is_connect
 from tests.oracle.pairs import State, cross_all
 from tests.oracle.suite import PAIRS, logit_interval, statistics_rows
@@ -172,11 +172,9 @@ def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession)
     assert 0 < len(pairs) < len(codebook.pairs)
     found = [by_key(ranking.statistics) for ranking in rankings]
     assert found == [wanted, wanted]
-    blocks, windows = (
-        (ranking.tallies.collect()[0].counts, sorted(map(tuple, ranking.profiles.collect()))) for ranking in rankings
-    )
+    blocks, windows = (read_overview(ranking.overview.collect(), codebook) for ranking in rankings)
     assert blocks == windows
-    assert codebook.read_tally(blocks[0]).n_rows == len(rows)
+    assert blocks[0].n_rows == len(rows)
     examples.unpersist()
 
 
@@ -323,7 +321,7 @@ def test_a_ranking_scans_once_and_shuffles_once(spark: SparkSession, corpus_path
 
 def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, corpus_path: str) -> None:
     measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus())
-    with ranked_once(measurement) as tally:
+    with ranked_once(measurement) as (tally, _):
         plans = {table.name: plan_of(frame) for table, frame in measurement.tables(tally, 100).items()}
     for name in ("u_statistics", "bias_metrics", "model_summary"):
         assert "InMemoryTableScan" in plans[name]
@@ -397,7 +395,7 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, corp
     assert (survey.queries, survey.scans) == (1, 1)
     with watch("ranking") as ranking:
         kept = ranked_once(measurement)
-        tally = kept.__enter__()
+        tally, _ = kept.__enter__()
     assert (ranking.queries, ranking.scans, ranking.shuffles) == (1, 1, 1)
     with watch("tables") as tables:
         rows = {table.name: frame.collect() for table, frame in measurement.tables(tally, 100).items()}
@@ -416,7 +414,7 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, corp
 def test_rejects_cost_one_more_scan(spark: SparkSession, corpus_path: str, watch: Watch) -> None:
     corpus = spark.read.parquet(corpus_path).withColumn("toxic", F.expr("nullif(toxic, id % 10 = 0)"))
     measurement = measure(corpus, measures_of_corpus(), "id", "allow")
-    with ranked_once(measurement) as tally, watch("tables with rejects") as tables:
+    with ranked_once(measurement) as (tally, _), watch("tables with rejects") as tables:
         n_rows = {table.name: len(frame.collect()) for table, frame in measurement.tables(tally, 7).items()}
     assert tally.rejects["null_label"] > 1000
     assert n_rows["rejected_rows"] == 7

@@ -419,6 +419,38 @@ def test_a_night_is_a_fixed_number_of_spark_jobs(night: Night) -> None:
     assert max(effort.n_jobs for effort in night.efforts) <= MOST_SPARK_JOBS
 
 
+def test_repeated_ids_are_left_out_for_two_scans_more(spark: SparkSession, tmp_path: Path) -> None:
+    if is_connect(spark):
+        pytest.skip("Spark Connect does not say what its jobs read")
+    rows = make_rows() | {"id": [f"c{number % 1950}" for number in range(N_ROWS)]}
+    config = write_config(tmp_path, corpus={"duplicates": "reject"})
+    write_parquet(tmp_path / "corpus", rows)
+    efforts: list[Effort] = []
+    with watch(spark, N_ROWS, efforts):
+        done = run_well(config)
+    assert done.summary["rejects"] == {"duplicate_id": 2 * (N_ROWS - 1950)}
+    assert ask(tmp_path / "warehouse", "SELECT count(*), count(DISTINCT row_id) FROM latest_rejected_rows") == [
+        (2 * (N_ROWS - 1950), N_ROWS - 1950)
+    ]
+    assert efforts[0].n_scans == 4  # survey, ids, ranking, rejects
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_what_fails_after_a_night_is_published_is_a_warning(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError(CANARY)
+
+    monkeypatch.setattr(job, "worst_identities", fail)
+    write_parquet(tmp_path / "corpus", make_rows(200))
+    done = run_well(write_config(tmp_path))
+    assert done.summary["status"] == "published"
+    [warning] = done.summary["warnings"]
+    assert warning.startswith(f"{done.summary['run_id']} is published, but what follows failed: unexpected ValueError")
+    assert ask(tmp_path / "warehouse", "SELECT count(*) > 0 FROM latest_bias_metrics") == [(True,)]
+
+
 def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows(20))
     config = write_config(tmp_path, slices={"short": "length < 50"})
