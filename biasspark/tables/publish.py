@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from functools import partial, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
 from biasspark.errors import BiasSparkError, PublishConflict
-from biasspark.session import describe, persisted
+from biasspark.session import describe
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, TABLES, Column, Table
-from biasspark.tables.store import Store, has_columns, list_columns, list_types, named_fault, redact
+from biasspark.tables.store import Store, list_columns, list_types, named_fault, redact
 
 __all__ = ["PublishedRun", "Run", "RunRecord", "new_run", "publish"]
 
@@ -42,15 +40,19 @@ class PublishedRun:
     n_rows: Mapping[str, int]
 
 
-class _Examined(NamedTuple):
-    """What must agree between the rows computed and the rows read back, and what no row may have."""
+class _Fingerprint(NamedTuple):
+    """What must agree between the rows that went into a file and the rows read back from it."""
 
-    name: str
-    state: str
     n_rows: int
-    checksum: Decimal | None
-    n_keys: int | None
-    n_nan: int | None
+    checksum: str
+
+
+class _Stored(NamedTuple):
+    """What was read back of one table."""
+
+    fingerprint: _Fingerprint
+    n_keys: int
+    n_nan: int
 
 
 def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: RunRecord) -> PublishedRun:
@@ -60,7 +62,7 @@ def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: R
     ----------
     frames : mapping of Table to DataFrame
         The rows of every table of the job, empty ones too, with the table's ``value_columns`` in any order. Each is
-        evaluated once.
+        evaluated once, its last stage by one task: what is costly belongs behind a shuffle or a cache.
     run : Run
         The attempt.
     store : Store
@@ -84,23 +86,21 @@ def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: R
     Notes
     -----
     For n tables n + 1 writes of one file each, one query that reads the files back, and a read of the night's ledger.
+    Rows are counted and hashed on their way into the file, so nothing is computed twice or kept.
     Two runs that come to the ledger within the same second may both be published; readers then see the later one whole.
     """
     _check_frames(frames, run)
     spark = next(iter(frames.values())).sparkSession
-    rows = {table: _in_one_file(table, _add_run(table, frame, run)) for table, frame in frames.items()}
-    with ExitStack() as stack:
-        for frame in rows.values():
-            stack.enter_context(persisted(frame))
-        for table, frame in rows.items():
-            with describe(spark, f"publish: write {table.name}"):
-                store.write(table, frame, run)
-        with describe(spark, "publish: read back and compare"), named_fault(store.root, "read back"):
-            n_rows = _check_written(rows, run, store)
+    written = {}
+    for table, frame in frames.items():
+        with describe(spark, f"publish: write {table.name}"):
+            written[table] = _write(table, frame, run, store)
+    with describe(spark, "publish: read back and compare"), named_fault(store.root, "read back"):
+        _check_written(spark, written, run, store)
     with describe(spark, "publish: ledger"), named_fault(store.place(BIAS_RUNS, run), "written"):
         published_at = _choose_time(store.read_ledger(spark, run.run_date), run)
         _append_to_ledger(_ledger_row(spark, run, record, published_at), run, store)
-    return PublishedRun(run, published_at, n_rows)
+    return PublishedRun(run, published_at, {table.name: found.n_rows for table, found in written.items()})
 
 
 def _check_frames(frames: Mapping[Table, DataFrame], run: Run) -> None:
@@ -134,76 +134,79 @@ def _with_comment(column: Column, value: SparkColumn) -> SparkColumn:
     return value.alias(column.name, metadata={"comment": column.comment})
 
 
-def _in_one_file(table: Table, rows: DataFrame) -> DataFrame:
-    """Return the rows as one partition, sorted so that equal runs write equal files.
+def _write(table: Table, frame: DataFrame, run: Run, store: Store) -> _Fingerprint:
+    """Write the rows as one file, sorted so that equal runs write equal files, and say what went into it."""
+    rows = _add_run(table, frame, run).coalesce(1).sortWithinPartitions(*table.key_columns)
+    seen = Observation()
+    store.write(table, rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table))), run)
+    return _Fingerprint(seen.get["n_rows"], seen.get["checksum"])
 
-    ``coalesce`` would leave the work beneath the rows to one task as well.
-    """
-    return rows.repartition(1).sortWithinPartitions(*table.key_columns)
+
+def _row_hash(table: Table) -> SparkColumn:
+    return F.xxhash64(*table.names).cast("decimal(38,0)")
 
 
-def _check_written(rows: Mapping[Table, DataFrame], run: Run, store: Store) -> dict[str, int]:
-    """Refuse to publish what is not, read back, the rows written, of the types declared, each with its own key.
+def _checksum(hashes: SparkColumn) -> SparkColumn:
+    """Return the sum of hashes as text; the decimal holds that of 5e18 rows."""
+    return F.coalesce(F.sum(hashes), F.lit(0)).cast("string").alias("checksum")
 
-    Returns the number of rows of each table. One query over all tables.
-    """
-    spark = next(iter(rows.values())).sparkSession
-    stored = {table: store.read(spark, table, run) for table in rows}
+
+def _check_written(spark: SparkSession, written: Mapping[Table, _Fingerprint], run: Run, store: Store) -> None:
+    """Refuse to publish what is not, read back, the rows written, each with its own key. One query over all tables."""
+    stored = _examine({table: store.read(spark, table, run) for table in written})
+    nothing = _Stored(_Fingerprint(0, "0"), 0, 0)
     faults = [
-        f"{redact(store.place(table, run))}: {list_columns(frame.schema)} were read back. {list_columns(table.schema)} "
-        "were written. Nothing was published, run again."
-        for table, frame in stored.items()
-        if not has_columns(frame.schema, table)
+        fault
+        for table, fingerprint in written.items()
+        for fault in _find_faults(table, redact(store.place(table, run)), fingerprint, stored.get(table.name, nothing))
     ]
     if faults:
         raise BiasSparkError(*faults)
-    # One task a file, and so no shuffle.
-    parts = [_examine(table, frame.coalesce(1)) for table, frame in stored.items()]
-    parts += [_fingerprint(table, frame, "computed") for table, frame in rows.items()]
-    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts).collect()
-    found = {(row["name"], row["state"]): _Examined(**row.asDict()) for row in together}
-    for table in rows:
-        place = redact(store.place(table, run))
-        faults += _find_faults(table, place, found[table.name, "computed"], found[table.name, "stored"])
-    if faults:
-        raise BiasSparkError(*faults)
-    return {table.name: found[table.name, "stored"].n_rows for table in rows}
 
 
-def _examine(table: Table, rows: DataFrame) -> DataFrame:
-    """Return one row, an ``_Examined`` of rows that were read back."""
+def _examine(frames: Mapping[Table, DataFrame]) -> dict[str, _Stored]:
+    """Return what is in each table; of those without rows nothing.
+
+    All in one partition, so that grouping needs no shuffle: one file a table is read, none is large.
+    """
+    rows = reduce(DataFrame.unionByName, (_hash_rows(table, frame) for table, frame in frames.items())).coalesce(1)
+    by_key = rows.groupBy("name", "key").agg(
+        F.count(F.lit(1)).alias("n_rows"), F.sum("hash").alias("hash"), F.count_if("has_nan").alias("n_nan")
+    )
+    found = by_key.groupBy("name").agg(
+        F.sum("n_rows").alias("n_rows"),
+        _checksum(F.col("hash")),
+        F.count(F.lit(1)).alias("n_keys"),
+        F.sum("n_nan").alias("n_nan"),
+    )
+    return {
+        row["name"]: _Stored(_Fingerprint(row["n_rows"], row["checksum"]), row["n_keys"], row["n_nan"])
+        for row in found.collect()
+    }
+
+
+def _hash_rows(table: Table, rows: DataFrame) -> DataFrame:
+    """Return each row's key as text, the hash of all of its columns, and whether it holds a NaN."""
     doubles = F.array(F.lit(0.0), *(column.name for column in table.values if column.type == "DOUBLE"))
-    return _fingerprint(
-        table,
-        rows,
-        "stored",
-        F.count_distinct(F.struct(*table.key_columns)).alias("n_keys"),
-        F.count_if(F.array_contains(doubles, math.nan)).alias("n_nan"),
-    )
-
-
-def _fingerprint(table: Table, rows: DataFrame, state: str, *more: SparkColumn) -> DataFrame:
-    """Return one row with the count and the checksum of the rows; decimals hold the sum of the hashes of 5e18 rows."""
-    return rows.agg(
+    return rows.select(
         F.lit(table.name).alias("name"),
-        F.lit(state).alias("state"),
-        F.count(F.lit(1)).alias("n_rows"),
-        F.sum(F.xxhash64(*table.names).cast("decimal(38,0)")).alias("checksum"),
-        *more,
+        F.to_json(F.struct(*table.key_columns)).alias("key"),
+        _row_hash(table).alias("hash"),
+        F.coalesce(F.array_contains(doubles, math.nan), F.lit(False)).alias("has_nan"),
     )
 
 
-def _find_faults(table: Table, place: str, computed: _Examined, stored: _Examined) -> list[str]:
+def _find_faults(table: Table, place: str, written: _Fingerprint, stored: _Stored) -> list[str]:
     """Return what is wrong with the rows that were read back."""
-    faults = []
-    if (stored.n_rows, stored.checksum) != (computed.n_rows, computed.checksum):
+    faults, found = [], stored.fingerprint
+    if found != written:
         faults.append(
-            f"{place}: {stored.n_rows} rows with checksum {stored.checksum} were read back. {computed.n_rows} rows "
-            f"with checksum {computed.checksum} were written. Nothing was published, run again."
+            f"{place}: {found.n_rows} rows with checksum {found.checksum} were read back. {written.n_rows} rows with "
+            f"checksum {written.checksum} were written. Nothing was published, run again."
         )
-    if table.unique and stored.n_keys != stored.n_rows:
+    if table.unique and stored.n_keys != found.n_rows:
         faults.append(
-            f"{table.name}: {stored.n_rows} rows have {stored.n_keys} keys. Each row has its own "
+            f"{table.name}: {found.n_rows} rows have {stored.n_keys} keys. Each row has its own "
             f"{', '.join(table.key_columns)}. Nothing was published."
         )
     if stored.n_nan:
@@ -214,10 +217,9 @@ def _find_faults(table: Table, place: str, computed: _Examined, stored: _Examine
 def _choose_time(ledger: DataFrame, run: Run) -> datetime:
     """Return a time of publication later than all before it, unless a run was published since this one started."""
     ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job))
-    # As a number, which no time zone of a session or a machine can shift.
     published = F.unix_micros("published_at").alias("published")
     before = ledger.where(ours).select("run_id", "status", published).collect()
-    started = (run.started_at - _EPOCH) // _MICROSECOND
+    started = _to_micros(run.started_at)
     others = [row for row in before if row["status"] == "published" and row["published"] > started]
     if others:
         last = max(others, key=lambda row: int(row["published"]))
@@ -241,22 +243,32 @@ def _append_to_ledger(row: DataFrame, run: Run, store: Store) -> None:
 
 
 def _ledger_row(spark: SparkSession, run: Run, record: RunRecord, published_at: datetime) -> DataFrame:
-    """Return the one row that publishes a run."""
+    """Return the one row that publishes a run.
+
+    Made of literals: ``createDataFrame`` would start a Python worker for it.
+    """
     values = {
-        "run_date": run.run_date,
-        "corpus": run.corpus,
-        "job": run.job,
-        "status": record.status,
-        "n_rows": record.n_rows,
-        "n_rejected": record.n_rejected,
-        "rejects": dict(record.rejects),
-        "warnings": list(record.warnings),
-        "config": record.config,
-        "config_hash": record.config_hash,
-        "code_version": record.code_version,
-        "spark_version": record.spark_version,
-        "started_at": run.started_at,
-        "published_at": published_at,
-        "run_id": run.run_id,
+        "run_date": F.lit(run.run_date),
+        "corpus": F.lit(run.corpus),
+        "job": F.lit(run.job),
+        "status": F.lit(record.status),
+        "n_rows": F.lit(record.n_rows),
+        "n_rejected": F.lit(record.n_rejected),
+        "rejects": F.create_map(*(F.lit(part) for item in record.rejects.items() for part in item)),
+        "warnings": F.array(*map(F.lit, record.warnings)),
+        "config": F.lit(record.config),
+        "config_hash": F.lit(record.config_hash),
+        "code_version": F.lit(record.code_version),
+        "spark_version": F.lit(record.spark_version),
+        # As a number, which no time zone of a session or a machine can shift.
+        "started_at": F.timestamp_micros(F.lit(_to_micros(run.started_at))),
+        "published_at": F.timestamp_micros(F.lit(_to_micros(published_at))),
+        "run_id": F.lit(run.run_id),
     }
-    return spark.createDataFrame([tuple(values[name] for name in BIAS_RUNS.names)], BIAS_RUNS.schema)
+    return spark.range(1).select(
+        *(_with_comment(column, values[column.name].cast(column.type)) for column in BIAS_RUNS.columns)
+    )
+
+
+def _to_micros(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND

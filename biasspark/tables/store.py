@@ -117,21 +117,21 @@ class PathStore:
         _write_directory(rows, self.place(table, run))
 
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
-        """See ``Store.read``. The types are those of the files."""
-        rows = spark.read.parquet(self.place(table, run))
-        return rows.withColumns({RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)})
+        """See ``Store.read``. Files of other types than the contract's cannot be read."""
+        own = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
+        schema = StructType([field for field in table.schema if field.name not in own])
+        return spark.read.schema(schema).parquet(self.place(table, run)).withColumns(own)
 
     def read_ledger(self, spark: SparkSession, run_date: date) -> DataFrame:
         """See ``Store.read_ledger``. Lists the directories of that night alone."""
         night = f"{self._folder(BIAS_RUNS)}/{RUN_DATE.name}={run_date.isoformat()}"
         schema = StructType([field for field in BIAS_RUNS.schema if field.name != RUN_DATE.name])
         try:
-            rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
-            return rows.select(*rows.columns)
+            return spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
         except AnalysisException as error:
             if "PATH_NOT_FOUND" not in str(error):
                 raise
-            return spark.createDataFrame([], BIAS_RUNS.schema)
+            return _no_rows(spark, BIAS_RUNS)
 
     def _folder(self, table: Table) -> str:
         return f"{self.path.rstrip('/')}/{table.name}"
@@ -205,7 +205,7 @@ class CatalogStore:
     def read_ledger(self, spark: SparkSession, run_date: date) -> DataFrame:
         """See ``Store.read_ledger``."""
         if not spark.catalog.tableExists(self.name(BIAS_RUNS.name)):
-            return spark.createDataFrame([], BIAS_RUNS.schema)
+            return _no_rows(spark, BIAS_RUNS)
         return self._read_night(spark, BIAS_RUNS, run_date)
 
     def _read_night(self, spark: SparkSession, table: Table, run_date: date) -> DataFrame:
@@ -285,6 +285,11 @@ def _find_misfits(where: str, table: Table, found: StructType | None) -> list[st
         f"{redact(where)}: its columns are not those of {table.name}. It has {list_columns(found)}. "
         f"The table has {list_columns(contract)}. Move it away, or choose another output."
     ]
+
+
+def _no_rows(spark: SparkSession, table: Table) -> DataFrame:
+    """Return an empty table, without the Python worker that ``createDataFrame`` would start."""
+    return spark.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in table.schema))
 
 
 def _check_timestamps(spark: SparkSession) -> None:
