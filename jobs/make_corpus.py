@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.cli import Outcome, Progress, make_parser, run_job
 from biasspark.errors import ConfigError, find_error_condition
 from biasspark.session import describe, follow_tasks, job_session
-from biasspark.synthetic.civil import civil_corpus
-from biasspark.synthetic.civil_rows import CivilShape, check_shape
+from biasspark.synthetic.corpora import CORPORA
 
 EXAMPLES = """\
 examples:
   spark-submit jobs/%(prog)s civil --rows 1800000 --seed 1 --out build/civil
   spark-submit jobs/%(prog)s civil --rows 18000000 --seed 1 --out build/civil --unannotated 0 --text
+  spark-submit jobs/%(prog)s shapes --seed 1 --out build/shapes/corpus     # measured by conf/shapes.toml
+  spark-submit jobs/%(prog)s madlibs --rows 77000 --seed 1 --out build/madlibs
 """
 
 
@@ -25,35 +26,27 @@ def corpus_parser() -> argparse.ArgumentParser:
     """Make the parser: one subcommand a kind of corpus."""
     parser = make_parser("Write a synthetic corpus as Parquet, the same rows for a seed on any cluster.", EXAMPLES)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
-    civil = corpora.add_parser(
-        "civil", help="comments with 24 identities and two models' scores", formatter_class=parser.formatter_class
-    )
-    civil.add_argument("--rows", required=True, type=int, metavar="N", help="how many comments")
-    civil.add_argument("--seed", required=True, type=int, metavar="S", help="a whole number from 0")
-    civil.add_argument("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI")
-    civil.add_argument(
-        "--unannotated", type=float, default=0.75, metavar="SHARE", help="of comments without annotations (0.75)"
-    )
-    civil.add_argument("--text", action="store_true", help="add comment_text")
-    civil.add_argument(
-        "--files", type=int, metavar="N", help="write N files at the most; one per 500,000 rows if left out"
-    )
+    for name, kind in CORPORA.items():
+        flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)
+        kind.add_flags(flags)
+        flags.add_argument(
+            "--files", type=int, metavar="N", help="write N files at the most; one per 500,000 rows if left out"
+        )
     return parser
 
 
 def make_corpus(arguments: argparse.Namespace) -> Outcome:
     """Generate and write the corpus that the flags ask for."""
-    shape = CivilShape(arguments.rows, arguments.seed, arguments.unannotated, arguments.text)
-    check_shape(shape)
+    order = CORPORA[arguments.corpus].read_flags(arguments)
     if arguments.files is not None and arguments.files < 1:
         raise ConfigError(f"files: {arguments.files}. A corpus has at least one file. Ask for 1 or more.")
     progress = Progress()
     progress.stage("starting Spark")
     with job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{arguments.corpus}: {shape.rows:,} rows into {arguments.out}")
-        corpus = civil_corpus(spark, shape.rows, shape.seed, unannotated=shape.unannotated, text=shape.text)
+        progress.stage(f"{arguments.corpus}: {order.rows:,} rows into {arguments.out}")
+        corpus = order.generate(spark)
         write_new(spark, corpus.coalesce(arguments.files) if arguments.files else corpus, arguments.out)
-    summary = {"corpus": arguments.corpus, "rows": shape.rows, "seed": shape.seed, "path": arguments.out}
+    summary = {"corpus": arguments.corpus, "rows": order.rows, "seed": arguments.seed, "path": arguments.out}
     return Outcome(summary=summary | {"seconds": round(progress.seconds, 1)})
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from biasspark.synthetic.civil_rows import BLOCK_ROWS, CivilShape, check_shape, civil_block
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-ROWS_PER_PARTITION = 500_000
-"""Two seconds of work: long beside the start of a Python task, short beside a night."""
 
 
 def civil_corpus(
@@ -61,13 +57,12 @@ def civil_corpus(
     """
     shape = CivilShape(rows, seed, unannotated, text)
     check_shape(shape)
-    partitions = -(-rows // ROWS_PER_PARTITION)
-    return generate_blocks(spark.range(0, -(-rows // BLOCK_ROWS), 1, partitions), shape)
+    return generate_blocks(number_blocks(spark, -(-rows // BLOCK_ROWS), rows), shape)
 
 
 def generate_blocks(blocks: DataFrame, shape: CivilShape) -> DataFrame:
     """Turn block numbers, in a column `id`, into comments: each block by whichever task has its number."""
-    return blocks.mapInArrow(_block_maker(shape), civil_columns(shape.text))
+    return map_blocks(blocks, partial(civil_block, shape=shape), civil_columns(shape.text))
 
 
 def civil_columns(text: bool) -> str:
@@ -76,12 +71,3 @@ def civil_columns(text: bool) -> str:
     scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
     columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
     return f"{columns}, comment_text STRING" if text else columns
-
-
-def _block_maker(shape: CivilShape) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def make_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for block in batch.column(0).to_pylist():
-                yield civil_block(block, shape)
-
-    return make_blocks

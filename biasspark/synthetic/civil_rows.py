@@ -17,16 +17,15 @@ import pyarrow as pa
 
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model as model
+from biasspark.synthetic.blocks import BLOCK_ROWS
 from biasspark.synthetic.civil_shape import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
+from biasspark.synthetic.draws import bit_stream, find_faults
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.int64]
-
-BLOCK_ROWS = 20_000
-"""Rows of a block: an Arrow batch of 5 MB."""
 
 FIRST_DAY = 16_707
 """2015-09-29, in days since 1970-01-01: when the comments of the real corpus begin."""
@@ -92,11 +91,7 @@ def check_shape(shape: CivilShape) -> None:
         With one fault for each of rows, seed and unannotated that is out of range.
     """
     most = lookup_tables().unmentioned
-    faults = []
-    if shape.rows < 1:
-        faults.append(f"rows: {shape.rows}. A corpus has at least one row. Ask for 1 or more.")
-    if shape.seed < 0:
-        faults.append(f"seed: {shape.seed}. A seed is a whole number from 0. Leave out the sign.")
+    faults = find_faults(shape.rows, shape.seed)
     if not 0.0 <= shape.unannotated <= most:
         faults.append(
             f"unannotated: {shape.unannotated}. Comments that mention an identity are annotated, "
@@ -110,7 +105,7 @@ class Draws:
     """Uniform numbers of one block, from the Philox counter's raw 64-bit output alone, which numpy keeps stable."""
 
     def __init__(self, seed: int, block: int) -> None:
-        self._bits = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(block,)))
+        self._bits = bit_stream(seed, block)
 
     def unit(self) -> Floats:
         """Numbers in [0, 1) with 53 bits."""

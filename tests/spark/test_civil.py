@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import BLOCK_ROWS
 from biasspark.synthetic.civil import civil_columns, civil_corpus, generate_blocks
-from biasspark.synthetic.civil_rows import BLOCK_ROWS, CivilShape, civil_block
+from biasspark.synthetic.civil_rows import CivilShape, civil_block
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES
 
 if TYPE_CHECKING:

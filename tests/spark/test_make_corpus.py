@@ -63,10 +63,40 @@ def test_writes_a_corpus_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "rows", "query", "answer"),
+    [
+        (
+            ["shapes", "--rows-per-cell", "20"],
+            640,
+            "SELECT count(DISTINCT id), count(DISTINCT shape), count_if(label), sum(subgroup), count(score)",
+            (640, 8, 330, 320, 640),
+        ),
+        (
+            ["madlibs", "--rows", "1100"],
+            1100,
+            'SELECT count(DISTINCT comment_text), count_if(label), sum(gay), sum("middle eastern"), sum(african)',
+            (1100, 550, 22, 22, 44),
+        ),
+    ],
+)
+def test_writes_every_kind(tmp_path: Path, flags: list[str], rows: int, query: str, answer: tuple[int, ...]) -> None:
+    out = tmp_path / "corpus"
+    done = submit(*flags, "--seed", "7", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary.pop("seconds") > 0.0
+    assert summary == {"corpus": flags[0], "rows": rows, "seed": 7, "path": str(out)}
+    assert duckdb.execute(f"{query} FROM read_parquet(?)", [f"{out}/*.parquet"]).fetchall() == [answer]
+
+
+@pytest.mark.parametrize(
     ("flags", "fault"),
     [
         (["civil", "--rows", "0", "--seed", "-1"], "rows: 0. A corpus has at least one row. Ask for 1 or more."),
         (["civil", "--rows", "9", "--seed", "1", "--files", "0"], "files: 0. A corpus has at least one file."),
+        (["shapes", "--rows-per-cell", "1", "--seed", "1"], "rows_per_cell: 1. Shape C has half as many negatives in "),
+        (["madlibs", "--rows", "0", "--seed", "1"], "rows: 0. A corpus has at least one row. Ask for 1 or more."),
+        (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
         (["martian", "--rows", "9", "--seed", "1"], "invalid choice: 'martian'"),
     ],
 )

@@ -14,7 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model
-from biasspark.synthetic.civil_rows import BLOCK_ROWS, CivilShape, check_shape, civil_block, civil_schema, lookup_tables
+from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_schema, lookup_tables
 from biasspark.synthetic.civil_shape import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
 from biasspark.synthetic.civil_text import FILLER, OPENINGS
 

@@ -1,0 +1,295 @@
+"""Templated sentences about identities, half of them toxic whatever the identity (Mitigating: "bias madlibs").
+
+Which sentence a row holds follows from its id, the seed and the number of terms alone. Ids take turns among the terms;
+a term's rows take turns between harmless and toxic; those of one kind take turns among the templates, in an order of
+their own; and a template's fillings are counted through by steps that reach all of them before one comes again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.config import show_value
+from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Numbers = npt.NDArray[np.int64]
+
+FIRST_COLUMNS = ("id", "comment_text", "label", "template")
+SLOT = re.compile(r"\{(a )?(\w+)\}")
+WORD = re.compile(r"\w+")
+N_TEMPLATES = len(TEMPLATES[0])
+"""Templates of either kind."""
+
+N_WORDS = len(FILLERS[0]["name"])
+"""Words for each slot."""
+
+N_FILLINGS = N_WORDS**3
+"""Sentences of one template about one term: all differ."""
+
+N_SENTENCES = 2 * N_TEMPLATES * N_FILLINGS
+"""Sentences about one term, half of them toxic: all differ, and none comes again before all have come."""
+
+
+@dataclass(frozen=True)
+class MadlibsRequest:
+    """What is asked of `madlibs_block`; see `madlibs_corpus`."""
+
+    rows: int
+    seed: int
+    terms: tuple[str, ...] = IDENTITY_TERMS
+
+
+class Turns(NamedTuple):
+    """In what order sentences come; each of shape (terms, 2, N_TEMPLATES), harmless and toxic on axis 1.
+
+    `order` holds the template of each turn; `start` and `step` each template's first filling, and how far to the next.
+    """
+
+    order: Numbers
+    start: Numbers
+    step: Numbers
+
+
+class Pieces(NamedTuple):
+    """All templates cut up, harmless ones first.
+
+    Attributes
+    ----------
+    names
+        Template ids.
+    literals
+        What stands before, between and after the four slots: five arrays of text, an entry a template.
+    words
+        All fillers and terms, without and with article, end to end.
+    starts
+        Shape (templates, 4): where in `words` the list for a slot begins.
+    digits
+        Shape (templates, 4): which number chooses the word of a slot: 0 to 2 those of the filling, 3 the term's.
+    """
+
+    names: pa.Array
+    literals: tuple[pa.Array, ...]
+    words: pa.Array
+    starts: Numbers
+    digits: Numbers
+
+
+def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence[str] = IDENTITY_TERMS) -> DataFrame:
+    """Templated sentences about identity terms, half of them toxic for every term.
+
+    Parameters
+    ----------
+    spark
+        Any session, classic or Connect.
+    rows
+        Number of sentences. Ids run from 0 to `rows - 1`.
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine, and a shorter
+        corpus is the beginning of a longer one.
+    terms
+        The identities, best as adjectives. No word of theirs may be one that the sentences use themselves.
+
+    Returns
+    -------
+    DataFrame
+        id BIGINT, comment_text STRING, label BOOLEAN (whether toxic), template STRING (`harmless_07`, `toxic_07`), and
+        for each term an INT of its name: 1 where it stands in the text as whole words, else 0.
+
+    Raises
+    ------
+    ConfigError
+        Naming each argument that is out of range and each term that cannot be used.
+
+    Notes
+    -----
+    A term has rows / terms sentences of its own, as evenly as it goes, and one that is part of another (african,
+    african american) the other's as well. Half of a term's rows are toxic where their number is even, otherwise half
+    but for one row; of a term that is part of several others, half but for a row each.
+
+    Sentences differ until all `N_SENTENCES` (884,736) about a term have come, 44 million with the 50 terms; then
+    they come again in the same order.
+
+    A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time.
+    """
+    request = MadlibsRequest(rows, seed, tuple(terms))
+    check_madlibs(request)
+    return generate_madlibs(number_blocks(spark, -(-rows // BLOCK_ROWS), rows), request)
+
+
+def generate_madlibs(numbers: DataFrame, request: MadlibsRequest) -> DataFrame:
+    """Turn block numbers, in a column `id`, into sentences: each block by whichever task has its number."""
+    return map_blocks(numbers, partial(madlibs_block, request=request), madlibs_columns(request.terms))
+
+
+def madlibs_columns(terms: Sequence[str]) -> str:
+    """The columns as Spark SQL declares them."""
+    flags = ", ".join(f"`{term.replace('`', '``')}` INT" for term in terms)
+    return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
+
+
+def check_madlibs(request: MadlibsRequest) -> None:
+    """Refuse what cannot be generated.
+
+    Raises
+    ------
+    ConfigError
+        With one fault for each argument that is out of range and each term that cannot be used.
+    """
+    faults = find_faults(request.rows, request.seed)
+    if not request.terms:
+        faults.append("terms: none. A sentence is about an identity. Name at least one.")
+    seen = set(FIRST_COLUMNS)
+    for term in request.terms:
+        clash = own_words().intersection(WORD.findall(term.lower()))
+        if term != " ".join(term.split()) or not term:
+            faults.append(f"terms: {show_value(term)}. A term is words with single spaces between. Correct it.")
+        if term.lower() in seen:
+            faults.append(f"terms: {show_value(term)}. Columns differ, whatever the case. Remove or rename it.")
+        if clash:
+            faults.append(
+                f"terms: {show_value(term)}. The sentences use {show_value(min(clash))} themselves, so they would "
+                "mention the term where they are about another. Leave the word out, or the term."
+            )
+        seen.add(term.lower())
+    if faults:
+        raise ConfigError(*faults)
+
+
+@cache
+def own_words() -> frozenset[str]:
+    """The words of all templates and fillers, in lower case."""
+    texts = [SLOT.sub(" ", template) for kind in TEMPLATES for template in kind]
+    texts += [with_article(word) for kind in FILLERS for words in kind.values() for word in words]
+    return frozenset(word for text in texts for word in WORD.findall(text.lower()))
+
+
+@cache
+def mentions(terms: tuple[str, ...]) -> npt.NDArray[np.int32]:
+    """Whether a term's sentences mention another one, shape (terms, terms): [a, b] is 1 where b stands within a.
+
+    By whole words in any case, as the job's `terms` are found.
+    """
+    found = [re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE) for term in terms]
+    return np.array([[found_in.search(term) is not None for found_in in found] for term in terms], dtype=np.int32)
+
+
+@cache
+def first_labels(terms: tuple[str, ...]) -> Numbers:
+    """Which kind of sentence each term begins with: 0 harmless, 1 toxic.
+
+    Terms take turns, so that a small corpus is balanced as a whole. A term within another begins with the other kind,
+    so that where both have an odd number of sentences those that mention it are balanced.
+    """
+    first = np.arange(len(terms)) % 2
+    for longer, within in zip(*np.nonzero(mentions(terms)), strict=True):
+        if longer != within:
+            first[within] = 1 - first[longer]
+    return first.astype(np.int64)
+
+
+@cache
+def take_turns(n_terms: int, seed: int) -> Turns:
+    """Draw the orders in which sentences come; 0.2 s for a thousand terms."""
+    bits = bit_stream(seed).random_raw(n_terms * 2 * 3 * N_TEMPLATES).reshape(n_terms, 2, 3, N_TEMPLATES)
+    # A step without a divisor in common with the number of fillings reaches all of them.
+    steps = np.flatnonzero(np.gcd(np.arange(N_FILLINGS), N_FILLINGS) == 1)
+    return Turns(
+        order=np.argsort(bits[:, :, 0], axis=-1, kind="stable"),
+        start=(bits[:, :, 1] % np.uint64(N_FILLINGS)).astype(np.int64),
+        step=steps[(bits[:, :, 2] % np.uint64(len(steps))).astype(np.int64)],
+    )
+
+
+@cache
+def cut_up(terms: tuple[str, ...]) -> Pieces:
+    """Cut all templates at their slots, once a process."""
+    words: list[str] = []
+    begins: dict[tuple[int, str, bool], int] = {}
+    for toxic, fillers in enumerate(FILLERS):
+        for kind, choices in (fillers | {"identity": terms}).items():
+            for article in (False, True):
+                begins[toxic, kind, article] = len(words)
+                words += map(with_article, choices) if article else choices
+    literals, starts, digits = [], [], []
+    for toxic, templates in enumerate(TEMPLATES):
+        for template in templates:
+            slots = [(kind, bool(article)) for article, kind in SLOT.findall(template)]
+            numbers = iter(range(3))
+            literals.append(SLOT.sub("\0", template).split("\0"))
+            starts.append([begins[toxic, kind, article] for kind, article in slots])
+            digits.append([3 if kind == "identity" else next(numbers) for kind, _ in slots])
+    names = [f"{kind}_{number:02}" for kind in ("harmless", "toxic") for number in range(1, N_TEMPLATES + 1)]
+    columns = tuple(pa.array(texts, pa.string()) for texts in zip(*literals, strict=True))
+    return Pieces(pa.array(names), columns, pa.array(words, pa.string()), np.array(starts), np.array(digits))
+
+
+def madlibs_block(block: int, request: MadlibsRequest) -> pa.RecordBatch:
+    """The rows of one block.
+
+    Parameters
+    ----------
+    block
+        Its number, from 0; its first id is `block * BLOCK_ROWS`.
+    request
+        What to generate; the last block ends at `request.rows`.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The columns of `madlibs_columns`.
+    """
+    ids = np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, request.rows))
+    turn, term = np.divmod(ids, len(request.terms))
+    toxic = (turn + first_labels(request.terms)[term]) % 2
+    template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(request.terms), request.seed))
+    pieces = cut_up(request.terms)
+    flags = mentions(request.terms)
+    columns = {
+        "id": pa.array(ids),
+        "comment_text": write_sentences(pieces, template, filling, term),
+        "label": pa.array(toxic == 1),
+        "template": pieces.names.take(pa.array(template)),
+    }
+    columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(request.terms)}
+    return pa.record_batch(list(columns.values()), names=list(columns))
+
+
+def choose_sentences(number: Numbers, term: Numbers, toxic: Numbers, turns: Turns) -> tuple[Numbers, Numbers]:
+    """Choose templates and their fillings, given the number of each sentence among those of its term and kind.
+
+    Returns
+    -------
+    template, filling
+        Positions among all templates, harmless ones first, and from 0 to `N_FILLINGS - 1`.
+    """
+    template = turns.order[term, toxic, number % N_TEMPLATES]
+    begin, step = turns.start[term, toxic, template], turns.step[term, toxic, template]
+    # The remainder first: the product would outgrow 64 bits in a corpus of 1e16 rows.
+    use = number // N_TEMPLATES % N_FILLINGS
+    return toxic * N_TEMPLATES + template, (begin + use * step) % N_FILLINGS
+
+
+def write_sentences(pieces: Pieces, template: Numbers, filling: Numbers, term: Numbers) -> pa.Array:
+    """Join the pieces of each sentence."""
+    numbers = np.stack([filling % N_WORDS, filling // N_WORDS % N_WORDS, filling // N_WORDS**2, term])
+    which = pa.array(template)
+    parts = [pieces.literals[0].take(which)]
+    for slot, literal in enumerate(pieces.literals[1:]):
+        chosen = numbers[pieces.digits[template, slot], np.arange(len(template))]
+        parts += [pieces.words.take(pa.array(pieces.starts[template, slot] + chosen)), literal.take(which)]
+    return pc.binary_join_element_wise(*parts, "")

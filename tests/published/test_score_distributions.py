@@ -1,0 +1,211 @@
+"""Nuanced, Table 2 and section 3.3: what each metric sees of eight score distributions, and what it does not.
+
+As far as the paper is true of the distributions of its own published demonstration:
+
+- it cut AUCs off rather than rounding them: .9977 is printed .99;
+- with A's parameters both AEGs are 0.498; the 0.42 that it prints belongs to a subgroup of means (0.3, 0.7);
+- its two AEGs stand in varying order;
+- F's truncation at [0, 1] makes true AEGs of 0.012 and -0.012.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from scipy import integrate, stats
+
+import biasspark
+from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, score_shapes
+
+TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "nuanced_table2_score_distributions.csv"
+AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+GAPS = ("negative_aeg", "positive_aeg")
+CELLS = {
+    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
+    "bpsn_auc": ("subgroup_negative", "background_positive"),
+    "bnsp_auc": ("background_negative", "subgroup_positive"),
+    "negative_aeg": ("background_negative", "subgroup_negative"),
+    "positive_aeg": ("background_positive", "subgroup_positive"),
+}
+PRINTED_A = ScoreShape("A as printed", (0.2, 0.6), (0.3, 0.7))
+"""The distribution whose AEGs the paper prints in column A."""
+
+DRAWN = (*SHAPES, PRINTED_A)
+CUT_OFF = 0.01
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of one shape, and their standard errors by DeLong."""
+
+    value: Mapping[str, float]
+    error: Mapping[str, float]
+
+
+@pytest.fixture(scope="module")
+def measured(spark_session: SparkSession) -> dict[str, Measured]:
+    """The suite of all shapes at 1,000 rows a cell, as the published demonstration draws them."""
+    scores = score_shapes(spark_session, 1, shapes=DRAWN)
+    options = {
+        "models": ["score"],
+        "label": "label",
+        "identities": ["subgroup"],
+        "slices": SLICES | {PRINTED_A.name: f"shape = '{PRINTED_A.name}'"},
+    }
+    suite = biasspark.bias_metrics(scores, **options).where("identity = 'subgroup'").collect()
+    pairs = biasspark.u_statistics(scores, **options).where("identity = 'subgroup'").collect()
+    errors = {(row["slice"], row.low_cell, row.high_cell): math.sqrt(row.auc_variance) for row in pairs}
+    return {
+        row["slice"]: Measured(
+            {metric: row[metric] for metric in CELLS},
+            {metric: errors[row["slice"], *cells] for metric, cells in CELLS.items()},
+        )
+        for row in suite
+    }
+
+
+@pytest.fixture(scope="module")
+def table_2() -> dict[str, dict[str, str]]:
+    if not TABLE_2.is_file():
+        pytest.skip(f"the paper's table is not here: {TABLE_2}")
+    with TABLE_2.open(newline="") as file:
+        return {row["column"]: row for row in csv.DictReader(file)}
+
+
+def true_metrics(shape: ScoreShape) -> dict[str, float]:
+    """The metrics of the distributions themselves, by numerical integration."""
+    normals = {}
+    for group, means, sd in (
+        ("background", shape.background, shape.background_sd),
+        ("subgroup", shape.subgroup, shape.subgroup_sd),
+    ):
+        for label, mean in zip(("negative", "positive"), means, strict=True):
+            normals[f"{group}_{label}"] = stats.truncnorm(-mean / sd, (1.0 - mean) / sd, mean, sd)
+
+    def auc(low: str, high: str) -> float:
+        area, _ = integrate.quad(
+            lambda x: normals[low].cdf(x) * normals[high].pdf(x),
+            0.0,
+            1.0,
+            points=[k / 20 for k in range(21)],
+            limit=200,
+        )
+        return float(area)
+
+    return {metric: auc(*cells) - (0.5 if metric in GAPS else 0.0) for metric, cells in CELLS.items()}
+
+
+# ---- Table 2
+
+
+@pytest.mark.parametrize("column", "ABCDEFG")
+def test_aucs_are_those_of_table_2(
+    measured: dict[str, Measured], table_2: dict[str, dict[str, str]], column: str
+) -> None:
+    for metric in AUCS:
+        tolerance = CUT_OFF + 4.0 * measured[column].error[metric]
+        assert abs(measured[column].value[metric] - float(table_2[column][metric])) <= tolerance, metric
+
+
+@pytest.mark.parametrize("column", "ABCDEFG")
+def test_gaps_are_those_of_table_2(
+    measured: dict[str, Measured], table_2: dict[str, dict[str, str]], column: str
+) -> None:
+    found = measured[PRINTED_A.name if column == "A" else column]
+    printed = sorted(float(table_2[column][f"aegs_{place}"]) for place in ("first", "second"))
+    for wanted, metric in zip(printed, sorted(GAPS, key=found.value.__getitem__), strict=True):
+        assert abs(found.value[metric] - wanted) <= CUT_OFF + 4.0 * found.error[metric], metric
+
+
+# ---- what is true of the distributions
+
+
+@pytest.mark.parametrize("shape", DRAWN, ids=lambda shape: shape.name)
+def test_metrics_are_those_of_the_distributions(measured: dict[str, Measured], shape: ScoreShape) -> None:
+    found = measured[shape.name]
+    for metric, wanted in true_metrics(shape).items():
+        assert abs(found.value[metric] - wanted) <= 0.001 + 4.0 * found.error[metric], metric
+
+
+def test_where_the_paper_misprints() -> None:
+    true = {shape.name: true_metrics(shape) for shape in DRAWN}
+    assert [true["A"][gap] for gap in GAPS] == pytest.approx([0.498, 0.498], abs=0.0005)
+    assert [true[PRINTED_A.name][gap] for gap in GAPS] == pytest.approx([0.42, 0.42], abs=0.005)
+    assert true["A"]["bpsn_auc"] == pytest.approx(0.9977, abs=0.0001)
+    assert sorted(true["F"][gap] for gap in GAPS) == pytest.approx([-0.012, 0.012], abs=0.0005)
+    assert true["C"] == true["B"]
+
+
+# ---- section 3.3
+
+
+def test_without_bias_every_metric_is_at_its_best(measured: dict[str, Measured]) -> None:
+    none = measured["none"]
+    assert all(none.value[auc] > 0.999 for auc in AUCS)
+    assert all(abs(none.value[gap]) <= 4.0 * none.error[gap] for gap in GAPS)
+
+
+@pytest.mark.parametrize("name", ["A", PRINTED_A.name])
+def test_a_small_shift_is_seen_by_the_gaps_alone(measured: dict[str, Measured], name: str) -> None:
+    assert all(measured[name].value[auc] > 0.99 for auc in AUCS)
+    assert all(measured[name].value[gap] > 0.4 for gap in GAPS)
+
+
+def test_b_large_shift_lowers_bpsn_and_raises_both_gaps(measured: dict[str, Measured]) -> None:
+    large = measured["B"].value
+    assert large["bpsn_auc"] < 0.8
+    assert large["subgroup_auc"] > 0.999
+    assert large["bnsp_auc"] > 0.999
+    for gap in GAPS:
+        assert large[gap] > max(measured[name].value[gap] for name in ("none", "A", PRINTED_A.name))
+
+
+def test_c_more_positives_change_nothing(measured: dict[str, Measured]) -> None:
+    skewed, even = measured["C"], measured["B"]
+    for metric in CELLS:
+        tolerance = 0.001 + 4.0 * math.hypot(skewed.error[metric], even.error[metric])
+        assert abs(skewed.value[metric] - even.value[metric]) <= tolerance, metric
+
+
+def test_d_left_shift_lowers_bnsp_and_both_gaps(measured: dict[str, Measured]) -> None:
+    left = measured["D"].value
+    assert left["bnsp_auc"] < 0.8
+    assert left["bpsn_auc"] > 0.999
+    assert left["subgroup_auc"] > 0.999
+    assert all(left[gap] < -0.49 for gap in GAPS)
+
+
+def test_e_low_separability_is_seen_by_subgroup_auc(measured: dict[str, Measured]) -> None:
+    """Positives are shifted to the left, negatives to the right, and too little to be mistaken for the background's."""
+    mingled = measured["E"].value
+    assert mingled["subgroup_auc"] < 0.95
+    assert mingled["bpsn_auc"] > 0.99
+    assert mingled["bnsp_auc"] > 0.99
+    assert mingled["positive_aeg"] < -0.45
+    assert mingled["negative_aeg"] > 0.45
+
+
+def test_f_wide_scores_without_overlap_are_seen_by_none(measured: dict[str, Measured]) -> None:
+    wide = measured["F"].value
+    assert all(wide[auc] > 0.999 for auc in AUCS)
+    assert all(abs(wide[gap]) < 0.07 for gap in GAPS)
+
+
+def test_g_wide_scores_with_overlap_are_seen_by_the_aucs(measured: dict[str, Measured]) -> None:
+    overlapping, apart = measured["G"].value, measured["F"].value
+    assert all(overlapping[auc] < 0.99 < apart[auc] for auc in AUCS)
+    assert overlapping["subgroup_auc"] == min(overlapping[auc] for auc in AUCS)
+    assert all(abs(overlapping[gap]) < 0.1 for gap in GAPS)
+
+
+def test_aucs_tell_the_direction_of_a_large_shift(measured: dict[str, Measured]) -> None:
+    """BPSN is low where scores are shifted up, BNSP where they are shifted down; the gaps have their sign."""
+    for name, lower, sign in (("B", "bpsn_auc", 1.0), ("C", "bpsn_auc", 1.0), ("D", "bnsp_auc", -1.0)):
+        assert lower == min(AUCS, key=measured[name].value.__getitem__)
+        assert all(math.copysign(1.0, measured[name].value[gap]) == sign for gap in GAPS)
