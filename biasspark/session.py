@@ -27,7 +27,13 @@ _REQUIRED = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+# What makes it fast, and a notebook's own session may do without.
+_TUNED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # Rows are narrow, so their number bounds a batch. With any other limit Spark 4 adds up the bytes of all columns
+    # after each row, which takes nearly as long as handing the rows over.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # HotSpot never compiles a method of more bytes. Above the limit Spark generates smaller ones: without it, 30
     # columns of annotations are scanned twelve times slower than 24.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -36,17 +42,19 @@ _REQUIRED = {
 }
 
 
-_LOGGERS_OF_FAILED_TASKS = (
+# What they print of failures that are caught and explained: values of failed tasks, and plans that cannot be analysed.
+_LOGGERS_OF_FAILURES = (
     "org.apache.spark.api.python",
     "org.apache.spark.executor.Executor",
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.sql.execution.python",
+    "org.apache.spark.sql.util.ExecutionListenerBus",
     "org.apache.spark.util.Utils",
 )
 
 
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return the session of a job: the caller's cluster, with the settings that the numbers rely on.
+    """Return the session of a job: the caller's cluster, with the settings that the numbers and their speed rely on.
 
     Parameters
     ----------
@@ -63,13 +71,13 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     """
     builder = SparkSession.builder.appName(app_name)
     _use_driver_python_on_local_masters(settings or {})
-    for key, value in (_REQUIRED | dict(settings or {})).items():
+    for key, value in (_REQUIRED | _TUNED | dict(settings or {})).items():
         builder = builder.config(key, value)
     _silence_query_context()
     spark: SparkSession = builder.getOrCreate()
     if not is_connect(spark):
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
-        _silence_failed_tasks(spark)
+        _silence_failures(spark)
     return spark
 
 
@@ -141,10 +149,10 @@ def persisted(*frames: DataFrame) -> Iterator[None]:
             frame.unpersist()
 
 
-def _silence_failed_tasks(spark: SparkSession) -> None:
+def _silence_failures(spark: SparkSession) -> None:
     """Keep the driver's log free of what failed tasks quote: the values on which an expression failed."""
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # there while a session is
-    for name in _LOGGERS_OF_FAILED_TASKS:
+    for name in _LOGGERS_OF_FAILURES:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
