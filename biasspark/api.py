@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from biasspark.config import Identities, Measures, parse_measures
+from biasspark.errors import ConfigError
 from biasspark.metrics import suite, summary
 from biasspark.pipeline import Measurement, measure
 
@@ -104,12 +105,17 @@ def _measure(  # noqa: PLR0913 - the public functions' keywords, named once
     level: float = 0.95,
 ) -> Measurement:
     if not isinstance(identities, Mapping | Identities):
-        identities = {"columns": list(identities), "threshold": identity_threshold, "unannotated": unannotated}
+        identities = {"columns": identities, "threshold": identity_threshold, "unannotated": unannotated}
+    elif (identity_threshold, unannotated) != (0.5, "exclude"):
+        raise ConfigError(
+            f"identity_threshold = {identity_threshold}, unannotated = {unannotated!r}: identities is a whole table "
+            "here, which has its own threshold and unannotated. Set them there."
+        )
     table = {
         "label": {"column": label, "threshold": label_threshold, "positive": label_positive},
         "models": models,
         "identities": identities,
-        "slices": dict(slices or {}),
+        "slices": slices,
         "ranking": {"engine": engine, "ranges": ranges},
         "intervals": {"level": level},
     }

@@ -36,3 +36,7 @@ ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
 
 MODEL, SLICE, IDENTITY, CROSSED = "model", "slice", "identity", "crossed"
 ROW_ID, REASON = "row_id", "reason"
+
+SUMMARISED_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+SUMMARISED_GAPS = ("negative_aeg", "positive_aeg")
+"""The metrics of the suite that `model_summary` sums up over identities."""

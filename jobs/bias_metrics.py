@@ -17,7 +17,7 @@ from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
-from biasspark.tables.store import open_store, redact, session_settings
+from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
 from biasspark.tables.views import refresh_views
 
 JOB = "bias_metrics"
@@ -27,21 +27,24 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, and plan or run the night."""
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
+    store = open_store(config.output)
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         corpus = read_corpus(spark, config.corpus, arguments.run_date)
         check_schema(corpus, config, config.corpus.id)
+        store.check(spark, TABLES.values())
         if arguments.dry_run:
             plan = describe_plan(config, len(corpus.columns), tuple(TABLES.values()))
             return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
         with follow_tasks(spark, progress.advance):
-            return run_night(corpus, config, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
 
 
-def run_night(corpus: DataFrame, config: Config, run: Run, progress: Progress) -> Outcome:
+def run_night(
+    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
+) -> Outcome:
     """Survey, rank, publish, and say what came of it."""
-    spark, store = corpus.sparkSession, open_store(config.output)
-    store.check(spark, TABLES.values())
+    spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"ranking {measurement.extent}")
@@ -59,7 +62,7 @@ def run_night(corpus: DataFrame, config: Config, run: Run, progress: Progress) -
     progress.stage("done")
     summary = {"job": JOB, "status": "published", "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"n_rows": tally.n_rows, "n_rejected": tally.n_rejected, "rejects": tally.rejects, "warnings": warnings}
-    summary |= {"tables": published.n_rows, "output": redact(store.root), "seconds": round(progress.seconds, 1)}
+    summary |= {"tables": published.n_rows, "output": store.root, "seconds": round(progress.seconds, 1)}
     return Outcome(summary=summary, table=worst + "".join(f"\nwarning: {text}" for text in warnings))
 
 

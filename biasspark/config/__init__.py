@@ -13,7 +13,6 @@ from biasspark.config.model import (
     MOST_CROSSED_PAIRS,
     MOST_RANGES,
     OUTPUT_FORMATS,
-    OVERALL,
     UNANNOTATED,
     Config,
     Corpus,
@@ -26,6 +25,7 @@ from biasspark.config.model import (
     Ranking,
     Rejects,
     Terms,
+    redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
 from biasspark.config.wording import show_value, show_visibly
@@ -36,7 +36,6 @@ __all__ = [
     "MOST_CROSSED_PAIRS",
     "MOST_RANGES",
     "OUTPUT_FORMATS",
-    "OVERALL",
     "UNANNOTATED",
     "Config",
     "Corpus",
@@ -54,6 +53,7 @@ __all__ = [
     "parse_config",
     "parse_identities",
     "parse_measures",
+    "redact",
     "show_value",
     "show_visibly",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
-from biasspark.config.model import MOST_CROSSED_PAIRS, OVERALL, UNANNOTATED, Crossed, Identities, plain_value
+from biasspark.columns import OVERALL
+from biasspark.config.model import MOST_CROSSED_PAIRS, UNANNOTATED, Crossed, Identities, plain_value
 from biasspark.config.section import Section, find_repeated, keys_of
 from biasspark.config.terms import read_terms
 from biasspark.config.wording import quote

@@ -15,9 +15,8 @@ DUPLICATES = ("estimate", "reject", "allow")
 OUTPUT_FORMATS = ("parquet",)
 MOST_RANGES = 4096
 MOST_CROSSED_PAIRS = 20_000
-OVERALL = "(overall)"
 REDACTED = "(redacted)"
-PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
+_PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +212,7 @@ class Config(Measures):
         table["corpus"]["options"] = dict.fromkeys(sorted(self.corpus.options), REDACTED)
         for part in (table["corpus"], table["output"]):
             if "path" in part:
-                part["path"] = PASSWORD_IN_URI.sub(REDACTED, part["path"])
+                part["path"] = redact(part["path"])
         return {"corpus": table.pop("corpus")} | table
 
 
@@ -229,3 +228,8 @@ def plain_value(value: Any) -> Any:
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
         return {name: plain_value(part) for name, part in parts.items() if part is not None}
     return value
+
+
+def redact(text: str) -> str:
+    """Return a text without the passwords of the URIs in it."""
+    return _PASSWORD_IN_URI.sub(REDACTED, text)

@@ -39,7 +39,7 @@ def check_schema(corpus: DataFrame, measures: Measures, id_column: str | None = 
         raise InputError(*faults)
 
 
-def show_columns(there: Collection[str], configured: Collection[str]) -> str:
+def show_columns(there: Collection[str], configured: Collection[str | None]) -> str:
     """Say which columns a corpus has; only how many where it has none of the configured ones.
 
     Of a CSV file without a header line Spark takes the first row for the names, and no fault shows a row.

@@ -29,12 +29,12 @@ def label_of(label: Label, schema: StructType) -> Column:
 def row_reason(label: Label, schema: StructType, id_column: str | None) -> Column:
     """Return why a row is rejected for every model: 0, or the first of `ROW_REASONS` that applies, counted from 1."""
     kind = schema[label.column].dataType
-    ranged = label.range is not None and isinstance(kind, NumericType | StringType)
+    bounds = label.range if isinstance(kind, NumericType | StringType) else None
     applies = {
         "null_id": column(id_column).isNull() if id_column else F.lit(False),
         "duplicate_id": F.coalesce(F.col(DUPLICATE), F.lit(False)) if DUPLICATE in schema.names else F.lit(False),
         "null_label": label_of(label, schema).isNull(),
-        "label_out_of_range": outside(known_number(label.column, kind), label.range) if ranged else F.lit(False),
+        "label_out_of_range": outside(label.column, kind, bounds) if bounds else F.lit(False),
     }
     return _first_that_applies([applies[reason] for reason in ROW_REASONS])
 

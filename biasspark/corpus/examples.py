@@ -56,7 +56,7 @@ def label_examples(corpus: DataFrame, measures: Measures, codebook: Codebook, id
         shifted = [_shift(parts[key], place) for key, place in codebook.fields.items() if place.word == number]
         words.append(combine(Column.bitwiseOR, shifted).cast("bigint"))
     scores = [usable_score(name, schema) for name in measures.models.values()]
-    values = [value_column(codebook.sources[place], measures.identities) for place in codebook.value_columns]
+    values = [value_column(codebook.sources[place], measures.identities, schema) for place in codebook.value_columns]
     columns = zip(
         [*words, *scores, *values],
         [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()],
@@ -86,7 +86,7 @@ def _field_values(
                 parts["member", codebook.number[name]] = flag
                 parts["unknown", codebook.number[name]] = flag.isNull()
         else:
-            known = value_column(source, measures.identities).isNotNull()
+            known = value_column(source, measures.identities, schema).isNotNull()
         if source.nullable:
             parts["known", codebook.nullable_sources.index(place)] = known
     return parts

@@ -10,7 +10,7 @@ from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.config import Identities
 from biasspark.corpus.codebook import Source, any_term
-from biasspark.corpus.values import at_least, column, combine, known_number, outside
+from biasspark.corpus.values import at_least, category, column, combine, outside
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
@@ -51,10 +51,10 @@ def flag_columns(source: Source, identities: Identities, schema: StructType) -> 
     return {name: _annotated(name, identities, schema) for name in identities.columns}
 
 
-def value_column(source: Source, identities: Identities) -> Column:
+def value_column(source: Source, identities: Identities, schema: StructType) -> Column:
     """Return the strings that tell the memberships of a source of values; NULL where it is unknown."""
     if source.kind == "category":
-        return column(source.name).cast("string")
+        return category(source.name, schema[source.name].dataType)
     if source.kind == "array":
         return column(source.name)
     assert identities.terms is not None
@@ -86,6 +86,6 @@ def _annotated(name: str, identities: Identities, schema: StructType) -> Column:
 
 def _out_of_range(name: str, identities: Identities, schema: StructType) -> Column:
     kind = schema[name].dataType
-    if not isinstance(kind, NumericType | StringType):
+    if identities.range is None or not isinstance(kind, NumericType | StringType):
         return F.lit(False)
-    return outside(known_number(name, kind), identities.range)
+    return outside(name, kind, identities.range)

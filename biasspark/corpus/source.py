@@ -13,12 +13,11 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
-from biasspark.config import Corpus
-from biasspark.config.model import PASSWORD_IN_URI, REDACTED
+from biasspark.config import Corpus, redact
 from biasspark.corpus.check import show_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.values import column, quote
-from biasspark.errors import InputError
+from biasspark.errors import InputError, find_error_condition
 
 _DEFAULT_OPTIONS = {"csv": {"header": "true"}}
 
@@ -78,12 +77,12 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFram
     InputError
         If the source cannot be found or opened, holds an empty file, or a predicate does not fit it.
     """
-    source = f"table {corpus.table}" if corpus.table else f"path {_redact(corpus.path)}"
+    source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with input_faults(f"corpus: {source}"):
         rows = _load(spark, corpus)
         rows.schema  # noqa: B018 - Connect looks at a source only when its schema is asked for
     if corpus.run_date_column is not None:
-        _need_column(rows, corpus.run_date_column, corpus.id)
+        _need_column(rows, corpus.run_date_column, corpus)
         day = (
             F.to_date(column(corpus.run_date_column))
             if _is_time(rows, corpus.run_date_column)
@@ -153,13 +152,9 @@ def _refuse_empty_files(spark: SparkSession, path: str) -> None:
     if empty:
         names = ", ".join(map(_plain_path, empty[:20])) + (f" and {len(empty) - 20:,} more" if len(empty) > 20 else "")
         raise InputError(
-            f"corpus: path {_redact(path)}: {len(empty):,} {'files have' if len(empty) > 1 else 'file has'} no bytes. "
+            f"corpus: path {redact(path)}: {len(empty):,} {'files have' if len(empty) > 1 else 'file has'} no bytes. "
             f"Data files are never empty: a copy has failed. Replace or remove {names}."
         )
-
-
-def _redact(text: str | None) -> str:
-    return PASSWORD_IN_URI.sub(REDACTED, text or "")
 
 
 def _one_slash(name: str) -> str:
@@ -184,9 +179,10 @@ def _text_day(name: str) -> Column:
     return F.expr(f"try_cast({quote(name)} AS DATE)")
 
 
-def _need_column(rows: DataFrame, name: str, id_column: str | None) -> None:
+def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
     if name not in rows.columns:
-        shown = show_columns(rows.columns, [id_column] if id_column else [])
+        has_names = corpus.table is not None or corpus.format != "csv"
+        shown = show_columns(rows.columns, rows.columns if has_names else [corpus.id])
         raise InputError(
             f'[corpus] run_date_column = "{name}": the corpus has no such column. {shown} '
             "Name one that it has, or remove the line to read all rows."
@@ -210,7 +206,7 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
     if not conditions and not refused:
         return error
     condition = conditions[0] if conditions else ""
-    saying = _SAYINGS.get(condition, f"Spark refuses it ({_condition(error)})")
+    saying = _SAYINGS.get(condition, f"Spark refuses it ({find_error_condition(error) or type(error).__name__})")
     return InputError(f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}")
 
 
@@ -224,9 +220,3 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
         yield from (f"File: {name}" for name in sorted(files)[:3])
     contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
     yield from (f"Predicate: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
-
-
-def _condition(error: Exception) -> str:
-    # getCondition is Spark 4's name, getErrorClass Spark 3.5's.
-    ask = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
-    return (ask() if ask else None) or type(error).__name__

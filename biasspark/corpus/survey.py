@@ -12,7 +12,7 @@ from pyspark.sql.types import NumericType, StructType
 
 from biasspark.config import Measures
 from biasspark.corpus.eligibility import score_reason
-from biasspark.corpus.values import column, number
+from biasspark.corpus.values import category, column, number
 from biasspark.errors import InputError
 
 MOST_VALUES = 10_000
@@ -125,7 +125,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
         score = F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
         columns.append(score.alias(f"score_{place}"))
     for place, name in enumerate(identities.categorical):
-        columns.append(column(name).cast("string").alias(f"value_{place}"))
+        columns.append(category(name, schema[name].dataType).alias(f"value_{place}"))
     if id_column:
         columns.append(column(id_column).alias("id"))
     if identities.array is None:

@@ -11,7 +11,7 @@ from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.types import BooleanType, DataType, FractionalType, StringType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
 
 def quote(name: str) -> str:
@@ -46,16 +46,28 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
     """Return whether a boolean column is true, or a number reaches the threshold; NULL where neither is known."""
     if isinstance(kind, BooleanType):
         return column(name)
-    reaches = known_number(name, kind) >= F.lit(float(threshold))
+    reaches = known_number(name, kind) >= _bound(threshold, kind)
     return F.coalesce(reaches, boolean(name, kind)) if isinstance(kind, StringType) else reaches
 
 
-def outside(value: Column, bounds: Sequence[float] | None) -> Column:
-    """Return whether a number lies outside a closed interval; false where it is NULL or there are no bounds."""
-    if bounds is None:
-        return F.lit(False)
-    low, high = bounds
-    return F.coalesce((value < F.lit(float(low))) | (value > F.lit(float(high))), F.lit(False))
+def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
+    """Return whether a number lies outside a closed interval; false where it is NULL."""
+    value = known_number(name, kind)
+    low, high = (_bound(bound, kind) for bound in bounds)
+    return F.coalesce((value < low) | (value > high), F.lit(False))
+
+
+def category(name: str, kind: DataType) -> Column:
+    """Return a categorical column as STRING: -0.0 is 0.0, and NaN is NULL."""
+    if isinstance(kind, FloatType | DoubleType):
+        return (known_number(name, kind) + F.lit(0.0)).cast(kind).cast("string")
+    return column(name).cast("string")
+
+
+def _bound(value: float, kind: DataType) -> Column:
+    """Return a bound as a column of that type holds it: the float32 that is written 0.7 is less than 0.7."""
+    bound = F.lit(float(value))
+    return bound.cast("float").cast("double") if isinstance(kind, FloatType) else bound
 
 
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:

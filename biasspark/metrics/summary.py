@@ -7,19 +7,27 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, OVERALL, POSITIVE, SLICE
+from biasspark.columns import (
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    NEGATIVE,
+    OVERALL,
+    POSITIVE,
+    SLICE,
+    SUMMARISED_AUCS,
+    SUMMARISED_GAPS,
+)
 from biasspark.config import Intervals
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.suite import SUITE, Auc, Gap, cell_sizes, missing_cell, pivot_pairs
+from biasspark.metrics.suite import SUITE, Auc, cell_sizes, missing_cell, pivot_pairs
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
 
 _OVERALL = Auc("overall", low=NEGATIVE, high=POSITIVE)
-_SUMMED_UP = tuple(metric for metric in SUITE if metric.name != "background_auc")
-_AUCS = tuple(metric.name for metric in _SUMMED_UP if not isinstance(metric, Gap))
-_GAPS = tuple(metric.name for metric in _SUMMED_UP if isinstance(metric, Gap))
+_SUMMED_UP = tuple(metric for metric in SUITE if metric.name in SUMMARISED_AUCS + SUMMARISED_GAPS)
 
 
 def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
@@ -53,16 +61,16 @@ def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     Lazy; no shuffle, as of `biasspark.metrics.suite.bias_metrics`.
     """
     summed = _collect_identities(statistics).withColumn("interval", auc_interval(F.col("overall"), intervals.level))
-    power_means = [_power_mean(name) for name in _AUCS]
+    power_means = [_power_mean(name) for name in SUMMARISED_AUCS]
     return summed.select(
         *(MODEL, SLICE),
         *_overall_columns(),
         *(
             column
-            for name, power_mean in zip(_AUCS, power_means, strict=True)
+            for name, power_mean in zip(SUMMARISED_AUCS, power_means, strict=True)
             for column in _extremes(name, power_mean)
         ),
-        *(column for name in _GAPS for column in _largest_gap(name)),
+        *(column for name in SUMMARISED_GAPS for column in _largest_gap(name)),
         _count_undefined().alias("n_identities_undefined"),
         (0.25 * F.col("overall")["auc"] + 0.25 * reduce(Column.__add__, power_means)).alias("competition_score"),
         _pinned_difference().alias("pinned_auc_equality_difference"),

@@ -111,11 +111,13 @@ def _sort(
 def _bundle(parts: Iterator[Part]) -> Iterator[list[Part]]:
     """Send parts in bundles: one at a time is slow, and a batch of 2 GiB is more than Arrow takes."""
     held: list[Part] = []
+    size = 0
     for part in parts:
         held.append(part)
-        if sum(len(one.data) for one in held) >= _BUNDLE_BYTES:
+        size += len(part.data)
+        if size >= _BUNDLE_BYTES:
             yield held
-            held = []
+            held, size = [], 0
     if held:
         yield held
 

@@ -19,11 +19,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
+from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.session import describe
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, TABLES, Column, Table
-from biasspark.tables.store import Store, list_columns, list_types, named_fault, redact
+from biasspark.tables.store import Store, list_columns, list_types, named_fault
 
 __all__ = ["PublishedRun", "Run", "RunRecord", "new_run", "publish"]
 
@@ -139,7 +140,7 @@ def _write(table: Table, frame: DataFrame, run: Run, store: Store) -> _Fingerpri
     rows = _add_run(table, frame, run).coalesce(1).sortWithinPartitions(*table.key_columns)
     seen = Observation()
     store.write(table, rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table))), run)
-    return _Fingerprint(seen.get["n_rows"], seen.get["checksum"])
+    return _Fingerprint(**seen.get)
 
 
 def _row_hash(table: Table) -> SparkColumn:

@@ -26,6 +26,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from biasspark.columns import SUMMARISED_AUCS, SUMMARISED_GAPS
+
 # Spark parses DDL in a JVM; a table is declared without one.
 _TYPES: dict[str, DataType] = {
     "ARRAY<STRING>": ArrayType(StringType()),
@@ -186,13 +188,11 @@ _SUITE = {
         the background, ties half, less 1/2. -0.5 to 0.5, 0 is best. Below 0: scored lower, towards false negatives.
         NULL where a cell is empty.""",
 }
-_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
-_GAPS = ("negative_aeg", "positive_aeg")
 
 
 def _measure(name: str) -> str:
     """Declare the five columns of a metric of the suite."""
-    ends = ("-0.5", "0.5") if name in _GAPS else ("0", "1")
+    ends = ("-0.5", "0.5") if name in SUMMARISED_GAPS else ("0", "1")
     return f"{name} DOUBLE: {_SUITE[name]}{_interval(name, *ends)}{_wording(name)}"
 
 
@@ -287,7 +287,7 @@ MODEL_SUMMARY = Table(
             auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of a label.
             {_wording("auc")}
         """),
-        *columns("\n".join((*map(_sum_up_auc, _AUCS), *map(_sum_up_gap, _GAPS)))),
+        *columns("\n".join((*map(_sum_up_auc, SUMMARISED_AUCS), *map(_sum_up_gap, SUMMARISED_GAPS)))),
         *columns("""
             n_identities_undefined BIGINT: Identities that lack at least one of the five metrics, and are left out of
                 its aggregates. 0 is best.

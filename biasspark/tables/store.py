@@ -18,8 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from biasspark.config import Output
-from biasspark.config.model import PASSWORD_IN_URI, REDACTED
+from biasspark.config import Output, redact
 from biasspark.errors import BiasSparkError, ConfigError, InputError
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Column, Table
@@ -334,8 +333,3 @@ def _find_cause(error: Exception) -> str:
     ]
     causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
     return causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip(".")
-
-
-def redact(text: str) -> str:
-    """Return the text without passwords in URIs."""
-    return PASSWORD_IN_URI.sub(REDACTED, text)

@@ -199,6 +199,7 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
     assert summary["rejects"] == {"nan_score": 8}
     assert "Traceback" not in printed
     assert " WARN " not in printed
+    assert " ERROR " not in printed
     assert CANARY not in printed
     assert read_tables(place.folder / "submitted") == numbers
 

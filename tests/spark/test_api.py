@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from biasspark.errors import ConfigError
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 
 MEASURED: dict[str, Any] = {
@@ -172,3 +173,14 @@ def test_the_public_names() -> None:
     assert all(getattr(biasspark, name) for name in biasspark.__all__)
     with pytest.raises(AttributeError, match="module 'biasspark' has no attribute 'nothing'"):
         _ = biasspark.nothing
+
+
+def test_what_is_no_list_of_columns_is_refused_and_nothing_is_ignored(comments: DataFrame) -> None:
+    for wrong, fault in (
+        ({"identities": "male"}, '[identities] columns = "male". It must be a list of text'),
+        ({"slices": ["board"]}, "[slices]: this is a list"),
+        ({"identities": {"columns": ["male"]}, "unannotated": "background"}, "identities is a whole table here"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            biasspark.bias_metrics(comments, **MEASURED | wrong)
+        assert fault in str(caught.value)

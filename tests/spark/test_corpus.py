@@ -273,6 +273,8 @@ def test_a_filter_and_the_run_date_together(spark: SparkSession, folder: Path) -
             {"threshold": 0.5, "range": [0, 1]},
             [False, True, *["label_out_of_range"] * 2, *["null_label"] * 2, "label_out_of_range"],
         ),
+        # As the column holds them: the float32 that is written 0.7 is less than 0.7.
+        ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, "label_out_of_range", True]),
         ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, "label_out_of_range", "null_label"]),
     ],
 )
@@ -371,6 +373,24 @@ def test_a_category_of_numbers_or_dates_is_named_by_its_text(spark: SparkSession
     values = survey_corpus(corpus, measures).values
     assert values == {"level": ("9", "10"), "day": ("2026-01-15",), "flag": ("false", "true")}
     assert examples_of(corpus, measures, values=values).states["level=10"] == [True, False, None]
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+def test_both_zeros_are_one_category_and_nan_is_unknown(spark: SparkSession, kind: str) -> None:
+    rows = [(True, 0.1, level) for level in (0.0, -0.0, 0.1, NAN, None)]
+    corpus = spark.createDataFrame(rows, f"y BOOLEAN, s DOUBLE, level {kind}").coalesce(1)
+    measures = measures_of(identities={"categorical": ["level"]})
+    values = survey_corpus(corpus, measures).values
+    assert values == {"level": ("0.0", "0.1")}
+    assert examples_of(corpus, measures, values=values).states["level=0.0"] == [True, True, False, None, None]
+
+
+def test_an_array_is_surveyed_by_value_and_its_rows_once(spark: SparkSession) -> None:
+    tags = [["b", "a", "a"], ["c", "b"], [], None, ["c", None]]
+    corpus = spark.createDataFrame([(True, 0.1, row) for row in tags], "y BOOLEAN, s DOUBLE, tags ARRAY<STRING>")
+    survey = survey_corpus(corpus, measures_of(identities={"array": "tags"}))
+    assert survey.values == {"tags": ("a", "b", "c")}
+    assert survey.n_rows == len(tags)
 
 
 def test_an_annotation_out_of_its_range_leaves_that_identity_unknown(spark: SparkSession) -> None:
