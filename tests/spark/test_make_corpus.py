@@ -62,6 +62,7 @@ def test_writes_a_corpus_once(tmp_path: Path) -> None:
     assert sorted(out.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "rows", "query", "answer"),
     [
