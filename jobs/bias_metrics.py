@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table, job_parser, run_job
 from biasspark.config import Config, load_config
-from biasspark.corpus.check import check_schema
 from biasspark.corpus.source import read_corpus
 from biasspark.pipeline import WORST, describe_run, find_warnings, measure, ranked_once, worst_identities
 from biasspark.plan import describe_plan
@@ -30,8 +29,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     store = open_store(config.output)
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
-        corpus = read_corpus(spark, config.corpus, arguments.run_date)
-        check_schema(corpus, config, config.corpus.id)
+        corpus = read_corpus(spark, config.corpus, arguments.run_date, config)
         store.check(spark, TABLES.values())
         if arguments.dry_run:
             plan = describe_plan(config, len(corpus.columns), tuple(TABLES.values()))

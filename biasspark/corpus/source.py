@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
-from biasspark.config import Corpus, redact
-from biasspark.corpus.check import show_columns
+from biasspark.config import Corpus, Measures, redact
+from biasspark.corpus.check import check_schema, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.values import column, quote
 from biasspark.errors import InputError, find_error_condition
@@ -66,34 +66,39 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
 
 
-def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
+def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
     """Return the corpus of a run: lazy, all columns of the source, the configured rows.
 
     A CSV file has a header line unless ``options`` says otherwise; its columns are read as text and cast where they
     are used, so that a bad value costs its own row and no other.
 
+    Parameters
+    ----------
+    measures : Measures, optional
+        What is to be measured; given, the schema is checked for it (`check_schema`) with all else.
+
     Raises
     ------
     InputError
-        If the source cannot be found or opened, holds an empty file, or a predicate does not fit it.
+        If the source cannot be found or opened or holds an empty file; or with every column that is missing or
+        mistyped and every predicate that does not fit.
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with input_faults(f"corpus: {source}"):
         rows = _load(spark, corpus)
         rows.schema  # noqa: B018 - Connect looks at a source only when its schema is asked for
-    if corpus.run_date_column is not None:
-        _need_column(rows, corpus.run_date_column, corpus)
-        day = (
-            F.to_date(column(corpus.run_date_column))
-            if _is_time(rows, corpus.run_date_column)
-            else _text_day(corpus.run_date_column)
-        )
-        rows = rows.where(day == F.lit(run_date))
-    if corpus.filter is not None:
-        with input_faults(f'[corpus] filter = "{corpus.filter}"'):
-            rows = rows.where(F.expr(corpus.filter))
-            rows.schema  # noqa: B018 - as above
-    return rows
+    faults: list[str] = []
+    chosen = rows
+    with _gathered(faults):
+        chosen = _of_the_day(chosen, corpus, run_date)
+    with _gathered(faults):
+        chosen = _filtered(chosen, corpus)
+    with _gathered(faults):
+        if measures is not None:
+            check_schema(rows, measures, corpus.id)
+    if faults:
+        raise InputError(*faults)
+    return chosen
 
 
 def mark_duplicates(corpus: DataFrame, id_column: str) -> tuple[DataFrame, DataFrame]:
@@ -126,6 +131,33 @@ def input_faults(where: str) -> Iterator[None]:
         if type(error).__name__ != "Py4JJavaError":
             raise
         raise _in_plain_words(where, error) from None
+
+
+@contextmanager
+def _gathered(faults: list[str]) -> Iterator[None]:
+    """Note the faults of the input that a block finds, and go on."""
+    try:
+        yield
+    except InputError as error:
+        faults += error.faults
+
+
+def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
+    name = corpus.run_date_column
+    if name is None:
+        return rows
+    _need_column(rows, name, corpus)
+    day = F.to_date(column(name)) if _is_time(rows, name) else _text_day(name)
+    return rows.where(day == F.lit(run_date))
+
+
+def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
+    if corpus.filter is None:
+        return rows
+    with input_faults(f'[corpus] filter = "{corpus.filter}"'):
+        rows = rows.where(F.expr(corpus.filter))
+        rows.schema  # noqa: B018 - Connect looks at a predicate, too, only then
+    return rows
 
 
 def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:

@@ -651,7 +651,7 @@ def test_wrong_usage_ends_with_2(flags: list[str], capsys: pytest.CaptureFixture
 def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) -> None:
     config = write_config(
         published,
-        corpus={"id": "key"},
+        corpus={"id": "key", "run_date_column": "created", "filter": "lang = 'en'"},
         label={"column": "toxicity"},
         models={"m": "comment_text", "n": "Score"},
         identities={"columns": ["male", "jewish"], "categorical": ["race"], "array": "female"},
@@ -662,6 +662,8 @@ def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) ->
     assert_refused(
         done,
         3,
+        '[corpus] run_date_column = "created": the corpus has no such column. It has: id,',
+        """[corpus] filter = "lang = 'en'": a column that it names is not there.""",
         "[corpus] id: the corpus has no column 'key'. It has: id, target, score, male,",
         "[label] column: the corpus has no column 'toxicity'.",
         "[models] n: the corpus has no column 'Score'.",
@@ -674,7 +676,7 @@ def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) ->
         '[slices] d = "max(length) > 1": Spark refuses it (',
     )
     assert "Did you mean 'score'?" in done.err
-    assert done.err.count("\n") == 11  # and one line of progress: Spark's own warnings do not show
+    assert done.err.count("\n") == 13  # and one line of progress: Spark's own warnings do not show
 
 
 Damage = Callable[[Path], None]
