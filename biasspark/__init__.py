@@ -1,6 +1,6 @@
 """Exact unintended-bias metrics of binary classifiers, on Spark.
 
-``bias_metrics``, ``u_statistics`` and ``model_summary`` work on any DataFrame; ``jobs/`` has the nightly run.
+The functions work on any DataFrame, on any session; ``jobs/`` has the nightly run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from biasspark.api import bias_metrics, model_summary, u_statistics
+    from biasspark.api import (
+        bias_metrics,
+        label_balance,
+        model_summary,
+        pinned_auc,
+        pinned_skew,
+        score_histograms,
+        side_by_side,
+        template_scores,
+        threshold_rates,
+        threshold_summary,
+        u_statistics,
+    )
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 
@@ -20,6 +32,14 @@ _HOMES = {
     "bias_metrics": "biasspark.api",
     "u_statistics": "biasspark.api",
     "model_summary": "biasspark.api",
+    "pinned_auc": "biasspark.api",
+    "pinned_skew": "biasspark.api",
+    "threshold_rates": "biasspark.api",
+    "threshold_summary": "biasspark.api",
+    "score_histograms": "biasspark.api",
+    "side_by_side": "biasspark.api",
+    "label_balance": "biasspark.api",
+    "template_scores": "biasspark.api",
     "Identities": "biasspark.config",
     "BiasSparkError": "biasspark.errors",
     "ConfigError": "biasspark.errors",
@@ -34,7 +54,15 @@ __all__ = [
     "InputError",
     "PublishConflict",
     "bias_metrics",
+    "label_balance",
     "model_summary",
+    "pinned_auc",
+    "pinned_skew",
+    "score_histograms",
+    "side_by_side",
+    "template_scores",
+    "threshold_rates",
+    "threshold_summary",
     "u_statistics",
 ]
 

@@ -7,10 +7,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.config import Identities, Measures, parse_measures
+from biasspark.config import Identities, Measures, PinnedAuc, parse_measures
 from biasspark.errors import ConfigError
 from biasspark.metrics import suite, summary
-from biasspark.pipeline import Measurement, measure
+from biasspark.pipeline import Measurement, balance_labels, measure, skew_classes
+from biasspark.report import side_by_side as comparison
+from biasspark.tables.schemas import (
+    PINNED_AUC,
+    PINNED_SKEW,
+    SCORE_HISTOGRAMS,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+    Table,
+)
 
 
 def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
@@ -86,15 +96,214 @@ def model_summary(df: DataFrame, **measures: Any) -> DataFrame:
     Takes what `bias_metrics` takes, and returns the columns of the table ``model_summary`` less the run's.
     """
     measurement = _measure(df, **measures)
-    return summary.model_summary(measurement.statistics, measurement.measures.intervals)
+    return summary.model_summary(measurement.statistics, measurement.measures.intervals, PinnedAuc())
 
 
-def _measure(  # noqa: PLR0913 - the public functions' keywords, named once
+def pinned_auc(
     df: DataFrame,
     *,
-    models: Sequence[str] | Mapping[str, str],
+    trials: int = 0,
+    seed: int = 1,
+    include_subgroup_in_background: bool = True,
+    **measures: Any,
+) -> DataFrame:
+    """Return the pinned AUC of every identity, with the four weights and the four AUCs of which it is made.
+
+    Its authors advise against it: it moves with the share of positives of an identity while the model stays the same
+    ("Limitations of Pinned AUC for Measuring Unintended Bias", 2019). Decide by `bias_metrics`.
+
+    Parameters
+    ----------
+    trials : int, default 0
+        How often the pinned set is also drawn, as it was published; each trial costs about as much as ranking it.
+    seed : int
+        Of the draws.
+    include_subgroup_in_background : bool
+        Whether the background is drawn from all rows, as the papers say, or from those outside the identity.
+    **measures
+        What `bias_metrics` takes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``pinned_auc`` less the run's.
+    """
+    table = {
+        "trials": trials,
+        "seed": seed,
+        "include_subgroup_in_background": include_subgroup_in_background,
+    }
+    return _further(df, PINNED_AUC, pinned_auc=table, **measures)
+
+
+def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
+    df: DataFrame,
+    *,
+    identity: str,
+    cell: str = "subgroup_negative",
+    fraction: float = 0.5,
+    trials: int = 100,
+    seed: int = 1,
+    **measures: Any,
+) -> DataFrame:
+    """Return what the pinned AUC of an identity becomes when rows of one cell are dropped, and what the suite becomes.
+
+    The experiment of "Limitations of Pinned AUC for Measuring Unintended Bias" (2019), section 3: the model stays the
+    same, subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
+
+    Parameters
+    ----------
+    identity : str
+        Its name among ``identities``; of a categorical column ``column=value``, of an array the value.
+    cell : {"subgroup_negative", "subgroup_positive", "background_negative", "background_positive"}
+        Of which rows are dropped.
+    fraction : float, default 0.5
+        How much of the cell is dropped, between 0 and 1.
+    trials : int, default 100
+        How often other rows are dropped at random; a trial ranks nothing anew.
+    seed : int
+        Of the draws: it fixes which rows are dropped, on any cluster.
+    **measures
+        What `bias_metrics` takes; the engine is always "windows".
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice).
+
+    Raises
+    ------
+    ConfigError, InputError
+        With all faults at once; for an identity that is not there, with those that are.
+    """
+    table = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
+    found = _read(pinned_skew=table, **measures)
+    return skew_classes(measure(df, found, only=identity)).select(*PINNED_SKEW.value_columns)
+
+
+def threshold_rates(
+    df: DataFrame, *, at: Sequence[float] | None = None, grid: Mapping[str, float] | None = None, **measures: Any
+) -> DataFrame:
+    """Return decisions, rates and their gaps to the background of every identity at every threshold.
+
+    Parameters
+    ----------
+    at : sequence of float, optional
+        Thresholds; a row is decided positive where its score is at or above one.
+    grid : mapping, optional
+        Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
+    **measures
+        What `bias_metrics` takes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``threshold_rates`` less the run's.
+    """
+    return _further(df, THRESHOLD_RATES, thresholds={"at": at, "grid": grid}, **measures)
+
+
+def threshold_summary(
+    df: DataFrame, *, at: Sequence[float] | None = None, grid: Mapping[str, float] | None = None, **measures: Any
+) -> DataFrame:
+    """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
+
+    Takes what `threshold_rates` takes, and returns the columns of the table ``threshold_summary`` less the run's.
+    """
+    return _further(df, THRESHOLD_SUMMARY, thresholds={"at": at, "grid": grid}, **measures)
+
+
+def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Any) -> DataFrame:
+    """Return the rows of every cell of every identity by equal bins of their scores.
+
+    Bins span [0, 1], or all scores of a model where some lie outside. Takes what `bias_metrics` takes besides, and
+    returns the columns of the table ``score_histograms`` less the run's.
+    """
+    return _further(df, SCORE_HISTOGRAMS, histograms={"bins": bins}, **measures)
+
+
+def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
+    """Return two models side by side, one row a (slice, identity): the five metrics of each, and their differences.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        What `bias_metrics` returns, or the table or view of published runs.
+    first, second : str
+        Two models in it.
+
+    Returns
+    -------
+    DataFrame
+        For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, below 0 for the
+        worse; of gaps |second| - |first|, above 0 for the worse. Also the rows in the identity, the positives among
+        them, and ``worst_auc``, the lowest of the three AUCs. Lazy.
+
+    Raises
+    ------
+    ConfigError
+        If both models are the same.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
+    >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
+    """
+    return comparison.side_by_side(metrics, first, second)
+
+
+def label_balance(
+    df: DataFrame,
+    *,
+    text: str | None = None,
+    length: str | None = None,
+    buckets: Sequence[int] | None = None,
+    **measures: Any,
+) -> DataFrame:
+    """Return how often every identity is positive by text length, and how many negatives would balance it.
+
+    Parameters
+    ----------
+    text, length : str, optional
+        The column with the text, or the one with its length; without either, lengths do not count.
+    buckets : sequence of int, optional
+        Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
+    **measures
+        What `bias_metrics` takes; ``models`` is not needed, since scores do not count.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``label_balance`` less the run's.
+    """
+    table = {"text": text, "length": length, "buckets": buckets}
+    return balance_labels(df, _read(scored=False, label_balance=table, **measures))
+
+
+def template_scores(df: DataFrame, *, template: str, **measures: Any) -> DataFrame:
+    """Return the mean score of every template and identity: a fair model scores a template alike for all.
+
+    ``template`` is the column that says from which template a row was made. Takes what `bias_metrics` takes besides,
+    and returns the columns of the table ``template_scores`` less the run's.
+    """
+    return _further(df, TEMPLATE_SCORES, templates={"column": template}, **measures)
+
+
+def _further(df: DataFrame, table: Table, **measures: Any) -> DataFrame:
+    """Measure a part that a configuration turns on by a table of its own."""
+    return _measure(df, **measures).further_tables()[table].select(*table.value_columns)
+
+
+def _measure(df: DataFrame, **measures: Any) -> Measurement:
+    return measure(df, _read(**measures))
+
+
+def _read(  # noqa: PLR0913 - the public functions' keywords, named once
+    *,
     label: str,
     identities: Sequence[str] | Mapping[str, Any] | Identities,
+    models: Sequence[str] | Mapping[str, str] | None = None,
     label_threshold: float | None = None,
     label_positive: Sequence[Any] | None = None,
     identity_threshold: float = 0.5,
@@ -103,7 +312,9 @@ def _measure(  # noqa: PLR0913 - the public functions' keywords, named once
     engine: str = "blocks",
     ranges: int = 0,
     level: float = 0.95,
-) -> Measurement:
+    scored: bool = True,
+    **further: Mapping[str, Any],
+) -> Measures:
     if not isinstance(identities, Mapping | Identities):
         identities = {"columns": identities, "threshold": identity_threshold, "unannotated": unannotated}
     elif (identity_threshold, unannotated) != (0.5, "exclude"):
@@ -118,6 +329,6 @@ def _measure(  # noqa: PLR0913 - the public functions' keywords, named once
         "slices": slices,
         "ranking": {"engine": engine, "ranges": ranges},
         "intervals": {"level": level},
+        **further,
     }
-    measures: Measures = parse_measures(table)
-    return measure(df, measures)
+    return parse_measures(table, scored=scored)

@@ -15,15 +15,13 @@ import sys
 import threading
 import time
 import traceback
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from biasspark.config import show_value, show_visibly
-from biasspark.errors import BiasSparkError, find_error_condition
+from biasspark.config import cut_to_width, measure_width, show_value, show_visibly
+from biasspark.errors import BiasSparkError, ConfigError, find_error_condition
 
 EXIT_CODES = """\
 exit codes:
@@ -80,8 +78,8 @@ def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES) -> argparse.ArgumentParser:
-    """Make the parser of a nightly job: ``--config, --run-date, --set, --dry-run, --debug``.
+def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bool = True) -> argparse.ArgumentParser:
+    """Make the parser of a job on one night: ``--config, --run-date, --set, --dry-run, --debug``.
 
     Parameters
     ----------
@@ -89,11 +87,14 @@ def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES) -> argparse.Arg
         What the job does.
     epilog
         Examples, laid out as they shall appear; ``%(prog)s`` stands for the job's file.
+    can_plan
+        Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
 
     Returns
     -------
     argparse.ArgumentParser
-        Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run``, ``debug``.
+        Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run`` (where the job
+        takes it), ``debug``. A job adds flags of its own.
     """
     parser = make_parser(description, epilog)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
@@ -108,9 +109,10 @@ def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES) -> argparse.Arg
         metavar="TABLE.KEY=VALUE",
         help="change the configuration for this run; the value is TOML, else text; may be repeated",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
-    )
+    if can_plan:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
+        )
     return parser
 
 
@@ -124,6 +126,42 @@ def parse_date(text: str) -> datetime.date:
     raise argparse.ArgumentTypeError(
         f"{show_value(text)}. It must be a date as YYYY-MM-DD. Write, for example, 2026-03-31."
     )
+
+
+def parse_count(text: str) -> int:
+    """Read a whole number above 0; for argparse."""
+    if re.fullmatch(r"0*[1-9][0-9]{0,8}", text, re.ASCII):
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        f"{show_value(text)}. It must be a whole number above 0, in at most nine digits. Write, for example, 20."
+    )
+
+
+def parse_out(text: str) -> Path:
+    """Read the name of a file to be written, in a folder that is there; for argparse."""
+    path = Path(text)
+    if not text or path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{show_value(text)}. It must be a file, there or not, in a folder of this machine that is there. Make the "
+            "folder, or name another file."
+        )
+    return path
+
+
+def write_out(path: Path, text: str) -> None:
+    """Write text to a file as it stands, in UTF-8, in place of what was in it.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise ConfigError(
+            f"out: {show_value(str(path))}, {error.strerror or error}. It could not be written. Name another file."
+        ) from None
 
 
 def run_job(
@@ -209,6 +247,11 @@ class Progress:
             self._stream.write(f"{ERASE_LINE if self._redraws else ''}{self._stamp()} {self._stage}\n")
             self._stream.flush()
 
+    def end(self, outcome: Outcome) -> Outcome:
+        """Say that the job is done, and add to its summary how many seconds it took."""
+        self.stage("done")
+        return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds, 1)})
+
     def advance(self, done: int, total: int) -> None:
         """Draw how much of the stage is done, over the last such line; nothing where the stream is no terminal.
 
@@ -262,11 +305,6 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
     return "\n".join(_lay_out(line, widths, numeric) for line in lines)
 
 
-def measure_width(text: str) -> int:
-    """Count the cells of a terminal that text takes: two for wide East Asian characters and emoji, none for accents."""
-    return sum(_cells_of(character) for character in text)
-
-
 def _finish(outcome: Outcome | int) -> int:
     if isinstance(outcome, int):
         return outcome
@@ -312,17 +350,10 @@ def _show_cell(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if isinstance(value, bool | str) or not isinstance(value, numbers.Number):
-        return _cut(show_visibly(str(value)))
+        return cut_to_width(show_visibly(str(value)), WIDEST_CELL)
     if isinstance(value, decimal.Decimal):
         return f"{value:f}" if value == value.to_integral_value() else f"{value:z.4f}"
     return str(value) if isinstance(value, numbers.Integral) else f"{value:z.4f}"
-
-
-def _cut(text: str) -> str:
-    if measure_width(text) <= WIDEST_CELL:
-        return text
-    kept = sum(width <= WIDEST_CELL - 3 for width in accumulate(map(_cells_of, text)))
-    return text[:kept] + "..."
 
 
 def _is_number_or_null(value: object) -> bool:
@@ -336,9 +367,3 @@ def _lay_out(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool
 def _pad(cell: str, width: int, right: bool) -> str:
     space = " " * (width - measure_width(cell))
     return space + cell if right else cell + space
-
-
-def _cells_of(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -15,6 +15,9 @@ NEGATIVE, POSITIVE = "negative", "positive"
 SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE = "subgroup_negative", "subgroup_positive"
 BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE = "background_negative", "background_positive"
 
+FOUR_CELLS = (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
+"""The cells of an identity, in the order in which the ranking keeps them. ``(overall)`` has a background alone."""
+
 CELL_PAIRS = (
     (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
     (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE),
@@ -36,6 +39,9 @@ ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
 
 MODEL, SLICE, IDENTITY, CROSSED = "model", "slice", "identity", "crossed"
 ROW_ID, REASON = "row_id", "reason"
+
+RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
+"""The rates of decisions at a threshold, in the order of `threshold_rates`."""
 
 SUMMARISED_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SUMMARISED_GAPS = ("negative_aeg", "positive_aeg")

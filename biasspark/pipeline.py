@@ -9,30 +9,66 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from biasspark import __version__
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE, SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE
-from biasspark.config import Config, Measures
+from biasspark.columns import (
+    ALL_ROWS,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+    SUMMARISED_AUCS,
+)
+from biasspark.config import Config, Measures, PinnedAuc
+from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.labels import label_counts
+from biasspark.corpus.marks import Marks, mark_scores
+from biasspark.corpus.one_identity import keep_identity, keep_value
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.templates import template_scores
 from biasspark.errors import InputError
+from biasspark.metrics.balance import label_balance
+from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.hygiene import ScoreProfile, score_warnings
+from biasspark.metrics.pinned import pinned_aucs
+from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
+from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
 from biasspark.ranking.engine import Ranking, rank, read_overview
+from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
+from biasspark.ranking.window_engine import name_ranks
 from biasspark.session import describe, persisted
 from biasspark.tables.runs import RunRecord
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, REJECTED_ROWS, U_STATISTICS, Table
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    LABEL_BALANCE,
+    MODEL_SUMMARY,
+    PINNED_AUC,
+    REJECTED_ROWS,
+    SCORE_HISTOGRAMS,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+    U_STATISTICS,
+    Table,
+    tables_of,
+)
 
+JOB = "bias_metrics"
 _NO_SCORES = Profile(0, 0, 0, math.inf, -math.inf)
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
+MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
 
 
 @dataclass(frozen=True)
@@ -52,6 +88,7 @@ class Measurement:
     survey: Survey
     codebook: Codebook
     ranking: Ranking
+    marks: dict[str, Marks]
     statistics: DataFrame
     id_column: str | None
     kept: tuple[DataFrame, ...]
@@ -65,19 +102,53 @@ class Measurement:
             f"{len(book.singles)} identities, {len(book.pairs)} crossed pairs"
         )
 
-    def tables(self, tally: Tally, max_rejects: int) -> dict[Table, DataFrame]:
-        """Return the rows of every table, less the run's columns; the corpus is scanned again only for rejects."""
-        intervals = self.measures.intervals
-        return {
+    def tables(self, tally: Tally, max_rejects: int) -> dict[Table, DataFrame | None]:
+        """Return the rows of every table, less the run's columns; None where its part is not configured.
+
+        The corpus is scanned again only for rejects, templates and trials.
+        """
+        measures = self.measures
+        found = {
             U_STATISTICS: self.statistics,
-            BIAS_METRICS: bias_metrics(self.statistics, intervals),
-            MODEL_SUMMARY: model_summary(self.statistics, intervals),
-            REJECTED_ROWS: rejected_rows(self.corpus, self.measures, self.id_column, tally.rejects, max_rejects),
+            BIAS_METRICS: bias_metrics(self.statistics, measures.intervals),
+            MODEL_SUMMARY: model_summary(self.statistics, measures.intervals, measures.pinned_auc or PinnedAuc()),
+            **self.further_tables(),
+            REJECTED_ROWS: rejected_rows(self.corpus, measures, self.id_column, tally.rejects, max_rejects),
         }
+        return {table: found.get(table) for table in tables_of(JOB)}
+
+    def further_tables(self) -> dict[Table, DataFrame]:
+        """Return the rows of the tables that the configuration turns on by a part of its own."""
+        measures, ranking, found = self.measures, self.ranking, {}
+        if measures.pinned_auc:
+            found[PINNED_AUC] = pinned_aucs(self.statistics, measures.pinned_auc, self._sampled(measures.pinned_auc))
+        if measures.thresholds and ranking.reached is not None:
+            at = At(measures.thresholds.at, {name: marks.of_thresholds for name, marks in self.marks.items()})
+            found[THRESHOLD_RATES] = threshold_rates(ranking.reached, at, measures.intervals)
+            found[THRESHOLD_SUMMARY] = threshold_summary(ranking.reached, at)
+        if measures.histograms and ranking.reached is not None:
+            bins = {name: Bins(marks.ends, marks.of_ends) for name, marks in self.marks.items()}
+            found[SCORE_HISTOGRAMS] = score_histograms(ranking.reached, bins)
+        if measures.label_balance and ranking.labels is not None:
+            found[LABEL_BALANCE] = label_balance(ranking.labels, bucket_ends(measures.label_balance))
+        if measures.templates:
+            template = measures.templates.column
+            found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, self.codebook, template, self.id_column)
+        return found
+
+    def _sampled(self, pinned: PinnedAuc) -> DataFrame | None:
+        """Sampled pinned AUC: the corpus is scanned and shuffled once more."""
+        if not pinned.trials or self.ranking.parts is None:
+            return None
+        return sampled_pinned_auc(self.ranking.parts, self.ranking.ranked, self.codebook, pinned)
 
 
 def measure(
-    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    only: str | None = None,
 ) -> Measurement:
     """Rank a corpus for the bias metrics.
 
@@ -91,6 +162,8 @@ def measure(
         What identifies a row.
     duplicates : {"allow", "estimate", "reject"}
         What to do about ids that repeat.
+    only : str, optional
+        The one identity that is ranked, by windows, while all else is left out.
 
     Raises
     ------
@@ -102,19 +175,35 @@ def measure(
     Runs one narrow job, the survey. What is returned scans the corpus once and shuffles it once; persist
     `Measurement.kept` to take several tables of one ranking.
     """
+    if only is not None:
+        measures = keep_identity(measures, only)
     check_schema(corpus, measures, id_column)
     spark = corpus.sparkSession
     with describe(spark, "survey the corpus"), input_faults("corpus"):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+    if only is not None:
+        survey = keep_value(survey, measures.identities, only)
     kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *kept = mark_duplicates(corpus, id_column)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
-    ranking = rank(examples, codebook, survey.boundaries(measures.ranking.ranges), measures.ranking.engine)
+    marks = mark_scores(measures, survey, corpus.schema)
+    boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
+    ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
     statistics = with_auc(ranking.statistics)
-    kept += [ranking.ranked, statistics]
-    return Measurement(corpus, measures, survey, codebook, ranking, statistics, id_column, tuple(kept))
+    kept += [frame for frame in (ranking.ranked, statistics, ranking.reached) if frame is not None]
+    return Measurement(corpus, measures, survey, codebook, ranking, marks, statistics, id_column, tuple(kept))
+
+
+def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
+    """Return the table ``label_balance``, less the run's columns, without ranking anything: scores are not read."""
+    assert measures.label_balance is not None
+    check_schema(corpus, measures)
+    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+        codebook = build_codebook(measures, survey_corpus(corpus, measures))
+    labels = label_counts(label_examples(corpus, measures, codebook, None), codebook)
+    return label_balance(labels, bucket_ends(measures.label_balance))
 
 
 @contextmanager
@@ -137,6 +226,33 @@ def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Pro
                 "Check [label] and [models]."
             )
         yield tally, profiles
+
+
+def skew_classes(measurement: Measurement) -> DataFrame:
+    """Return the table ``pinned_skew``, less the run's columns, of a corpus measured for its identity ``only``."""
+    skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
+    assert skew is not None  # it names the identity
+    ranks = name_ranks(measurement.ranking.ranked, measurement.codebook, skew.identity)
+    return pinned_skew(measurement.statistics, ranks, skew, pinned.include_subgroup_in_background)
+
+
+def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
+    """Return where pinned AUC moves most, a metric a row: its value before rows are dropped, and after."""
+    far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
+    found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
+    return [row for one in found for row in _list_moves(one)]
+
+
+def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
+    key = {name: skewed[name] for name in (MODEL, SLICE, "n_rows", "n_dropped")}
+    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARISED_AUCS)}
+    for metric, name, after, sd in (
+        ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
+        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
+    ):
+        before, now = skewed[name], skewed[after]
+        moved = None if before is None or now is None else now - before
+        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "moved": moved}
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from biasspark.tables.schemas import Table
 def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
     """Return the plan of a run: sources, models, identities, slices, tables, and what it will cost."""
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
-    scans = "2 (survey, ranking), and 1 more if there are rejects to write"
-    if corpus.duplicates == "reject":
-        scans = "3 (survey, ids, ranking), and 1 more if there are rejects to write"
+    passes = ["survey", *(["ids"] if corpus.duplicates == "reject" else []), "ranking"]
+    passes += ["templates"] if config.templates else []
+    passes += ["trials"] if config.pinned_auc and config.pinned_auc.trials else []
+    scans = f"{len(passes)} ({', '.join(passes)}), and 1 more if there are rejects to write"
     moved = "of 8 bytes a score and 24 a mention"
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
@@ -23,12 +24,32 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items()),
         "identities": "; ".join(_sources(config.identities)),
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
+        "further": ", ".join(_further(config)) or "nothing",
         "engine": config.ranking.engine,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
         "scans": scans,
         "shuffles": f"1 of the corpus, {moved}",
     }
     return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
+
+
+def _further(config: Config) -> list[str]:
+    """Say which parts the configuration turns on."""
+    found = []
+    if config.pinned_auc:
+        trials = config.pinned_auc.trials
+        found.append(f"pinned AUC{f' with {trials:,} trials' if trials else ''}")
+    if config.thresholds:
+        at = config.thresholds.at
+        found.append(f"rates at {', '.join(map(str, at)) if len(at) < 6 else f'{len(at):,} thresholds'}")
+    if config.histograms:
+        found.append(f"histograms of {config.histograms.bins:,} bins")
+    if config.label_balance:
+        by = config.label_balance.text or config.label_balance.length
+        found.append(f"label balance{f' by the length of {by}' if by else ''}")
+    if config.templates:
+        found.append(f"mean scores by {config.templates.column}")
+    return found
 
 
 def _run_date(column: str | None) -> str:

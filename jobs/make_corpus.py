@@ -18,7 +18,9 @@ examples:
   spark-submit jobs/%(prog)s civil --rows 1800000 --seed 1 --out build/civil
   spark-submit jobs/%(prog)s civil --rows 18000000 --seed 1 --out build/civil --unannotated 0 --text
   spark-submit jobs/%(prog)s shapes --seed 1 --out build/shapes/corpus     # measured by conf/shapes.toml
+  spark-submit jobs/%(prog)s heights --seed 1 --out build/heights/corpus   # measured by conf/heights.toml
   spark-submit jobs/%(prog)s madlibs --rows 77000 --seed 1 --out build/madlibs
+  spark-submit jobs/%(prog)s imbalanced --rows 127820 --seed 1 --out build/imbalanced
 """
 
 

@@ -13,11 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from biasspark.tables.runs import Run, RunRecord, new_run
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, REJECTED_ROWS, TABLES, U_STATISTICS, Table
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    MODEL_SUMMARY,
+    REJECTED_ROWS,
+    TABLES,
+    U_STATISTICS,
+    Table,
+    tables_of,
+)
 from biasspark.tables.views import duckdb_views
 
 NIGHT = date(2026, 1, 15)
-TABLES_OF_A_RUN = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, REJECTED_ROWS)
+TABLES_OF_A_RUN = tables_of("bias_metrics")
 
 
 def frame_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
@@ -26,10 +34,14 @@ def frame_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]
     return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], schema)
 
 
-def night_frames(
-    spark: SparkSession, auc: float = 0.75, identities: Iterable[str] = ("male", "female"), rejected: int = 2
-) -> dict[Table, DataFrame]:
-    """Give the frames of a run; `auc` tells the rows of one run from those of another."""
+def night_frames(spark: SparkSession, auc: float = 0.75, rejected: int = 2) -> dict[Table, DataFrame | None]:
+    """Give what a run publishes that measured the suite alone."""
+    return dict.fromkeys(TABLES_OF_A_RUN) | suite_frames(spark, auc, rejected)
+
+
+def suite_frames(spark: SparkSession, auc: float = 0.75, rejected: int = 2) -> dict[Table, DataFrame]:
+    """Give the frames that such a run computes; `auc` tells the rows of one run from those of another."""
+    identities = ("male", "female")
     suite = [{"model": "m", "slice": "all", "identity": name, "crossed": False} for name in identities]
     counts = {"low_cell": "subgroup_negative", "high_cell": "subgroup_positive", "n_low": 2, "n_high": 2}
     squares = {"u_doubled": Decimal(10**37), "low_square_sum": Decimal(7), "high_square_sum": Decimal(9)}

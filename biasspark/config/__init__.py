@@ -7,6 +7,8 @@ wrong is reported at once, in one ``ConfigError``.
 
 from __future__ import annotations
 
+from biasspark.config.further import divide
+from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
@@ -17,18 +19,24 @@ from biasspark.config.model import (
     Config,
     Corpus,
     Crossed,
+    Histograms,
     Identities,
     Intervals,
     Label,
+    LabelBalance,
     Measures,
     Output,
+    PinnedAuc,
+    PinnedSkew,
     Ranking,
     Rejects,
+    Templates,
     Terms,
+    Thresholds,
     redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
-from biasspark.config.wording import show_value, show_visibly
+from biasspark.config.wording import cut_to_width, measure_width, show_value, show_visibly
 
 __all__ = [
     "DUPLICATES",
@@ -40,20 +48,30 @@ __all__ = [
     "Config",
     "Corpus",
     "Crossed",
+    "Histograms",
     "Identities",
     "Intervals",
     "Label",
+    "LabelBalance",
     "Measures",
     "Output",
+    "PinnedAuc",
+    "PinnedSkew",
     "Ranking",
     "Rejects",
+    "Templates",
     "Terms",
+    "Thresholds",
+    "cut_to_width",
+    "divide",
     "load_config",
+    "measure_width",
     "models_from",
     "parse_config",
     "parse_identities",
     "parse_measures",
     "redact",
+    "say_unknown_identity",
     "show_value",
     "show_visibly",
 ]

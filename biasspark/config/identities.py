@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 from biasspark.columns import OVERALL
 from biasspark.config.model import MOST_CROSSED_PAIRS, UNANNOTATED, Crossed, Identities, plain_value
-from biasspark.config.section import Section, find_repeated, keys_of
+from biasspark.config.section import Section, find_close, find_repeated, keys_of
 from biasspark.config.terms import read_terms
 from biasspark.config.wording import quote
+
+MOST_LISTED = 20
 
 
 def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
@@ -41,6 +44,15 @@ def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
             'Write, for example, columns = ["male", "female"].',
         )
     return identities
+
+
+def say_unknown_identity(name: str, known: Sequence[str]) -> str:
+    """Say that ``[pinned_skew]`` names an identity that is not there, and which ones are; crossed pairs are not."""
+    more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
+    listed = f"There {'is' if len(known) == 1 else 'are'} {', '.join(known[:MOST_LISTED]) or 'none'}{more}"
+    close = find_close(name, known)
+    mend = f"Did you mean {close}?" if close else "Name one of them."
+    return f"[pinned_skew] identity = {quote(name)}. There is no such identity. {listed}. {mend}"
 
 
 def _check_names(section: Section, identities: Identities) -> None:

@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from biasspark.columns import FOUR_CELLS
 
 ENGINES = ("blocks", "windows")
 UNANNOTATED = ("exclude", "background")
@@ -132,6 +134,23 @@ class Identities:
         }
         return tuple((source, name) for source, names in names_by_source.items() for name in names)
 
+    def only(self, name: str) -> Identities:
+        """Return what can give the identity of that name: its entry, or else the columns that may hold it as a value.
+
+        Of a name that nothing can give, no source is left. Crossed pairs are left out.
+        """
+        known = name in self.known_names
+        own_terms = tuple(entry for entry in self.terms.terms if entry[0] == name) if self.terms else ()
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column == name),
+            categorical=() if known else tuple(column for column in self.categorical if name.startswith(f"{column}=")),
+            array=None if known else self.array,
+            predicates={own: predicate for own, predicate in self.predicates.items() if own == name},
+            terms=replace(self.terms, terms=own_terms) if self.terms and own_terms else None,
+            crossed=Crossed(),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
@@ -146,6 +165,66 @@ class Intervals:
     """The level of all confidence intervals, strictly between 0 and 1."""
 
     level: float = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedAuc:
+    """Pinned AUC: always by its closed form, and sampled as it was published where there are ``trials``.
+
+    ``seed`` fixes the draws. ``include_subgroup_in_background`` draws the background from all rows, as the papers say;
+    false draws it from the rows outside the subgroup, as the authors' published code does.
+    """
+
+    trials: int = 0
+    seed: int = 1
+    include_subgroup_in_background: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedSkew:
+    """How pinned AUC moves where the model does not: a ``fraction`` of one ``cell`` of an ``identity`` is dropped.
+
+    It is dropped at random, ``trials`` times; ``seed`` fixes which rows. The identity is no crossed pair.
+    """
+
+    identity: str
+    cell: str = FOUR_CELLS[0]
+    fraction: float = 0.5
+    trials: int = 100
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The thresholds ``at`` which rows are decided, ascending; a score equal to one is decided positive."""
+
+    at: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histograms:
+    """Into how many equal ``bins`` the scores of a model are counted."""
+
+    bins: int = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelBalance:
+    """The label balance by length: of the column ``text``, or as in the column ``length``; without either not by it.
+
+    ``buckets`` are where lengths are cut, ascending: each begins a bucket but the last, which ends the one before.
+    """
+
+    text: str | None = None
+    length: str | None = None
+    buckets: tuple[int, ...] = (20, 60, 180, 540, 1620, 4860)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates:
+    """The ``column`` that holds the template from which a row's text was made."""
+
+    column: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +249,7 @@ class Measures:
 
     The public functions work with this much; a ``Config`` is this and where rows come from and tables go to.
     ``models`` maps a model's name to its score column, ``slices`` a slice's name to its Spark SQL predicate. The slice
-    ``all`` is always there and never in ``slices``.
+    ``all`` is always there and never in ``slices``. The parts that may be None are measured only where they are there.
     """
 
     label: Label
@@ -179,13 +258,20 @@ class Measures:
     slices: dict[str, str] = field(default_factory=dict)
     ranking: Ranking = Ranking()
     intervals: Intervals = Intervals()
+    pinned_auc: PinnedAuc | None = None
+    thresholds: Thresholds | None = None
+    histograms: Histograms | None = None
+    label_balance: LabelBalance | None = None
+    templates: Templates | None = None
+    pinned_skew: PinnedSkew | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.
 
-        Keys that are not set are left out. Reading it again (``parse_measures``) gives an equal object.
+        What is not set is left out. Reading it again (``parse_measures``) gives an equal object.
         """
-        return {part.name: plain_value(getattr(self, part.name)) for part in fields(self)}
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: plain_value(part) for name, part in parts.items() if part is not None}
 
     @property
     def json(self) -> str:

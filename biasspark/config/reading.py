@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from biasspark.config.further import FURTHER, read_further
 from biasspark.config.identities import read_identities
 from biasspark.config.model import (
     DUPLICATES,
@@ -29,7 +30,7 @@ from biasspark.config.source import apply_overrides, locate, read_toml
 from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
-MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals")
+MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
 CONFIGURED = ("corpus", *MEASURED, "rejects", "output")
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 
@@ -80,17 +81,18 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     return _finish(_read_config(table, base, faults), faults)
 
 
-def parse_measures(table: Mapping[str, Any], base: Path | None = None) -> Measures:
+def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True) -> Measures:
     """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
 
     Parameters
     ----------
     table
-        The tables ``label, models, identities, slices, ranking, intervals`` of a configuration. ``models`` may be a
-        list of columns, ``identities`` a list of columns or an ``Identities``. A key whose value is None counts as
-        absent.
+        The tables of a configuration that ``MEASURED`` names. ``models`` may be a list of columns, ``identities`` a
+        list of columns or an ``Identities``. A key whose value is None counts as absent.
     base
         The folder in which a relative term file is looked up first; the working folder if None.
+    scored
+        Whether there are models; without, only labels can be counted.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def parse_measures(table: Mapping[str, Any], base: Path | None = None) -> Measur
     """
     faults: list[str] = []
     _refuse_unknown_tables(table, MEASURED, faults)
-    return _finish(Measures(**_read_measures(table, base or Path.cwd(), faults)), faults)
+    return _finish(Measures(**_read_measures(table, base or Path.cwd(), faults, scored)), faults)
 
 
 def parse_identities(value: object, base: Path | None = None) -> Identities:
@@ -140,15 +142,16 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
     return Config(corpus=corpus, **measures, rejects=rejects, output=_read_output(table.get("output"), base, faults))
 
 
-def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str]) -> dict[str, Any]:
-    return {
+def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scored: bool = True) -> dict[str, Any]:
+    measures: dict[str, Any] = {
         "label": _read_label(table.get("label"), faults),
-        "models": _read_models(table.get("models"), faults),
+        "models": _read_models(table.get("models"), faults) if scored else {},
         "identities": read_identities(table.get("identities"), base, faults),
         "slices": _read_slices(table.get("slices"), faults),
         "ranking": _read_ranking(table.get("ranking"), faults),
         "intervals": _read_intervals(table.get("intervals"), faults),
     }
+    return measures | read_further(table, measures, faults)
 
 
 def _read_corpus(value: object, base: Path, faults: list[str]) -> Corpus:

@@ -13,11 +13,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from biasspark.config.wording import describe_kind, list_choices, show_key, show_value
 
 MOST_WHOLE = 2**63 - 1
+
+Name = TypeVar("Name", str, float)
 
 
 class Section:
@@ -98,13 +100,13 @@ class Section:
         self.refuse(key, f"It must be true or false, not {describe_kind(value)}.", _mend_by_default(default))
         return default
 
-    def whole(self, key: str, default: int, most: int = MOST_WHOLE) -> int:
-        """Read a whole number from 0 to ``most``."""
+    def whole(self, key: str, default: int, most: int = MOST_WHOLE, least: int = 0) -> int:
+        """Read a whole number from ``least`` to ``most``."""
         value = self.table.get(key, default)
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             self.refuse(key, f"It must be a whole number, not {describe_kind(value)}.", _mend_by_default(default))
-        elif not 0 <= int(value) <= most:
-            self.refuse(key, f"It must lie between 0 and {most}.", _mend_by_default(default))
+        elif not least <= int(value) <= most:
+            self.refuse(key, f"It must lie between {least} and {most}.", _mend_by_default(default))
         else:
             return int(value)
         return default
@@ -139,6 +141,18 @@ class Section:
         rule = "It must be a list of two finite numbers, the lower first."
         self.refuse(key, rule, f"Write, for example, {key} = [0.0, 1.0], or remove the line.")
         return None
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """Read a list of finite numbers, in order; none where there is no list."""
+        value = self.table.get(key, [])
+        if not isinstance(value, list | tuple):
+            rule = f"It must be a list of numbers, not {describe_kind(value)}."
+            self.refuse(key, rule, f"Write, for example, {key} = [0.5, 0.8].")
+            return ()
+        wrong = [entry for entry in value if not is_finite_number(entry)]
+        if wrong:
+            self.refuse(key, f"{show_value(wrong[0])} is no finite number.", "Correct or remove it.")
+        return tuple(float(entry) + 0.0 for entry in value if is_finite_number(entry))
 
     def check_inside(self, threshold: float | None, span: tuple[float, float] | None) -> None:
         """Note when the key ``threshold`` lies outside the key ``range``."""
@@ -190,8 +204,13 @@ class Section:
 
 def guess(word: object, known: Sequence[str]) -> str:
     """Say how to mend an unknown word: by the known one that it is close to, else by removal."""
-    close = difflib.get_close_matches(word, known, 1) if isinstance(word, str) else []
-    return f"Did you mean {close[0]}?" if close else "Remove it."
+    close = find_close(word, known)
+    return f"Did you mean {close}?" if close else "Remove it."
+
+
+def find_close(word: object, known: Sequence[str]) -> str | None:
+    """Find the known word that a word is closest to, None if it is close to none."""
+    return next(iter(difflib.get_close_matches(word, known, 1)), None) if isinstance(word, str) else None
 
 
 def is_number(value: object) -> bool:
@@ -212,8 +231,8 @@ def keys_of(part: type[Any]) -> tuple[str, ...]:
     return tuple(key.name for key in fields(part))
 
 
-def find_repeated(names: Iterable[str]) -> list[str]:
-    """Give the names that occur more than once, each once, in order."""
+def find_repeated(names: Iterable[Name]) -> list[Name]:
+    """Give the names, or numbers, that occur more than once, each once, in order."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 

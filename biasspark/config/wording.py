@@ -8,6 +8,7 @@ import numbers
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 MOST_SHOWN_CHARACTERS = 80
 MOST_SHOWN_ENTRIES = 6
@@ -87,6 +88,25 @@ def quote(text: str) -> str:
     """Put text in double quotes, visibly and cut where it is long."""
     cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."
     return '"' + show_visibly(cut.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def measure_width(text: str) -> int:
+    """Count the cells of a terminal that text takes: two for wide East Asian characters and emoji, none for accents."""
+    return sum(_cells_of(character) for character in text)
+
+
+def cut_to_width(text: str, widest: int) -> str:
+    """Cut text that takes more than so many cells of a terminal, and end it with three dots."""
+    if measure_width(text) <= widest:
+        return text
+    kept = sum(width <= widest - 3 for width in accumulate(map(_cells_of, text)))
+    return text[:kept] + "..."
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _write_out(character: str) -> str:

@@ -91,6 +91,13 @@ def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, st
         yield "[identities] array", identities.array, (ArrayType,), "an array of strings"
     if identities.terms:
         yield "[identities] terms.column", identities.terms.column, (StringType,), "a text"
+    if measures.label_balance and measures.label_balance.text:
+        yield "[label_balance] text", measures.label_balance.text, (StringType,), "a text"
+    if measures.label_balance and measures.label_balance.length:
+        kinds = (NumericType, StringType)
+        yield "[label_balance] length", measures.label_balance.length, kinds, "a number, or a text that holds one"
+    if measures.templates:
+        yield "[templates] column", measures.templates.column, (), "a single value"
 
 
 def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:

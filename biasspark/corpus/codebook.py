@@ -68,6 +68,8 @@ class Codebook:
     sources: tuple[Source, ...]
     crossed: bool = False
     min_rows: int = 0
+    n_buckets: int | None = None
+    """Buckets of text lengths in which labels are counted; None where they are not counted at all."""
 
     def __getstate__(self) -> dict[str, object]:
         """Travel as it was made: what was looked up meanwhile would make an equal plan look new to Spark's cache."""
@@ -140,12 +142,14 @@ class Codebook:
     def fields(self) -> dict[tuple[str, int], Field]:
         """Every bit field by (what, number).
 
-        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``score_reason`` by model; ``slice`` by slice,
-        the one of all rows left out; ``known`` by nullable source; ``member`` and ``unknown`` by identity. On a row
+        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``bucket`` of the text's length, from 1 on, 0
+        outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left out; ``known`` by nullable
+        source; ``member`` and ``unknown`` by identity. On a row
         on which its source is unknown, every ``unknown`` is set and says nothing.
         """
         flagged = [source for source in self.sources if source.kind == "flags"]
         wanted = [("label", 0, 1), ("row_reason", 0, len(ROW_REASONS).bit_length()), ("annotation", 0, 1)]
+        wanted += [("bucket", 0, max(2, self.n_buckets.bit_length()))] if self.n_buckets else []
         wanted += [("score_reason", n, len(SCORE_REASONS).bit_length()) for n in range(len(self.models))]
         wanted += [("slice", n, 1) for n in range(1, len(self.slices))]
         wanted += [("known", n, 1) for n in range(len(self.nullable_sources))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -10,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.columns import ALL_ROWS
 from biasspark.config import Measures
+from biasspark.corpus.buckets import bucket_ends, bucket_of
 from biasspark.corpus.codebook import Codebook, Field
 from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
 from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
@@ -27,6 +29,7 @@ def build_codebook(measures: Measures, survey: Survey) -> Codebook:
         sources=build_sources(identities, survey.values),
         crossed=identities.crossed.pairs,
         min_rows=identities.crossed.min_rows,
+        n_buckets=len(bucket_ends(measures.label_balance)) if measures.label_balance else None,
     )
     _refuse_names_twice(codebook)
     return codebook
@@ -41,8 +44,15 @@ def _refuse_names_twice(codebook: Codebook) -> None:
         )
 
 
-def label_examples(corpus: DataFrame, measures: Measures, codebook: Codebook, id_column: str | None) -> DataFrame:
+def label_examples(
+    corpus: DataFrame, measures: Measures, codebook: Codebook, id_column: str | None, also: Sequence[Column] = ()
+) -> DataFrame:
     """Return EXAMPLES: the words, scores and values that the codebook describes, one row a row of the corpus.
+
+    Parameters
+    ----------
+    also : sequence of Column
+        What else of a row goes along.
 
     Notes
     -----
@@ -62,7 +72,7 @@ def label_examples(corpus: DataFrame, measures: Measures, codebook: Codebook, id
         [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()],
         strict=True,
     )
-    return corpus.select(*(value.alias(name) for value, name in columns))
+    return corpus.select(*(value.alias(name) for value, name in columns), *also)
 
 
 def _field_values(
@@ -74,6 +84,8 @@ def _field_values(
         ("row_reason", 0): row_reason(measures.label, schema, id_column),
         ("annotation", 0): annotation_out_of_range(measures.identities, schema),
     }
+    if codebook.n_buckets and measures.label_balance:
+        parts["bucket", 0] = bucket_of(measures.label_balance, schema)
     for number, name in enumerate(measures.models.values()):
         parts["score_reason", number] = score_reason(name, schema)
     for number, predicate in enumerate(measures.slices.values(), 1):

@@ -20,8 +20,8 @@ _BUCKETS = 64
 
 def rejected_rows(
     corpus: DataFrame, measures: Measures, id_column: str | None, counts: Mapping[str, int], max_rows: int
-) -> DataFrame:
-    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason.
+) -> DataFrame | None:
+    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None where there are none.
 
     Parameters
     ----------
@@ -34,8 +34,7 @@ def rejected_rows(
     rejected, and one of a few times `max_rows` rows.
     """
     if not sum(counts.values()) or not max_rows:
-        nothing = (F.lit(None).cast("string").alias(name) for name in (ROW_ID, MODEL, REASON))
-        return corpus.sparkSession.range(0).select(*nothing)
+        return None
     reasons = corpus.select(
         (column(id_column).cast("string") if id_column else F.lit(None).cast("string")).alias(ROW_ID),
         F.explode(_reasons(measures, corpus.schema, id_column)).alias("reject"),

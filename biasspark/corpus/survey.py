@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NumericType, StructType
 
 from biasspark.config import Measures
-from biasspark.corpus.eligibility import score_reason
+from biasspark.corpus.eligibility import row_reason, score_reason
 from biasspark.corpus.values import category, column, number
 from biasspark.errors import InputError
 
@@ -39,6 +39,8 @@ class Survey:
         Distinct values of every categorical column and of the array column, in order.
     quantiles
         For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024.
+    extremes
+        For each model, the least and the greatest score of the rows with a label; none unless histograms are wanted.
     n_ids
         About how many distinct ids there are, within half a percent; None where nobody asked.
     """
@@ -46,6 +48,7 @@ class Survey:
     n_rows: int
     values: dict[str, tuple[str, ...]]
     quantiles: tuple[NDArray[np.float64], ...]
+    extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_ids: int | None = None
 
     def boundaries(self, ranges: int) -> list[NDArray[np.float64]]:
@@ -97,6 +100,9 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     wanted = {"n_rows": F.count_if("first")}
     for place in range(len(measures.models)):
         wanted[f"quantiles_{place}"] = _quantiles(f"score_{place}", ranges)
+        if measures.histograms:
+            labelled = F.when(F.col("labelled") & F.col("first"), F.col(f"score_{place}"))
+            wanted[f"extremes_{place}"] = F.array(F.min(labelled) + F.lit(0.0), F.max(labelled) + F.lit(0.0))
     for place in range(len(valued)):
         wanted[f"values_{place}"] = F.slice(F.collect_set(f"value_{place}"), 1, MOST_VALUES + 2)
     if id_column:
@@ -106,7 +112,14 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     values = {name: _in_order(found[f"values_{place}"], name, schema) for place, name in enumerate(valued)}
     quantiles = (np.array(found[f"quantiles_{place}"] or [], np.float64) for place in range(len(measures.models)))
-    return Survey(found["n_rows"], values, tuple(edges + 0.0 for edges in quantiles), found.get("n_ids"))
+    extremes = {name: found.get(f"extremes_{place}") for place, name in enumerate(measures.models)}
+    return Survey(
+        n_rows=found["n_rows"],
+        values=values,
+        quantiles=tuple(edges + 0.0 for edges in quantiles),
+        extremes={name: (ends[0], ends[1]) for name, ends in extremes.items() if ends and ends[0] is not None},
+        n_ids=found.get("n_ids"),
+    )
 
 
 def _valued(measures: Measures) -> tuple[str, ...]:
@@ -128,6 +141,8 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
         columns.append(category(name, schema[name].dataType).alias(f"value_{place}"))
     if id_column:
         columns.append(column(id_column).alias("id"))
+    if measures.histograms:
+        columns.append((row_reason(measures.label, schema, None) == 0).alias("labelled"))
     if identities.array is None:
         return corpus.select(*columns, F.lit(True).alias("first"))
     each = F.posexplode_outer(F.array_distinct(column(identities.array))).alias(

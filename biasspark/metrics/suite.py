@@ -15,7 +15,9 @@ from biasspark.columns import (
     CROSSED,
     IDENTITY,
     MODEL,
+    NEGATIVE,
     OVERALL,
+    POSITIVE,
     SLICE,
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
@@ -52,6 +54,9 @@ SUITE = (
     Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
 )
 """To add a metric is to add a line here, for any two of the four cells."""
+
+OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
+"""The AUC of a whole slice, of the identity ``(overall)``."""
 
 
 def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:

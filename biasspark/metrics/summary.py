@@ -18,19 +18,18 @@ from biasspark.columns import (
     SUMMARISED_AUCS,
     SUMMARISED_GAPS,
 )
-from biasspark.config import Intervals
+from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.suite import SUITE, Auc, cell_sizes, missing_cell, pivot_pairs
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, missing_cell, pivot_pairs
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
 
-_OVERALL = Auc("overall", low=NEGATIVE, high=POSITIVE)
 _SUMMED_UP = tuple(metric for metric in SUITE if metric.name in SUMMARISED_AUCS + SUMMARISED_GAPS)
 
 
-def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
+def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc) -> DataFrame:
     """Return one row for each (model, slice) that has an ``(overall)`` row, also where there are no identities.
 
     Parameters
@@ -39,6 +38,8 @@ def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
         u_statistics with ``auc`` and ``auc_variance``.
     intervals : Intervals
         The level of the interval of the overall AUC.
+    pinned : PinnedAuc
+        How the background of the pinned AUC is drawn.
 
     Returns
     -------
@@ -60,7 +61,9 @@ def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
 
     Lazy; no shuffle, as of `biasspark.metrics.suite.bias_metrics`.
     """
-    summed = _collect_identities(statistics).withColumn("interval", auc_interval(F.col("overall"), intervals.level))
+    summed = _collect_identities(statistics, pinned.include_subgroup_in_background).withColumn(
+        "interval", auc_interval(F.col("overall"), intervals.level)
+    )
     power_means = [_power_mean(name) for name in SUMMARISED_AUCS]
     return summed.select(
         *(MODEL, SLICE),
@@ -77,17 +80,17 @@ def model_summary(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     )
 
 
-def _collect_identities(statistics: DataFrame) -> DataFrame:
+def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFrame:
     """Return for each (model, slice) the struct ``overall`` and the array ``identities``, sorted by name."""
     fields = ("auc", "auc_variance", "n_low", "n_high")
-    by_identity = pivot_pairs(statistics.where(~F.col(CROSSED)), (_OVERALL, *SUITE), fields)
-    pinned = pinned_auc(cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS})
+    by_identity = pivot_pairs(statistics.where(~F.col(CROSSED)), (OVERALL_AUC, *SUITE), fields)
+    pinned = pinned_auc(cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}, include_subgroup)
     values = [(F.col(metric.name)["auc"] - metric.offset).alias(metric.name) for metric in _SUMMED_UP]
     identity = F.struct(IDENTITY, *values, pinned.alias("pinned_auc"))
     return (
         by_identity.groupBy(MODEL, SLICE)
         .agg(
-            F.max(_OVERALL.name).alias("overall"),
+            F.max(OVERALL_AUC.name).alias("overall"),
             F.sort_array(F.collect_list(F.when(F.col(IDENTITY) != OVERALL, identity))).alias("identities"),
         )
         .where(F.col("overall").isNotNull())

@@ -8,20 +8,21 @@ not with rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
     CELL_PAIRS,
+    FOUR_CELLS,
     NEGATIVE,
     POSITIVE,
 )
@@ -29,25 +30,31 @@ from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
 from biasspark.ranking.placements import Profile, RangeSums, measure_range
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
+from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
+from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
 
 _PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _RANKED = (
     "model INT, slice INT, score_range INT, first_identity INT, n_rows BIGINT, n_distinct BIGINT, largest_tie BIGINT, "
-    "lowest DOUBLE, highest DOUBLE, counts ARRAY<BIGINT>, data BINARY"
+    "lowest DOUBLE, highest DOUBLE, counts ARRAY<BIGINT>, data BINARY, places BINARY"
 )
 _INTEGERS = (
     "model STRING, slice STRING, identity STRING, low_cell STRING, high_cell STRING, crossed BOOLEAN, "
     "n_low BIGINT, n_high BIGINT, u_doubled DECIMAL(38,0), low_square_sum DECIMAL(38,0), high_square_sum DECIMAL(38,0)"
 )
+_REACHED = "model STRING, slice STRING, identity STRING, crossed BOOLEAN, " + ", ".join(
+    f"{cell} ARRAY<BIGINT>" for cell in FOUR_CELLS
+)
+_LABELS = "identity STRING, bucket INT, n_negative BIGINT, n_positive BIGINT"
+RANGE_KEY = ("model", "slice", "score_range")
 _BUNDLE_BYTES = 16 << 20
 _CHUNK = 512
-_GROUPS_A_TASK = 6
+GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
 
-def rank_blocks(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
-    """Rank every score of every model and slice, and return RANKED.
+def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+    """Sort every score of every model and slice into blocks, the parts of one range all in one task.
 
     Parameters
     ----------
@@ -64,9 +71,18 @@ def rank_blocks(examples: DataFrame, codebook: Codebook, boundaries: list[Floats
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
     parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries), _PARTS)
     groups = len(codebook.slices) * sum(len(edges) + 2 for edges in boundaries)
-    tasks = -(-groups // _GROUPS_A_TASK)
-    keys = ("model", "slice", "score_range")
-    return parts.repartition(tasks, *keys).groupBy(*keys).applyInPandas(_place(codebook), _RANKED)
+    return parts.repartition(-(-groups // GROUPS_A_TASK), *RANGE_KEY)
+
+
+def rank_blocks(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> DataFrame:
+    """Place every score of every range, and return RANKED. No shuffle more than that of the parts.
+
+    Parameters
+    ----------
+    edges : sequence of float64 arrays
+        For each model, the edges at which rows are counted (`reached`); none where they are not.
+    """
+    return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges), _RANKED)
 
 
 def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
@@ -74,15 +90,31 @@ def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
 
     Crossed pairs with fewer than `Codebook.min_rows` rows, of all that were read, are left out.
     """
-    keys = ("model", "slice", "first_identity")
-    tasks = -(-len(codebook.models) * len(codebook.slices) * len(_chunks(codebook)) // _GROUPS_A_TASK)
-    return ranked.repartition(tasks, *keys).groupBy(*keys).applyInPandas(_combine(codebook), _INTEGERS)
+    return group_by_identities(ranked, codebook).applyInPandas(_combine(codebook), _INTEGERS)
+
+
+def reached(ranked: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
+    """Return for every cell of every identity how many rows reach each edge: see `Ranking.reached`."""
+    return group_by_identities(ranked, codebook).applyInPandas(_add_reached(codebook, edges), _REACHED)
 
 
 def overview(ranked: DataFrame) -> DataFrame:
     """Return the scores of each model by range, and what was counted: see `Ranking.overview`."""
     everyone = ranked.where((F.col("slice") == 0) & (F.col("first_identity") == 0))
-    return everyone.select("model", *Profile._fields, "counts")
+    return everyone.where(F.col("score_range") != BALANCE_RANGE).select("model", *Profile._fields, "counts")
+
+
+def label_counts(ranked: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return the labels of every identity by bucket: see `Ranking.labels`."""
+    counted = ranked.where(F.col("score_range") == BALANCE_RANGE).select("counts")
+    return counted.mapInPandas(_list_labels(codebook), _LABELS)
+
+
+def group_by_identities(ranked: DataFrame, codebook: Codebook) -> GroupedData:
+    """Bring together what all ranges of a model and slice say of a chunk of identities."""
+    keys = ("model", "slice", "first_identity")
+    tasks = -(-len(codebook.models) * len(codebook.slices) * len(_chunks(codebook)) // GROUPS_A_TASK)
+    return ranked.where(F.col("score_range") != BALANCE_RANGE).repartition(tasks, *keys).groupBy(*keys)
 
 
 def _sort(
@@ -122,36 +154,83 @@ def _bundle(parts: Iterator[Part]) -> Iterator[list[Part]]:
         yield held
 
 
-def _place(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _place(codebook: Codebook, edges: Sequence[Floats]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def run(parts: pd.DataFrame) -> pd.DataFrame:
         key = [int(parts[name].iloc[0]) for name in Part._fields[:3]]
-        if key[2] == TALLIES_RANGE:
+        if key[2] < 0:
             total = np.asarray(sum(np.frombuffer(data, np.int64) for data in parts["data"]))
-            counted = [(*key, chunk.start, 0, 0, 0, None, None, total, None) for chunk in _chunks(codebook)]
-            return pd.DataFrame(counted, columns=_names(_RANKED))
+            chunks = _chunks(codebook) if key[2] == TALLIES_RANGE else [range(1)]
+            counted = [(*key, chunk.start, 0, 0, 0, None, None, total, None, None) for chunk in chunks]
+            return pd.DataFrame(counted, columns=column_names(_RANKED))
         cells, memberships = (
             [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]] for kind in (CELLS, MEMBERSHIPS)
         )
         sums, profile = measure_range(cells, memberships, codebook.base_masks)
-        rows = [(*key, chunk.start, *profile, None, encode_sums(sums, chunk)) for chunk in _chunks(codebook)]
-        return pd.DataFrame(rows, columns=_names(_RANKED))
+        places = count_places(cells, memberships, codebook.base_masks, edges[key[0]]) if edges else None
+        rows = [
+            (*key, chunk.start, *profile, None, encode_sums(sums, chunk), places and encode_places(places, chunk))
+            for chunk in _chunks(codebook)
+        ]
+        return pd.DataFrame(rows, columns=column_names(_RANKED))
 
     return run
 
 
 def _combine(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def run(ranked: pd.DataFrame) -> pd.DataFrame:
-        ranked = ranked.sort_values("score_range")
-        tally = np.asarray(ranked["counts"].iloc[0], np.int64)
-        ranges = [decode_sums(data) for data in ranked["data"].iloc[1:]]
-        model, number = codebook.models[ranked["model"].iloc[0]], codebook.slices[ranked["slice"].iloc[0]]
-        first = int(ranked["first_identity"].iloc[0])
-        chunk = range(len(codebook.names))[first : first + _CHUNK]
-        sums = combine_ranges(ranges) if ranges else no_sums(len(chunk))
-        rows = [(model, number, *row) for row in _rows(sums, chunk, _listed(tally, codebook), codebook)]
-        return pd.DataFrame(rows, columns=_names(_INTEGERS))
+        group = read_group(ranked, codebook)
+        ranges = [decode_sums(data) for data in group.ranges["data"]]
+        sums = combine_ranges(ranges) if ranges else no_sums(len(group.identities))
+        rows = [(group.model, group.slice, *row) for row in _rows(sums, group.identities, group.listed, codebook)]
+        return pd.DataFrame(rows, columns=column_names(_INTEGERS))
 
     return run
+
+
+def _add_reached(codebook: Codebook, edges: Sequence[Floats]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def run(ranked: pd.DataFrame) -> pd.DataFrame:
+        group = read_group(ranked, codebook)
+        ranges = [decode_places(data) for data in group.ranges["places"]]
+        counts = add_reached(ranges, len(group.identities), len(edges[int(ranked["model"].iloc[0])]))
+        rows = [
+            (group.model, group.slice, codebook.names[number], number >= codebook.first_pair, *counts[:, place])
+            for place, number in enumerate(group.identities)
+            if number in group.listed
+        ]
+        return pd.DataFrame(rows, columns=column_names(_REACHED))
+
+    return run
+
+
+def _list_labels(codebook: Codebook) -> Callable[[Iterable[pd.DataFrame]], Iterable[pd.DataFrame]]:
+    def run(frames: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+        for counts in (counts for frame in frames for counts in frame["counts"]):
+            table = np.asarray(counts).reshape(codebook.first_pair, -1, 2)
+            names, buckets = codebook.names[: codebook.first_pair], range(table.shape[1])
+            rows = [(name, bucket, *table[n, bucket]) for n, name in enumerate(names) for bucket in buckets]
+            yield pd.DataFrame(rows, columns=column_names(_LABELS))
+
+    return run
+
+
+class Group(NamedTuple):
+    """What all ranges of a model and slice say of some identities."""
+
+    model: str
+    slice: str
+    identities: range
+    listed: set[int]
+    ranges: pd.DataFrame
+
+
+def read_group(ranked: pd.DataFrame, codebook: Codebook) -> Group:
+    """Read what `group_by_identities` brought together."""
+    ranked = ranked.sort_values("score_range")
+    tally, *_ = ranked["counts"]  # of TALLIES_RANGE, which every group has, and which comes before all others
+    model, number = codebook.models[ranked["model"].iloc[0]], codebook.slices[ranked["slice"].iloc[0]]
+    first = int(ranked["first_identity"].iloc[0])
+    identities = range(len(codebook.names))[first : first + _CHUNK]
+    return Group(model, number, identities, _listed(np.asarray(tally, np.int64), codebook), ranked.iloc[1:])
 
 
 def _rows(sums: RangeSums, chunk: range, listed: set[int], codebook: Codebook) -> Iterator[tuple[Any, ...]]:
@@ -179,5 +258,6 @@ def _chunks(codebook: Codebook) -> list[range]:
     return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
 
 
-def _names(schema: str) -> list[str]:
+def column_names(schema: str) -> list[str]:
+    """Return the names of the columns of a schema."""
     return [column.split()[0] for column in schema.split(", ")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
 
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.labels import label_counts
 from biasspark.ranking import block_engine, window_engine
 from biasspark.ranking.blocks import Floats
 from biasspark.ranking.placements import Profile
@@ -23,6 +24,15 @@ class Ranking:
         What the others come of: persist it to rank once for all of them.
     statistics
         The integers of the U statistics: six rows an identity, and one for the whole slice.
+    reached
+        Of each (model, slice, identity) and each of its four cells, BIGINT arrays: all rows of the cell, and then how
+        many have a score at or above each edge. ``(overall)`` has its rows in the background. None without edges.
+    labels
+        ``identity, bucket, n_negative, n_positive``: the labelled rows, scored or not, of every identity and bucket of
+        text lengths, crossed pairs left out; bucket 0 is outside all, and ``(overall)`` counts every row. None where
+        the codebook counts none.
+    parts
+        The sorted blocks of which the blocks engine ranks; None of the windows engine.
     overview
         A few rows: `model`, by its number, `n_rows`, `n_distinct`, `largest_tie`, `lowest` and `highest` of a part of
         its scores; and on some of them `counts`, rows read and rejected, in the order of `Codebook.tallies`.
@@ -31,9 +41,18 @@ class Ranking:
     ranked: DataFrame
     statistics: DataFrame
     overview: DataFrame
+    reached: DataFrame | None
+    labels: DataFrame | None
+    parts: DataFrame | None
 
 
-def rank(examples: DataFrame, codebook: Codebook, boundaries: list[Floats], engine: str = "blocks") -> Ranking:
+def rank(
+    examples: DataFrame,
+    codebook: Codebook,
+    boundaries: list[Floats],
+    edges: Sequence[Floats] = (),
+    engine: str = "blocks",
+) -> Ranking:
     """Rank every score of every model and slice.
 
     Parameters
@@ -42,6 +61,8 @@ def rank(examples: DataFrame, codebook: Codebook, boundaries: list[Floats], engi
         EXAMPLES, as the codebook describes it.
     boundaries : list of float64 arrays
         For each model, where its score ranges meet; no result depends on them.
+    edges : sequence of float64 arrays
+        For each model, ascending, the scores at which rows are counted; none where they are not.
     engine : {"blocks", "windows"}
         Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
     """
@@ -51,12 +72,19 @@ def rank(examples: DataFrame, codebook: Codebook, boundaries: list[Floats], engi
             ranked=ranked,
             statistics=window_engine.integer_statistics(ranked, examples, codebook),
             overview=window_engine.overview(ranked, examples, codebook),
+            reached=window_engine.reached(ranked, examples, codebook, edges) if edges else None,
+            labels=None if codebook.n_buckets is None else label_counts(examples, codebook),
+            parts=None,
         )
-    ranked = block_engine.rank_blocks(examples, codebook, boundaries)
+    parts = block_engine.sort_into_parts(examples, codebook, boundaries)
+    ranked = block_engine.rank_blocks(parts, codebook, edges)
     return Ranking(
         ranked=ranked,
         statistics=block_engine.integer_statistics(ranked, codebook),
         overview=block_engine.overview(ranked),
+        reached=block_engine.reached(ranked, codebook, edges) if edges else None,
+        labels=None if codebook.n_buckets is None else block_engine.label_counts(ranked, codebook),
+        parts=parts,
     )
 
 

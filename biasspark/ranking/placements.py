@@ -169,7 +169,7 @@ def measure_range(
         Of the rows of this range alone; `combine` adds what lies below and above.
     """
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
-    bases = {mask: _base(runs, mask) for mask in sorted(set(base_masks))}
+    bases = {mask: Base(*merge_base(runs, mask)) for mask in sorted(set(base_masks))}
     if max(bases[0].n_negative, bases[0].n_positive) > MOST_ROWS:
         raise InputError(
             f"corpus: more than {MOST_ROWS:,} rows of one label share one score or one narrow range. Placements among "
@@ -177,13 +177,15 @@ def measure_range(
         )
     masks = np.array(base_masks, np.int64)
     sums = _without_entries(masks, bases)
-    points = _points(memberships)
+    points = find_points(memberships)
     if len(points.identity):
         _add_entries(sums, points, masks, bases)
     return sums, bases[0].profile()
 
 
-def _base(runs: Mapping[int, Cell], mask: int) -> Base:
+def merge_base(runs: Mapping[int, Cell], mask: int) -> tuple[Cell, Cell]:
+    """Return the negatives and the positives of the base of a mask, from cells by `cell_key`."""
+
     def cell(label: int) -> Cell:
         chosen = [run for key, run in runs.items() if key & 1 == label and (mask == 0 or key >> 1 & mask)]
         if len(chosen) == 1:
@@ -192,10 +194,11 @@ def _base(runs: Mapping[int, Cell], mask: int) -> Base:
             return Cell(np.empty(0), np.empty(0, np.int64))
         return Cell(*merge_runs([run.scores for run in chosen], [run.counts for run in chosen]))
 
-    return Base(cell(0), cell(1))
+    return cell(0), cell(1)
 
 
-def _points(memberships: Sequence[Block]) -> Points:
+def find_points(memberships: Sequence[Block]) -> Points:
+    """Bring the entries of all blocks in order."""
     runs = [run for block in memberships for run in block.cells()]
     if not runs:
         nothing = np.empty(0, np.int64)

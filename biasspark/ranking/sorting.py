@@ -18,7 +18,8 @@ FLUSH_ROWS = 500_000
 """Rows sorted at a time: as fast as 2 M, in half the memory."""
 
 CELLS, MEMBERSHIPS, TALLIES = 0, 1, 2
-TALLIES_RANGE = -1
+TALLIES_RANGE, BALANCE_RANGE = -1, -2
+"""In place of a range: counts of rows for each model and slice, and counts of labels, once."""
 
 
 class Part(NamedTuple):
@@ -64,6 +65,8 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
     cells = cell_key(known_sources(words, codebook), label)
     memberships = membership_key(entries.identity, entries.unknown, label[entries.row])
     row_reason = read_field(words, codebook.fields["row_reason", 0])
+    if codebook.n_buckets is not None:
+        yield Part(0, 0, BALANCE_RANGE, TALLIES, count_labels(words, label, entries, codebook).tobytes())
     tallies = _tally(words, row_reason, entries, codebook).tobytes()
     slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
     for model, name in enumerate(codebook.score_columns):
@@ -76,6 +79,26 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
             hit = chosen[entries.row]
             for score_range, block in sort_memberships(memberships[hit], scores[entries.row[hit]], boundaries[model]):
                 yield Part(model, number, score_range, MEMBERSHIPS, block.encode())
+
+
+def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook: Codebook) -> Ints:
+    """Count the labelled rows of every identity, crossed pairs left out: (overall) first, and it counts them all.
+
+    Returns
+    -------
+    int64 array, shape (identities x buckets x 2,)
+        By identity, by bucket (the first is outside all), negatives before positives.
+    """
+    n_buckets = codebook.n_buckets or 0
+    stays = read_field(words, codebook.fields["row_reason", 0]) == 0
+    bucket = read_field(words, codebook.fields["bucket", 0]) if n_buckets else np.zeros(len(label), np.int64)
+    width = 2 * (n_buckets + 1)
+    cell = 2 * bucket + label
+    members = (entries.unknown == 0) & (entries.identity < codebook.first_pair) & stays[entries.row]
+    places = entries.identity[members] * width + cell[entries.row[members]]
+    counts = np.bincount(places, minlength=codebook.first_pair * width)
+    counts[:width] = np.bincount(cell[stays], minlength=width)
+    return counts.astype(np.int64)
 
 
 def _tally(words: dict[int, Ints], row_reason: Ints, entries: Entries, codebook: Codebook) -> Ints:

@@ -8,7 +8,8 @@ offset, so no window ever holds a whole corpus.
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Sequence
+from functools import partial, reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
@@ -18,20 +19,18 @@ from biasspark.columns import (
     BACKGROUND_POSITIVE,
     CELL_PAIRS,
     CROSSED,
+    FOUR_CELLS,
     IDENTITY,
     MODEL,
     NEGATIVE,
     POSITIVE,
     SCORE_REASONS,
     SLICE,
-    SUBGROUP_NEGATIVE,
-    SUBGROUP_POSITIVE,
 )
-from biasspark.corpus.codebook import Codebook, Source
-from biasspark.corpus.identities import WORD_LETTER
+from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.states import field, name_of, states
 from biasspark.ranking.blocks import Floats
 
-_CELLS = (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"
 
@@ -47,16 +46,24 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
         For each model, where its ranges meet; no result depends on them.
     """
     memberships = _memberships(_scored(examples, codebook, boundaries), codebook)
-    cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in _CELLS]
+    cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
     counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
     below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
     ranked = counts.join(_offsets(counts), on=[*_GROUP, _RANGE], how="inner")
-    for cell in _CELLS:
+    for cell in FOUR_CELLS:
         inside = F.coalesce(F.sum(cell).over(below_in_range), F.lit(0))
         ranked = ranked.withColumn(f"{cell}_below", F.col(f"{cell}_lower") + inside)
         ranked = ranked.withColumn(f"{cell}_above", F.col(f"{cell}_total") - F.col(f"{cell}_below") - F.col(cell))
-    kept = [name for cell in _CELLS for name in (cell, f"{cell}_below", f"{cell}_above")]
+    kept = [name for cell in FOUR_CELLS for name in (cell, f"{cell}_below", f"{cell}_above")]
     return ranked.select(*_GROUP, "score", *kept)
+
+
+def name_ranks(ranked: DataFrame, codebook: Codebook, identity: str) -> DataFrame:
+    """Return the ranks of one identity: `model` and `slice` by name, `score`, and the counts of `rank_windows`."""
+    own = ranked.where(F.col(IDENTITY) == codebook.number[identity]).drop(IDENTITY)
+    return own.withColumns(
+        {MODEL: name_of(F.col(MODEL), codebook.models), SLICE: name_of(F.col(SLICE), codebook.slices)}
+    )
 
 
 def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
@@ -69,9 +76,9 @@ def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codeboo
     background_pair = (F.col("pair.low_cell") == BACKGROUND_NEGATIVE) & (F.col("pair.high_cell") == BACKGROUND_POSITIVE)
     chosen = statistics.where(~is_overall | background_pair)
     return _listed(chosen, examples, codebook).select(
-        _name_of(F.col(MODEL), codebook.models).alias(MODEL),
-        _name_of(F.col(SLICE), codebook.slices).alias(SLICE),
-        _name_of(number, codebook.names).alias(IDENTITY),
+        name_of(F.col(MODEL), codebook.models).alias(MODEL),
+        name_of(F.col(SLICE), codebook.slices).alias(SLICE),
+        name_of(number, codebook.names).alias(IDENTITY),
         F.when(is_overall, F.lit(NEGATIVE)).otherwise(F.col("pair.low_cell")).alias("low_cell"),
         F.when(is_overall, F.lit(POSITIVE)).otherwise(F.col("pair.high_cell")).alias("high_cell"),
         (number >= codebook.first_pair).alias(CROSSED),
@@ -80,6 +87,32 @@ def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codeboo
             for name in ("n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum")
         ),
     )
+
+
+def reached(ranked: DataFrame, examples: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
+    """Return for every cell of every identity how many rows reach each edge: see `Ranking.reached`."""
+    place = reduce(
+        lambda chosen, n: F.when(F.col(MODEL) == n, _range_of(F.col("score"), edges[n])).otherwise(chosen),
+        range(len(edges)),
+        F.lit(None),
+    )
+    counts = ranked.groupBy(*_GROUP, place.alias("place")).agg(*(F.sum(cell).alias(cell) for cell in FOUR_CELLS))
+    by_group = counts.groupBy(*_GROUP).agg(F.collect_list(F.struct("place", *FOUR_CELLS)).alias("places"))
+    n_edges = F.element_at(F.array(*(F.lit(len(own)) for own in edges)), F.col(MODEL) + 1)
+    every = F.sequence(F.lit(0), n_edges)
+    return _listed(_every_group(by_group, codebook), examples, codebook).select(
+        name_of(F.col(MODEL), codebook.models).alias(MODEL),
+        name_of(F.col(SLICE), codebook.slices).alias(SLICE),
+        name_of(F.col(IDENTITY), codebook.names).alias(IDENTITY),
+        (F.col(IDENTITY) >= codebook.first_pair).alias(CROSSED),
+        *(F.transform(every, partial(_sum_from, cell)).alias(cell) for cell in FOUR_CELLS),
+    )
+
+
+def _sum_from(cell: str, place: Column) -> Column:
+    """Return how many rows of a cell lie in a place or above it."""
+    counts = F.transform("places", lambda one: F.when(one["place"] >= place, one[cell]).otherwise(F.lit(0)))
+    return F.coalesce(F.aggregate(counts, F.lit(0).cast("bigint"), lambda total, n: total + n), F.lit(0).cast("bigint"))
 
 
 def overview(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
@@ -103,15 +136,15 @@ def _count_rows(examples: DataFrame, codebook: Codebook) -> DataFrame:
 
 def _counted(codebook: Codebook) -> list[Column]:
     """Return the condition that each tally counts, in their order."""
-    row_reason = _field("row_reason", 0, codebook)
+    row_reason = field("row_reason", 0, codebook)
     stays = row_reason == 0
-    reasons = [_field("score_reason", n, codebook) for n in range(len(codebook.models))]
+    reasons = [field("score_reason", n, codebook) for n in range(len(codebook.models))]
     fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons))
-    states = _states(codebook)
+    by_number = states(codebook)
     conditions = {
         ("rows", 0): F.lit(True),
         ("rejected", 0): ~stays | fails_all,
-        ("annotation", 0): stays & (_field("annotation", 0, codebook) == 1),
+        ("annotation", 0): stays & (field("annotation", 0, codebook) == 1),
     }
     for what, number in codebook.tallies:
         if what == "row_reason":
@@ -120,7 +153,7 @@ def _counted(codebook: Codebook) -> list[Column]:
             model, code = divmod(number, len(SCORE_REASONS))
             conditions[what, number] = stays & (reasons[model] == code + 1)
         elif what == "pair":
-            conditions[what, number] = states[number]
+            conditions[what, number] = by_number[number]
     return [conditions[tally] for tally in codebook.tallies]
 
 
@@ -128,79 +161,40 @@ def _scored(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -
     """One row for each model and slice in which a row of EXAMPLES counts."""
     models = [
         F.when(
-            _field("score_reason", n, codebook) == 0,
+            field("score_reason", n, codebook) == 0,
             F.struct(
                 F.lit(n).alias(MODEL), F.col(name).alias("score"), _range_of(F.col(name), boundaries[n]).alias(_RANGE)
             ),
         )
         for n, name in enumerate(codebook.score_columns)
     ]
-    inside = [F.when(_field("slice", n, codebook) == 1, F.lit(n)) for n in range(1, len(codebook.slices))]
-    rows = examples.where(_field("row_reason", 0, codebook) == 0)
+    inside = [F.when(field("slice", n, codebook) == 1, F.lit(n)) for n in range(1, len(codebook.slices))]
+    rows = examples.where(field("row_reason", 0, codebook) == 0)
     rows = rows.withColumn("scored", F.explode(F.array_compact(F.array(*models))))
     return rows.withColumn(SLICE, F.explode(F.array_compact(F.array(F.lit(0), *inside)))).select("*", "scored.*")
 
 
 def _memberships(scored: DataFrame, codebook: Codebook) -> DataFrame:
     """One row for each identity of which it is known whether the row is in it."""
-    states = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(_states(codebook))]
+    known = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(states(codebook))]
     rows = scored.select(
         MODEL,
         SLICE,
         _RANGE,
         (F.col("score") + F.lit(0.0)).alias("score"),
-        (_field("label", 0, codebook) == 1).alias("label"),
-        F.explode(F.array(*states)).alias("state"),
+        (field("label", 0, codebook) == 1).alias("label"),
+        F.explode(F.array(*known)).alias("state"),
     )
     return rows.select(MODEL, SLICE, _RANGE, "score", "label", "state.*").where(F.col("member").isNotNull())
 
 
-def _states(codebook: Codebook) -> list[Column]:
-    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL where unknown.
-
-    Spark's AND is that of three values: a crossed pair is out where one side is out, else unknown where one is unknown.
-    """
-    singles = [F.lit(False)]
-    for place, source in enumerate(codebook.sources):
-        singles += _source_states(place, source, codebook)
-    return singles + [singles[a] & singles[b] for a, b in codebook.pairs]
-
-
-def _source_states(place: int, source: Source, codebook: Codebook) -> list[Column]:
-    if source.kind == "flags":
-        states = [_flag_state(codebook.number[name], source, codebook) for name in source.identities]
-    elif source.kind == "spellings":
-        found = F.col(codebook.value_columns[place])
-        states = [_any_is(found, pattern) for _, pattern in source.patterns]
-    elif source.kind == "array":
-        found = F.col(codebook.value_columns[place])
-        # A null element says nothing, but would make array_contains NULL where the value is not there.
-        states = [F.array_contains(F.array_compact(found), F.lit(value)) for value in source.values]
-    else:
-        states = [F.col(codebook.value_columns[place]) == F.lit(value) for value in source.values]
-    return states if source.nullable else [F.coalesce(state, F.lit(False)) for state in states]
-
-
-def _any_is(spellings: Column, pattern: str) -> Column:
-    return F.exists(spellings, lambda text: text.rlike(f"(?iu)^{pattern}(?!{WORD_LETTER})"))
-
-
-def _flag_state(number: int, source: Source, codebook: Codebook) -> Column:
-    member = _field("member", number, codebook) == 1
-    if not source.nullable:
-        return member
-    bit = codebook.nullable_sources.index(codebook.sources.index(source))
-    known = (_field("known", bit, codebook) == 1) & (_field("unknown", number, codebook) == 0)
-    return F.when(known, member)
-
-
 def _offsets(counts: DataFrame) -> DataFrame:
     """Rows of each cell in lower ranges and in all: a window over ranges, not over rows."""
-    totals = counts.groupBy(*_GROUP, _RANGE).agg(*(F.sum(cell).alias(cell) for cell in _CELLS))
+    totals = counts.groupBy(*_GROUP, _RANGE).agg(*(F.sum(cell).alias(cell) for cell in FOUR_CELLS))
     lower = Window.partitionBy(*_GROUP).orderBy(_RANGE).rowsBetween(Window.unboundedPreceding, -1)
     every = Window.partitionBy(*_GROUP).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     columns = []
-    for cell in _CELLS:
+    for cell in FOUR_CELLS:
         columns.append(F.coalesce(F.sum(cell).over(lower), F.lit(0)).alias(f"{cell}_lower"))
         columns.append(F.sum(cell).over(every).alias(f"{cell}_total"))
     return totals.select(*_GROUP, _RANGE, *columns)
@@ -259,21 +253,12 @@ def _in_cell(cell: str) -> Column:
     return F.when(label & member, F.lit(1)).otherwise(F.lit(0))
 
 
-def _field(what: str, number: int, codebook: Codebook) -> Column:
-    place = codebook.fields[what, number]
-    return F.shiftright(codebook.word_columns[place.word], place.shift).bitwiseAND(F.lit((1 << place.width) - 1))
-
-
 def _range_of(score: Column, boundaries: Floats) -> Column:
     return (
         F.size(F.filter(F.array(*(F.lit(float(edge)) for edge in boundaries)), lambda edge: edge <= score))
         if len(boundaries)
         else F.lit(0)
     )
-
-
-def _name_of(number: Column, names: tuple[str, ...]) -> Column:
-    return F.element_at(F.array(*map(F.lit, names)), number + 1)
 
 
 def _wide(value: Column) -> Column:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from biasspark.config import parse_identities
 from biasspark.synthetic.civil import civil_corpus
 from biasspark.synthetic.civil_rows import CivilShape, check_shape
+from biasspark.synthetic.heights import HeightsRequest, check_heights, heights_corpus
+from biasspark.synthetic.imbalanced import ImbalancedRequest, check_imbalanced, generate_comments
 from biasspark.synthetic.madlibs import MadlibsRequest, check_madlibs, madlibs_corpus
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 from biasspark.synthetic.shapes import ROWS_PER_CELL, ShapesRequest, check_shapes, score_shapes
@@ -67,13 +69,13 @@ def _order_civil(flags: argparse.Namespace) -> Order:
     return Order(flags.rows, generate)
 
 
-def _add_shapes_flags(parser: argparse.ArgumentParser) -> None:
+def _add_cell_flags(parser: argparse.ArgumentParser, cells: str) -> None:
     parser.add_argument(
         "--rows-per-cell",
         type=int,
         default=ROWS_PER_CELL,
         metavar="N",
-        help=f"scores in each of the four cells of a shape ({ROWS_PER_CELL})",
+        help=f"scores in each {cells} ({ROWS_PER_CELL})",
     )
     _add_seed_and_place(parser)
 
@@ -82,6 +84,12 @@ def _order_shapes(flags: argparse.Namespace) -> Order:
     request = ShapesRequest(flags.seed, flags.rows_per_cell)
     check_shapes(request)
     return Order(request.rows, partial(score_shapes, seed=flags.seed, rows_per_cell=flags.rows_per_cell))
+
+
+def _order_heights(flags: argparse.Namespace) -> Order:
+    request = HeightsRequest(flags.seed, flags.rows_per_cell)
+    check_heights(request)
+    return Order(request.rows, partial(heights_corpus, seed=flags.seed, rows_per_cell=flags.rows_per_cell))
 
 
 def _add_madlibs_flags(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +104,20 @@ def _order_madlibs(flags: argparse.Namespace) -> Order:
     terms = IDENTITY_TERMS if flags.terms is None else read_terms(flags.terms)
     check_madlibs(MadlibsRequest(flags.rows, flags.seed, terms))
     return Order(flags.rows, partial(madlibs_corpus, rows=flags.rows, seed=flags.seed, terms=terms))
+
+
+def _add_imbalanced_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", required=True, type=int, metavar="N", help="how many comments")
+    _add_seed_and_place(parser)
+    parser.add_argument(
+        "--harmless", action="store_true", help="only harmless ones, drawn as those of the corpus, but others"
+    )
+
+
+def _order_imbalanced(flags: argparse.Namespace) -> Order:
+    request = ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless)
+    check_imbalanced(request)
+    return Order(flags.rows, partial(generate_comments, request=request))
 
 
 def read_terms(path: Path) -> tuple[str, ...]:
@@ -114,10 +136,22 @@ def read_terms(path: Path) -> tuple[str, ...]:
 CORPORA = {
     "civil": Kind("comments with 24 identities and two models' scores", _add_civil_flags, _order_civil),
     "shapes": Kind(
-        "scores in eight shapes, none to G, that show what each metric sees", _add_shapes_flags, _order_shapes
+        "scores in eight shapes, none to G, that show what each metric sees",
+        partial(_add_cell_flags, cells="of the four cells of a shape"),
+        _order_shapes,
+    ),
+    "heights": Kind(
+        "scores of tall, average and short people, that show what an AUC within a group does not see",
+        partial(_add_cell_flags, cells="of the six cells"),
+        _order_heights,
     ),
     "madlibs": Kind(
         "templated sentences about 50 identity terms, half of them toxic", _add_madlibs_flags, _order_madlibs
+    ),
+    "imbalanced": Kind(
+        "comments in which some identity terms are mostly toxic, to train a biased classifier on",
+        _add_imbalanced_flags,
+        _order_imbalanced,
     ),
 }
 """By the name of the subcommand."""

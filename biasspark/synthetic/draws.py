@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
+
 import numpy as np
+
+from biasspark.config import show_value
+
+WORD = re.compile(r"\w+")
 
 
 def bit_stream(seed: int, *key: int) -> np.random.Philox:
@@ -29,4 +36,33 @@ def find_faults(rows: int, seed: int) -> list[str]:
         faults.append(f"rows: {rows}. A corpus has at least one row. Ask for 1 or more.")
     if seed < 0:
         faults.append(f"seed: {seed}. A seed is a whole number from 0. Leave out the sign.")
+    return faults
+
+
+def find_term_faults(terms: Sequence[str], columns: Collection[str], words: Collection[str]) -> list[str]:
+    """Name what is wrong with identity terms.
+
+    Parameters
+    ----------
+    terms
+        The terms.
+    columns
+        Names in lower case that no term may have, those of other columns.
+    words
+        The words in lower case of which the texts are made.
+    """
+    faults = [] if terms else ["terms: none. A sentence is about an identity. Name at least one."]
+    seen = set(columns)
+    for term in terms:
+        clash = set(words).intersection(WORD.findall(term.lower()))
+        if term != " ".join(term.split()) or not term:
+            faults.append(f"terms: {show_value(term)}. A term is words with single spaces between. Correct it.")
+        if term.lower() in seen:
+            faults.append(f"terms: {show_value(term)}. Columns differ, whatever the case. Remove or rename it.")
+        if clash:
+            faults.append(
+                f"terms: {show_value(term)}. The sentences use {show_value(min(clash))} themselves, so they would "
+                "mention the term where they are about another. Leave the word out, or the term."
+            )
+        seen.add(term.lower())
     return faults

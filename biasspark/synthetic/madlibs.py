@@ -18,10 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.config import show_value
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
-from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.draws import WORD, bit_stream, find_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ Numbers = npt.NDArray[np.int64]
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")
-WORD = re.compile(r"\w+")
 N_TEMPLATES = len(TEMPLATES[0])
 """Templates of either kind."""
 
@@ -151,21 +149,7 @@ def check_madlibs(request: MadlibsRequest) -> None:
         With one fault for each argument that is out of range and each term that cannot be used.
     """
     faults = find_faults(request.rows, request.seed)
-    if not request.terms:
-        faults.append("terms: none. A sentence is about an identity. Name at least one.")
-    seen = set(FIRST_COLUMNS)
-    for term in request.terms:
-        clash = own_words().intersection(WORD.findall(term.lower()))
-        if term != " ".join(term.split()) or not term:
-            faults.append(f"terms: {show_value(term)}. A term is words with single spaces between. Correct it.")
-        if term.lower() in seen:
-            faults.append(f"terms: {show_value(term)}. Columns differ, whatever the case. Remove or rename it.")
-        if clash:
-            faults.append(
-                f"terms: {show_value(term)}. The sentences use {show_value(min(clash))} themselves, so they would "
-                "mention the term where they are about another. Leave the word out, or the term."
-            )
-        seen.add(term.lower())
+    faults += find_term_faults(request.terms, FIRST_COLUMNS, own_words())
     if faults:
         raise ConfigError(*faults)
 

@@ -23,8 +23,8 @@ from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.session import describe
 from biasspark.tables.runs import Run, RunRecord, new_run
-from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, TABLES, Column, Table
-from biasspark.tables.store import Store, list_columns, list_types, named_fault
+from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
+from biasspark.tables.store import Store, list_columns, list_types, named_fault, no_rows
 
 __all__ = ["PublishedRun", "Run", "RunRecord", "new_run", "publish"]
 
@@ -48,6 +48,9 @@ class _Fingerprint(NamedTuple):
     checksum: str
 
 
+_NOTHING = _Fingerprint(0, "0")
+
+
 class _Stored(NamedTuple):
     """What was read back of one table."""
 
@@ -56,14 +59,15 @@ class _Stored(NamedTuple):
     n_nan: int
 
 
-def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: RunRecord) -> PublishedRun:
+def publish(frames: Mapping[Table, DataFrame | None], run: Run, store: Store, record: RunRecord) -> PublishedRun:
     """Write all tables of a run, check what was written, and publish the run by one row in the ledger.
 
     Parameters
     ----------
     frames : mapping of Table to DataFrame
-        The rows of every table of the job, empty ones too, with the table's ``value_columns`` in any order. Each is
-        evaluated once, its last stage by one task: what is costly belongs behind a shuffle or a cache.
+        The rows of every table of the job, with the table's ``value_columns`` in any order; None for a table that is
+        empty without being computed. Each is evaluated once, its last stage by one task: what is costly belongs behind
+        a shuffle or a cache.
     run : Run
         The attempt.
     store : Store
@@ -86,16 +90,21 @@ def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: R
 
     Notes
     -----
-    For n tables n + 1 writes of one file each, one query that reads the files back, and a read of the night's ledger.
+    For n tables n + 1 writes of one file each, one query that reads back those that were computed, and a read of the
+    night's ledger.
     Rows are counted and hashed on their way into the file, so nothing is computed twice or kept.
     Two runs that come to the ledger within the same second may both be published; readers then see the later one whole.
     """
     _check_frames(frames, run)
-    spark = next(iter(frames.values())).sparkSession
+    spark = next(frame for frame in frames.values() if frame is not None).sparkSession
     written = {}
     for table, frame in frames.items():
         with describe(spark, f"publish: write {table.name}"):
-            written[table] = _write(table, frame, run, store)
+            if frame is None:
+                store.write(table, _add_run(table, no_rows(spark, table), run).coalesce(1), run)
+                written[table] = _NOTHING
+            else:
+                written[table] = _write(table, frame, run, store)
     with describe(spark, "publish: read back and compare"), named_fault(store.root, "read back"):
         _check_written(spark, written, run, store)
     with describe(spark, "publish: ledger"), named_fault(store.place(BIAS_RUNS, run), "written"):
@@ -104,17 +113,19 @@ def publish(frames: Mapping[Table, DataFrame], run: Run, store: Store, record: R
     return PublishedRun(run, published_at, {table.name: found.n_rows for table, found in written.items()})
 
 
-def _check_frames(frames: Mapping[Table, DataFrame], run: Run) -> None:
+def _check_frames(frames: Mapping[Table, DataFrame | None], run: Run) -> None:
     """Refuse a run that lacks a table of its job, has another's, or has columns that are not the table's."""
-    wanted = {table.name for table in TABLES.values() if table.job == run.job}
+    wanted = {table.name for table in tables_of(run.job)}
     given = {table.name for table in frames}
     faults = []
     if given != wanted or not given:
         faults.append(
             f"{run.job}: its frames are {', '.join(sorted(given)) or 'none'}. A run writes every table of its job: "
-            f"{', '.join(sorted(wanted)) or 'none is declared'}. Give each of them a frame, an empty one if need be."
+            f"{', '.join(sorted(wanted)) or 'none is declared'}. Give each of them a frame, or None where it is empty."
         )
     for table, frame in frames.items():
+        if frame is None:
+            continue
         contract = StructType([column.field for column in (*table.key, *table.values)])
         if sorted(list_types(frame.schema)) != sorted(list_types(contract)):
             faults.append(
@@ -154,8 +165,9 @@ def _checksum(hashes: SparkColumn) -> SparkColumn:
 
 def _check_written(spark: SparkSession, written: Mapping[Table, _Fingerprint], run: Run, store: Store) -> None:
     """Refuse to publish what is not, read back, the rows written, each with its own key. One query over all tables."""
-    stored = _examine({table: store.read(spark, table, run) for table in written})
-    nothing = _Stored(_Fingerprint(0, "0"), 0, 0)
+    computed = {table: store.read(spark, table, run) for table, fingerprint in written.items() if fingerprint.n_rows}
+    stored = _examine(computed) if computed else {}
+    nothing = _Stored(_NOTHING, 0, 0)
     faults = [
         fault
         for table, fingerprint in written.items()

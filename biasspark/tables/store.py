@@ -58,8 +58,8 @@ class Store(Protocol):
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """Return the run's rows of one table as readers get them, published or not."""
 
-    def read_ledger(self, spark: SparkSession, run_date: date) -> DataFrame:
-        """Return the ledger's rows of one night, none where there is no ledger yet."""
+    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
+        """Return the ledger's rows of one night, or of all if None; none where there is no ledger yet."""
 
 
 class PathStore:
@@ -121,18 +121,22 @@ class PathStore:
         schema = StructType([field for field in table.schema if field.name not in own])
         return spark.read.schema(schema).parquet(self.place(table, run)).withColumns(own)
 
-    def read_ledger(self, spark: SparkSession, run_date: date) -> DataFrame:
+    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
         """See ``Store.read_ledger``. Lists the directories of that night alone."""
-        night = f"{self._folder(BIAS_RUNS)}/{RUN_DATE.name}={run_date.isoformat()}"
+        ledger = self._folder(BIAS_RUNS)
         schema = StructType([field for field in BIAS_RUNS.schema if field.name != RUN_DATE.name])
         try:
-            rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
+            if run_date is None:
+                rows = spark.read.schema(BIAS_RUNS.schema).parquet(ledger)
+            else:
+                night = f"{ledger}/{RUN_DATE.name}={run_date.isoformat()}"
+                rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
             rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
             return rows
         except AnalysisException as error:
             if "PATH_NOT_FOUND" not in str(error):
                 raise
-            return _no_rows(spark, BIAS_RUNS)
+            return no_rows(spark, BIAS_RUNS)
 
     def _folder(self, table: Table) -> str:
         return f"{self.path.rstrip('/')}/{table.name}"
@@ -203,16 +207,17 @@ class CatalogStore:
         """See ``Store.read``. The types are those of the catalog."""
         return self._read_night(spark, table, run.run_date).where(F.col(RUN_ID.name) == F.lit(run.run_id))
 
-    def read_ledger(self, spark: SparkSession, run_date: date) -> DataFrame:
+    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
         """See ``Store.read_ledger``."""
         if not spark.catalog.tableExists(self.name(BIAS_RUNS.name)):
-            return _no_rows(spark, BIAS_RUNS)
+            return no_rows(spark, BIAS_RUNS)
         return self._read_night(spark, BIAS_RUNS, run_date)
 
-    def _read_night(self, spark: SparkSession, table: Table, run_date: date) -> DataFrame:
+    def _read_night(self, spark: SparkSession, table: Table, run_date: date | None) -> DataFrame:
         # Another session may have added partitions since this one first looked.
         spark.catalog.refreshTable(self.name(table.name))
-        return spark.table(self.name(table.name)).where(F.col(RUN_DATE.name) == F.lit(run_date))
+        rows = spark.table(self.name(table.name))
+        return rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, and return its location."""
@@ -288,7 +293,7 @@ def _find_misfits(where: str, table: Table, found: StructType | None) -> list[st
     ]
 
 
-def _no_rows(spark: SparkSession, table: Table) -> DataFrame:
+def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     """Return an empty table, without the Python worker that ``createDataFrame`` would start."""
     return spark.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in table.schema))
 

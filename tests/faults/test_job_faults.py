@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import job_parser, run_job
 from biasspark.tables.publish import publish
-from biasspark.tables.schemas import TABLES
+from biasspark.tables.schemas import BIAS_RUNS, tables_of
 from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
 from tests.sample_night import night_frames, read_latest, record_of, start_run
@@ -57,9 +57,23 @@ terms = {{ column = "comment_text", list = ["gay", "christian: christian, cathol
 crossed = {{ pairs = true, min_rows = 10 }}
 [slices]
 short = "length < 100"
+[thresholds]
+at = [0.5]
+
+[histograms]
+bins = 20
+
+[label_balance]
+text = "comment_text"
+buckets = [5, 20, 50]
+
+[pinned_auc]
+trials = 5
+
 [output]
 path = "{warehouse}"
 """
+UNASKED = {"template_scores"}
 
 
 @dataclass(frozen=True)
@@ -113,10 +127,9 @@ def numbers(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
 
 def read_tables(warehouse: Path) -> dict[str, list[str]]:
     """Give the latest rows of every table of numbers, less the run's columns, doubles written out to the last bit."""
-    tables = {name: table for name, table in TABLES.items() if name != "bias_runs"}
     return {
-        name: [repr(row) for row in read_latest(warehouse, ", ".join(table.value_columns), table=name)]
-        for name, table in tables.items()
+        table.name: [repr(row) for row in read_latest(warehouse, ", ".join(table.value_columns), table=table.name)]
+        for table in tables_of("bias_metrics")
     }
 
 
@@ -209,9 +222,10 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
     assert any("events" in str(path) and path.stat().st_size > 10_000 for path in written)
     for path in written:
         assert CANARY.encode() not in path.read_bytes(), path
-    for table in TABLES:  # pages of Parquet are compressed
-        rows = duckdb.sql(f"SELECT * FROM read_parquet('{place.folder}/submitted/{table}/*/*/*.parquet')").fetchall()
-        assert rows
+    for table in (*tables_of("bias_metrics"), BIAS_RUNS):  # pages of Parquet are compressed
+        files = f"{place.folder}/submitted/{table.name}/*/*/*.parquet"
+        rows = duckdb.sql(f"SELECT * FROM read_parquet('{files}')").fetchall()
+        assert rows or table.name in UNASKED
         assert CANARY not in repr(rows)
 
 

@@ -70,6 +70,41 @@ def measured(spark_session: SparkSession) -> dict[str, Measured]:
     }
 
 
+@dataclass(frozen=True)
+class Errors:
+    """FPR and FNR of the background, and FPR and FNR of the subgroup, at each threshold."""
+
+    at: Mapping[float, tuple[float, ...]]
+
+    def of_best_threshold(self) -> float:
+        """The largest of the four, where it is smallest."""
+        return min(map(max, self.at.values()))
+
+    def where_background_has_none(self) -> tuple[float, float]:
+        """FPR and FNR of the subgroup at the threshold that suits the background best."""
+        best = min(self.at.values(), key=lambda rates: max(rates[:2]))
+        assert max(best[:2]) < 0.001
+        return best[2], best[3]
+
+
+@pytest.fixture(scope="module")
+def errors(spark_session: SparkSession) -> dict[str, Errors]:
+    """The error rates of the shapes that are shifted."""
+    shifted = [shape for shape in DRAWN if shape.name in {"B", "D", PRINTED_A.name}]
+    rates = biasspark.threshold_rates(
+        score_shapes(spark_session, 1, shapes=tuple(shifted)),
+        grid={"low": 0.0, "high": 1.0, "steps": 40},
+        models=["score"],
+        label="label",
+        identities=["subgroup"],
+        slices={shape.name: f"shape = '{shape.name}'" for shape in shifted},
+    ).collect()
+    found: dict[str, dict[float, tuple[float, ...]]] = {shape.name: {} for shape in shifted} | {"all": {}}
+    for row in rates:
+        found[row["slice"]][row.threshold] = (row.background_fpr, row.background_fnr, row.fpr, row.fnr)
+    return {name: Errors(at) for name, at in found.items()}
+
+
 @pytest.fixture(scope="module")
 def table_2() -> dict[str, dict[str, str]]:
     if not TABLE_2.is_file():
@@ -164,6 +199,19 @@ def test_b_large_shift_lowers_bpsn_and_raises_both_gaps(measured: dict[str, Meas
     assert large["bnsp_auc"] > 0.999
     for gap in GAPS:
         assert large[gap] > max(measured[name].value[gap] for name in ("none", "A", PRINTED_A.name))
+
+
+def test_thresholds_that_suit_all_are_left_by_a_small_shift_and_by_no_large_one(errors: dict[str, Errors]) -> None:
+    """The gaps see a small shift although one threshold parts positives from negatives everywhere."""
+    assert errors[PRINTED_A.name].of_best_threshold() < 0.01
+    assert errors["B"].of_best_threshold() > 0.25
+    assert errors["D"].of_best_threshold() > 0.25
+
+
+def test_large_shifts_make_errors_at_the_threshold_that_suits_the_background(errors: dict[str, Errors]) -> None:
+    """False positives of a shift to the right, false negatives of one to the left."""
+    for name, wanted in (("B", (1.0, 0.0)), ("D", (0.0, 1.0))):
+        assert errors[name].where_background_has_none() == pytest.approx(wanted, abs=0.02), name
 
 
 def test_c_more_positives_change_nothing(measured: dict[str, Measured]) -> None:

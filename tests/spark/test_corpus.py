@@ -100,8 +100,9 @@ def rank_and_reject(
 ) -> tuple[Tally, Counter[tuple[Any, ...]]]:
     measurement = measure(corpus, measures, "id", duplicates)
     with ranked_once(measurement) as (tally, _):
-        rejects = rejected_rows(measurement.corpus, measures, "id", tally.rejects, max_rows).collect()
-    return tally, Counter(map(tuple, rejects))
+        rejects = rejected_rows(measurement.corpus, measures, "id", tally.rejects, max_rows)
+        found = [] if rejects is None else rejects.collect()
+    return tally, Counter(map(tuple, found))
 
 
 # ---- where rows come from
@@ -613,9 +614,9 @@ def test_as_many_rows_are_kept_where_ids_do_not_tell_them_apart(spark: SparkSess
 
 
 def test_no_rejects_are_written_where_none_are_wanted(spark: SparkSession) -> None:
-    rows = rejected_rows(rejected_range(spark, 10, 1), measures_of(), "id", {"null_score": 10}, 0)
-    assert rows.columns == ["row_id", "model", "reason"]
-    assert rows.count() == 0
+    corpus = rejected_range(spark, 10, 1)
+    assert rejected_rows(corpus, measures_of(), "id", {"null_score": 10}, 0) is None
+    assert rejected_rows(corpus, measures_of(), "id", {}, 12) is None
 
 
 # ---- what is read

@@ -27,7 +27,7 @@ from biasspark.cli import job_parser, run_job
 from biasspark.session import is_connect
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import TABLES, Table
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE
 from jobs import bias_metrics as job
@@ -37,7 +37,8 @@ from tests.sample_night import night_frames, read_latest, record_of, start_run
 NIGHT = "2026-01-15"
 CANARY = "canary-3f1c"
 N_ROWS = 2_000
-MOST_SPARK_JOBS = 40
+MOST_SPARK_JOBS = 55
+WRITTEN = (*tables_of("bias_metrics"), BIAS_RUNS)
 
 CORPUS = 'o\'brien "x" `y`; DROP TABLE z --\u202e'
 MODEL = "model 'one' \\ `a.b`"
@@ -244,6 +245,10 @@ def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         models={"m": None, MODEL: SCORE, "lengths": "length"},
         identities={"columns": [IDENTITY, "female"], "categorical": [RACE], "predicates": {PREDICATE: "length > 100"}},
         slices={SLICE: "length < 150"},
+        thresholds={"at": [0.5, 1.0]},
+        histograms={"bins": 10},
+        label_balance={"length": "length", "buckets": [50, 100]},
+        pinned_auc={},
     )
     efforts: list[Effort] = []
     with watch(spark_session, N_ROWS, efforts):
@@ -282,7 +287,8 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
     assert len(table) == 11
     assert any(IDENTITY in line for line in table)
     assert summary.pop("seconds") > 0
-    assert re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", summary.pop("run_id"))
+    run_id = summary.pop("run_id")
+    assert re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", run_id)
     n_identities = 2 + 3 + 1
     assert summary == {
         "job": "bias_metrics",
@@ -296,6 +302,12 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
             "u_statistics": 2 * 2 * (6 * n_identities + 1),
             "bias_metrics": 2 * 2 * n_identities,
             "model_summary": 4,
+            "pinned_auc": 2 * 2 * n_identities,
+            "threshold_rates": 2 * 2 * n_identities * 2,
+            "threshold_summary": 2 * 2 * 2,
+            "score_histograms": len(ask(night.warehouse, f"SELECT 1 FROM score_histograms WHERE run_id = '{run_id}'")),
+            "template_scores": 0,
+            "label_balance": (n_identities + 1) * 2,
             "rejected_rows": 8,
         },
         "output": str(night.warehouse),
@@ -348,7 +360,7 @@ def test_spark_pandas_and_duckdb_read_the_same_tables(spark: SparkSession, night
     for statement in (night.warehouse / SPARK_FILE).read_text(encoding="utf-8").split(";\n"):
         if statement.strip():
             spark.sql(statement)
-    for table in TABLES.values():
+    for table in WRITTEN:
         query = f"SELECT {', '.join(table.names)} FROM {table.name}"
         by_duckdb = ask(night.warehouse, query)
         assert len(by_duckdb) == len(pd.read_parquet(night.warehouse / table.name))
@@ -392,8 +404,8 @@ def test_no_text_of_a_comment_is_in_any_file(night: Night) -> None:
     assert len(files) > 10
     for path in files:
         assert secret not in path.read_bytes()
-    for table in TABLES:  # pages are compressed
-        assert CANARY not in repr(pd.read_parquet(night.warehouse / table).to_numpy().tolist())
+    for table in WRITTEN:  # pages are compressed
+        assert CANARY not in repr(pd.read_parquet(night.warehouse / table.name).to_numpy().tolist())
 
 
 def test_a_rerun_supersedes_the_night_and_overrides_hold(night: Night) -> None:
@@ -442,7 +454,7 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
     def fail(*_: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr(job, "worst_identities", fail)
+    monkeypatch.setattr("biasspark.night.worst_identities", fail)
     write_parquet(tmp_path / "corpus", make_rows(200))
     done = run_well(write_config(tmp_path))
     assert done.summary["status"] == "published"
@@ -463,7 +475,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_p
     assert plan["models"].strip() == "m = score, other = length"
     assert plan["identities"].strip() == "2 columns (male, female)"
     assert plan["slices"].strip() == "all, short: length < 50, a b: length > 9"
-    assert all(table in plan["tables"] for table in TABLES)
+    assert all(table.name in plan["tables"] for table in WRITTEN)
     assert plan["scans"].strip().startswith("2 (survey, ranking)")
     assert plan["shuffles"].strip().startswith("1 of the corpus")
 
@@ -587,7 +599,7 @@ def test_of_two_runs_at_once_the_second_ends_with_4(
         publish(night_frames(spark, 0.7), start_run(run.corpus, run.run_date), store, record_of())
         return publish(frames, run, store, record)
 
-    monkeypatch.setattr(job, "publish", publish_second)
+    monkeypatch.setattr("biasspark.night.publish", publish_second)
     done = run(config)
     assert_refused(done, 4, "bias_runs: run ")
     assert "was published at" in done.err
@@ -849,7 +861,7 @@ def test_a_failure_that_nobody_foresaw_ends_with_1_and_quotes_nothing(
     def fail(*_: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr(job, "measure", fail)
+    monkeypatch.setattr("biasspark.night.measure", fail)
     config = write_config(published)
     with untouched(published):
         done = run(config)

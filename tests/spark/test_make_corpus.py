@@ -73,10 +73,22 @@ def test_writes_a_corpus_once(tmp_path: Path) -> None:
             (640, 8, 330, 320, 640),
         ),
         (
+            ["heights", "--rows-per-cell", "20"],
+            120,
+            "SELECT count(DISTINCT id), count_if(label), count_if(height = 'short'), count(score)",
+            (120, 60, 40, 120),
+        ),
+        (
             ["madlibs", "--rows", "1100"],
             1100,
             'SELECT count(DISTINCT comment_text), count_if(label), sum(gay), sum("middle eastern"), sum(african)',
             (1100, 550, 22, 22, 44),
+        ),
+        (
+            ["imbalanced", "--rows", "900", "--harmless"],
+            900,
+            "SELECT count(DISTINCT id), count_if(label), min(length(comment_text)) >= 20",
+            (900, 0, True),
         ),
     ],
 )
@@ -96,6 +108,7 @@ def test_writes_every_kind(tmp_path: Path, flags: list[str], rows: int, query: s
         (["civil", "--rows", "0", "--seed", "-1"], "rows: 0. A corpus has at least one row. Ask for 1 or more."),
         (["civil", "--rows", "9", "--seed", "1", "--files", "0"], "files: 0. A corpus has at least one file."),
         (["shapes", "--rows-per-cell", "1", "--seed", "1"], "rows_per_cell: 1. Shape C has half as many negatives in "),
+        (["heights", "--rows-per-cell", "0", "--seed", "1"], "rows_per_cell: 0. No cell may be empty. Ask for 1 or "),
         (["madlibs", "--rows", "0", "--seed", "1"], "rows: 0. A corpus has at least one row. Ask for 1 or more."),
         (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
         (["martian", "--rows", "9", "--seed", "1"], "invalid choice: 'martian'"),

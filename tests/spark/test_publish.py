@@ -30,6 +30,7 @@ from tests.sample_night import (
     record_of,
     run_at,
     start_run,
+    suite_frames,
 )
 
 HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'
@@ -74,8 +75,9 @@ def test_a_start_without_time_zone_is_refused() -> None:
 
 def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: tuple[Path, PublishedRun]) -> None:
     folder, published = warehouse
-    assert sorted(path.name for path in folder.iterdir()) == sorted(TABLES)
-    for table in TABLES.values():
+    tables = (*TABLES_OF_A_RUN, BIAS_RUNS)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(table.name for table in tables)
+    for table in tables:
         file = file_of(folder, table, published.run)
         assert pq.read_schema(file).names == [n for n in table.names if n not in ("run_date", "run_id")]
 
@@ -105,7 +107,8 @@ def test_rows_come_back_exactly_in_the_order_of_the_contract(
     assert {row["corpus"] for row in rows} == {HOSTILE}
     assert {row["u_doubled"] for row in rows} == {Decimal(10**37)}
     assert {(row["run_date"], row["run_id"]) for row in rows} == {(NIGHT, published.run.run_id)}
-    assert published.n_rows == {"u_statistics": 2, "bias_metrics": 2, "model_summary": 1, "rejected_rows": 0}
+    some = {"u_statistics": 2, "bias_metrics": 2, "model_summary": 1}
+    assert published.n_rows == {table.name: some.get(table.name, 0) for table in TABLES_OF_A_RUN}
 
 
 def test_the_ledger_has_what_the_record_says(warehouse: tuple[Path, PublishedRun], spark: SparkSession) -> None:
@@ -138,8 +141,8 @@ def test_a_rerun_supersedes_the_night_with_equal_files(spark: SparkSession, tmp_
     store = PathStore(f"file://{tmp_path}/")
     first = publish(night_frames(spark), run_at(1, "r1"), store, record_of())
     kept = file_of(tmp_path, BIAS_METRICS, first.run).read_bytes()
-    shuffled = {table: frame.orderBy(F.rand()) for table, frame in night_frames(spark).items()}
-    second = publish(shuffled, start_run(), store, record_of())
+    shuffled = {table: frame.orderBy(F.rand()) for table, frame in suite_frames(spark).items()}
+    second = publish(night_frames(spark) | shuffled, start_run(), store, record_of())
     assert read_latest(tmp_path, "DISTINCT run_id") == [(second.run.run_id,)]
     assert second.published_at > first.published_at
     for table in TABLES_OF_A_RUN:
@@ -178,7 +181,7 @@ def test_one_run_id_is_written_once(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_frames_that_are_not_the_tables_are_refused_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
-    frames = night_frames(spark)
+    frames = suite_frames(spark)
     del frames[REJECTED_ROWS]
     frames[U_STATISTICS] = frames[U_STATISTICS].withColumn("n_low", F.col("n_low").cast("int")).drop("auc")
     with pytest.raises(BiasSparkError) as caught:
@@ -186,7 +189,8 @@ def test_frames_that_are_not_the_tables_are_refused_with_both_lists(spark: Spark
     few, wrong = caught.value.faults
     assert few == (
         "bias_metrics: its frames are bias_metrics, model_summary, u_statistics. A run writes every table of its job: "
-        "bias_metrics, model_summary, rejected_rows, u_statistics. Give each of them a frame, an empty one if need be."
+        "bias_metrics, label_balance, model_summary, pinned_auc, rejected_rows, score_histograms, template_scores, "
+        "threshold_rates, threshold_summary, u_statistics. Give each of them a frame, or None where it is empty."
     )
     assert wrong.startswith("u_statistics: the frame has model STRING, slice STRING, identity STRING")
     assert "n_low INT, n_high BIGINT" in wrong
@@ -232,7 +236,7 @@ def test_catalog_names_are_quoted() -> None:
 def test_check_takes_tables_that_are_new_or_older(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path))
     store.check(spark, TABLES.values())
-    older = night_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c")).drop("positive_aeg_reason", "crossed")
+    older = suite_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c")).drop("positive_aeg_reason", "crossed")
     older.write.parquet(store.place(BIAS_METRICS, run_at(1, "r1")))
     (tmp_path / "u_statistics" / "run_date=2026-01-01" / "run_id=r0" / "_temporary").mkdir(parents=True)
     store.check(spark, TABLES.values())
@@ -240,7 +244,7 @@ def test_check_takes_tables_that_are_new_or_older(spark: SparkSession, tmp_path:
 
 def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path))
-    frames = {table: frame.withColumn("corpus", F.lit("c")) for table, frame in night_frames(spark).items()}
+    frames = {table: frame.withColumn("corpus", F.lit("c")) for table, frame in suite_frames(spark).items()}
     frames[BIAS_METRICS].drop("identity").write.parquet(store.place(BIAS_METRICS, run_at(1, "r1")))
     mistyped = frames[U_STATISTICS].withColumn("u_doubled", F.lit(1.0))
     mistyped.write.parquet(store.place(U_STATISTICS, run_at(1, "r1")))
@@ -294,7 +298,7 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
     first = publish(night_frames(spark, 0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
     second = publish(night_frames(spark, 0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
-    for table in TABLES.values():
+    for table in (*TABLES_OF_A_RUN, BIAS_RUNS):
         stored = spark.table(catalog.name(table.name))
         assert {f.name: f.metadata["comment"] for f in stored.schema} == {c.name: c.comment for c in table.columns}
         partitions = {row[0] for row in spark.sql(f"SHOW PARTITIONS {catalog.name(table.name)}").collect()}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.config import Intervals
+from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.summary import model_summary
 from tests.oracle.suite import (
@@ -46,7 +46,7 @@ def make_corpus(seed: int, rows: int = 500) -> Corpus:
 
 def summarise(spark: SparkSession, rows: list[tuple[object, ...]], partitions: int = 2) -> DataFrame:
     statistics = spark.createDataFrame(rows, STATISTICS_SCHEMA).repartition(partitions, "u_doubled")
-    return model_summary(with_auc(statistics), Intervals())
+    return model_summary(with_auc(statistics), Intervals(), PinnedAuc())
 
 
 def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -168,5 +168,5 @@ def test_one_shuffle_besides_the_readers_own(spark: SparkSession) -> None:
     statistics = with_auc(spark.createDataFrame(statistics_rows(*make_corpus(1)), STATISTICS_SCHEMA))
     plan = io.StringIO()
     with contextlib.redirect_stdout(plan):
-        model_summary(statistics, Intervals()).explain()
+        model_summary(statistics, Intervals(), PinnedAuc()).explain()
     assert plan.getvalue().count("Exchange") == 0

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, TABLES
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
-from tests.sample_night import NIGHT, TABLES_OF_A_RUN, night_frames, record_of, run_at, start_run
+from tests.sample_night import NIGHT, TABLES_OF_A_RUN, night_frames, record_of, run_at, start_run, suite_frames
 
 NEXT_NIGHT = date(2026, 1, 16)
 SEEN = [
@@ -39,7 +39,7 @@ def publish_nights(spark: SparkSession, store: PathStore | CatalogStore) -> None
     publish(night_frames(spark, 0.8), start_run("wiki"), store, record_of())
     publish(night_frames(spark, 0.9), start_run("civil", NEXT_NIGHT), store, record_of())
     crashed = run_at(2, "rz_crashed", "civil")
-    store.write(BIAS_METRICS, with_run(night_frames(spark, 0.1)[BIAS_METRICS], crashed), crashed)
+    store.write(BIAS_METRICS, with_run(suite_frames(spark, 0.1)[BIAS_METRICS], crashed), crashed)
 
 
 def with_run(frame: DataFrame, run: Run) -> DataFrame:
@@ -85,7 +85,7 @@ def test_spark_sees_the_latest_published_run_of_each_night_and_corpus(spark_view
 
 
 def test_spark_views_have_the_columns_and_comments_of_the_contract(spark_views_made: SparkSession) -> None:
-    for table in TABLES.values():
+    for table in (*TABLES_OF_A_RUN, BIAS_RUNS):
         for view in (table.name, f"latest_{table.name}") if table != BIAS_RUNS else (table.name,):
             found = spark_views_made.table(view).schema
             assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in table.schema], view
@@ -154,7 +154,7 @@ def test_duckdb_reads_one_night_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyC
 def test_duckdb_finds_a_folder_that_has_moved(warehouse: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved's"
     moved.symlink_to(warehouse)
-    text = duckdb_views("/no/such/folder", list(TABLES.values()))
+    text = duckdb_views("/no/such/folder", (*TABLES_OF_A_RUN, BIAS_RUNS))
     with duckdb.connect() as connection:
         connection.execute("SET VARIABLE warehouse = ?", [str(moved)])
         connection.execute(text)

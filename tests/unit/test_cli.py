@@ -22,8 +22,11 @@ from biasspark.cli import (
     job_parser,
     make_parser,
     measure_width,
+    parse_count,
+    parse_out,
     print_summary,
     run_job,
+    write_out,
 )
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
@@ -114,6 +117,38 @@ class TestFlags:
         assert run_job(lambda flags: int(flags.debug), parser, ["--debug"]) == 1
         run_job(lambda flags: 0, parser, ["-h"])
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in capsys.readouterr().out
+
+    def test_a_job_that_plans_nothing_takes_no_dry_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+        parser = job_parser("Reads.", can_plan=False)
+        assert run_job(lambda _: 0, parser, FLAGS) == 0
+        assert run_job(lambda _: 0, parser, [*FLAGS, "--dry-run"]) == 2
+        assert "unrecognized arguments: --dry-run" in capsys.readouterr().err
+
+    def test_a_count_is_a_whole_number_above_0(self) -> None:
+        assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
+        for wrong in ("0", "-1", "1.5", "", "1e3", "٣", " 1", "1\n", "1000000000"):
+            with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number above 0"):
+                parse_count(wrong)
+
+
+class TestOut:
+    def test_a_file_gets_the_text_as_it_stands(self, tmp_path: Path) -> None:
+        out = parse_out(str(tmp_path / "x.csv"))
+        for text in ("a longer text than the next", "é,1\r\n"):
+            write_out(out, text)
+            assert out.read_bytes() == text.encode()
+
+    @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv"])
+    def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
+        with pytest.raises(argparse.ArgumentTypeError, match="It must be a file, there or not, in a folder"):
+            parse_out(name and str(tmp_path / name))
+
+    def test_what_cannot_be_written(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            write_out(tmp_path / "gone" / "x.csv", "")
+        assert str(caught.value) == (
+            f'out: "{tmp_path}/gone/x.csv", No such file or directory. It could not be written. Name another file.'
+        )
 
 
 class TestExit:

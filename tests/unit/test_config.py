@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,18 @@ from biasspark.config import (
     Config,
     Corpus,
     Crossed,
+    Histograms,
     Identities,
     Label,
+    LabelBalance,
     Measures,
     Output,
+    PinnedAuc,
+    PinnedSkew,
     Ranking,
     Terms,
+    Thresholds,
+    divide,
     models_from,
     parse_config,
     parse_identities,
@@ -85,7 +92,98 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         (
             {"model": {"a": "b"}},
             "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
-            "[ranking], [intervals], [rejects], [output]. Did you mean models?",
+            "[ranking], [intervals], [pinned_auc], [thresholds], [histograms], [label_balance], [templates], "
+            "[pinned_skew], [rejects], [output]. Did you mean models?",
+        ),
+        (
+            {"pinned_auc": {"trials": 10}, "ranking": {"engine": "windows"}},
+            '[pinned_auc] trials = 10: the engine is "windows". Trials are drawn from sorted blocks. Remove the line '
+            'to have the exact value alone, or set [ranking] engine = "blocks".',
+        ),
+        (
+            {"thresholds": {}},
+            "[thresholds]: neither at nor grid is given. A threshold is required. Write, for example, at = [0.5].",
+        ),
+        (
+            {"thresholds": {"at": []}},
+            "[thresholds] at = []. At least one threshold is required. Write, for example, at = [0.5].",
+        ),
+        (
+            {"thresholds": {"at": 0.5}},
+            "[thresholds] at = 0.5. It must be a list of numbers, not a number. Write, for example, at = [0.5, 0.8].",
+        ),
+        (
+            {"thresholds": {"at": [0.5, float("nan")]}},
+            "[thresholds] at = [0.5, nan]. nan is no finite number. Correct or remove it.",
+        ),
+        (
+            {"thresholds": {"at": [0.5, 0.5]}},
+            "[thresholds] at: 0.5 is listed twice. Thresholds must differ. Remove one.",
+        ),
+        (
+            {"thresholds": {"grid": {"low": 1.0, "high": 0.0}}},
+            "[thresholds.grid]: low = 1.0 is not below high = 0.0. Exchange them.",
+        ),
+        (
+            {"thresholds": {"grid": {"steps": 0}}},
+            "[thresholds.grid] steps = 0. It must lie between 1 and 10000. Remove the line to use the default, 100.",
+        ),
+        (
+            {"histograms": {"bins": 0}},
+            "[histograms] bins = 0. It must lie between 1 and 10000. Remove the line to use the default, 100.",
+        ),
+        (
+            {"label_balance": {"text": "comment", "length": "n"}},
+            "[label_balance]: text and length are both given. A length comes of one of them. Remove one.",
+        ),
+        (
+            {"label_balance": {"buckets": [20, 60]}},
+            "[label_balance] buckets = [20, 60]. Without text or length nothing is put into them. Add text = "
+            '"comment_text".',
+        ),
+        (
+            {"label_balance": {"length": "n", "buckets": [60, 20]}},
+            "[label_balance] buckets = [60, 20]. It must be a list of 2 to 100 whole numbers, not negative and "
+            "ascending. Write, for example, buckets = [20, 60, 180].",
+        ),
+        (
+            {"pinned_skew": {}},
+            '[pinned_skew] identity: missing. It is required. Write, for example, identity = "gay".',
+        ),
+        (
+            {"pinned_skew": {"identity": "mal"}},
+            '[pinned_skew] identity = "mal". There is no such identity. There is male. Did you mean male?',
+        ),
+        (
+            {
+                "identities": {"columns": ["male", "female"], "categorical": ["race"], "crossed": {"pairs": True}},
+                "pinned_skew": {"identity": "male & female"},
+            },
+            '[pinned_skew] identity = "male & female". There is no such identity. There are male, female, '
+            "race=(a value). Did you mean female?",
+        ),
+        (
+            {"pinned_skew": {"identity": "male", "cell": "negative"}},
+            '[pinned_skew] cell = "negative". It must be one of "subgroup_negative", "subgroup_positive", '
+            '"background_negative", "background_positive". Remove the line to use the default, "subgroup_negative".',
+        ),
+        (
+            {"pinned_skew": {"identity": "male", "fraction": 1}},
+            "[pinned_skew] fraction = 1. It must lie between 0 and 1, both excluded. Write, for example, "
+            "fraction = 0.5.",
+        ),
+        (
+            {"pinned_skew": {"identity": "male", "trials": 0}},
+            "[pinned_skew] trials = 0. It must lie between 1 and 100000. Remove the line to use the default, 100.",
+        ),
+        (
+            {"pinned_skew": {"identity": "male", "seed": -1}},
+            "[pinned_skew] seed = -1. It must lie between 0 and 9223372036854775807. Remove the line to use the "
+            "default, 1.",
+        ),
+        (
+            {"templates": {}},
+            '[templates] column: missing. It is required. Write, for example, column = "template".',
         ),
         (
             {"corpus": None},
@@ -284,6 +382,58 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
 )
 def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(changed(**tables)) == (fault,)
+
+
+def test_what_is_not_configured_is_not_measured() -> None:
+    config = parse_config(LEAST, Path())
+    further = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew")
+    assert [getattr(config, name) for name in further] == [None] * 6
+    assert not set(further) & set(config.resolved())
+
+
+def test_an_empty_table_turns_its_part_on() -> None:
+    config = parse_config(changed(pinned_auc={}, histograms={}, label_balance={}), Path())
+    assert config.pinned_auc == PinnedAuc(trials=0, seed=1, include_subgroup_in_background=True)
+    assert config.histograms == Histograms(bins=100)
+    assert config.label_balance == LabelBalance(buckets=(20, 60, 180, 540, 1620, 4860))
+
+
+def test_the_experiment_of_an_identity_that_may_be_a_value() -> None:
+    sources = {"columns": ["male"], "categorical": ["race", "race=x"], "array": None}
+    for identity, kept in (
+        ("male", Identities(columns=("male",))),
+        ("race=Asian", Identities(categorical=("race",))),
+        ("race=x=y", Identities(categorical=("race", "race=x"))),
+    ):
+        config = parse_config(changed(identities=sources, pinned_skew={"identity": identity}), Path())
+        assert config.pinned_skew == PinnedSkew(identity=identity)
+        assert config.identities.only(identity) == kept
+    assert Identities(array="groups", columns=("male",)).only("gay") == Identities(array="groups")
+    terms = Terms(column="text", terms=(("gay", ("gay",)), ("faith", ("christian", "muslim"))))
+    predicates = {"young": "age < 30", "old": "age > 60"}
+    everything = Identities(terms=terms, predicates=predicates, crossed=Crossed(pairs=True))
+    assert everything.only("faith") == Identities(terms=Terms(column="text", terms=terms.terms[1:]))
+    assert everything.only("old") == Identities(predicates={"old": "age > 60"})
+
+
+def test_an_identity_that_is_faulty_is_mended_before_the_experiment() -> None:
+    faults = faults_of(changed(identities={"columns": ["male", ""]}, pinned_skew={"identity": "female"}))
+    assert len(faults) == 1
+    assert faults[0].startswith("[identities] columns, entry 2")
+
+
+def test_thresholds_are_those_named_and_those_of_the_grid_in_order() -> None:
+    table = changed(thresholds={"at": [0.8, 0.33], "grid": {"low": 0.0, "high": 1.0, "steps": 10}})
+    thresholds = parse_config(table, Path()).thresholds
+    assert thresholds == Thresholds(at=(0.0, 0.1, 0.2, 0.3, 0.33, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0))
+    assert parse_config(changed(thresholds={"at": list(thresholds.at)}), Path()).thresholds == thresholds
+
+
+def test_equal_parts_have_the_ends_that_people_write() -> None:
+    assert divide(0.0, 1.0, 100) == tuple(hundredth / 100 for hundredth in range(101))
+    ends = divide(-1.7e308, 1.7e308, 3)
+    assert (ends[0], ends[-1]) == (-1.7e308, 1.7e308)
+    assert all(low < high for low, high in pairwise(ends))
 
 
 def test_all_faults_at_once() -> None:

@@ -9,19 +9,33 @@ import pytest
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
+    LABEL_BALANCE,
     MODEL_SUMMARY,
+    PINNED_AUC,
+    PINNED_SKEW,
     REJECTED_ROWS,
+    SCORE_HISTOGRAMS,
     TABLES,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
     U_STATISTICS,
     Column,
     Table,
-    columns,
 )
+from biasspark.tables.schemas.declaring import columns
 
 
 def measured(*names: str) -> str:
     return " ".join(
         f"{name} DOUBLE {name}_low DOUBLE {name}_high DOUBLE {name}_method STRING {name}_reason STRING"
+        for name in names
+    )
+
+
+def rates(*names: str) -> str:
+    return " ".join(
+        f"{name} DOUBLE background_{name} DOUBLE {name}_gap DOUBLE {name}_gap_low DOUBLE {name}_gap_high DOUBLE"
         for name in names
     )
 
@@ -49,6 +63,43 @@ CONTRACT = {
         positive_aeg_max_abs DOUBLE positive_aeg_max_abs_identity STRING
         n_identities_undefined BIGINT competition_score DOUBLE pinned_auc_equality_difference DOUBLE run_id STRING
     """,
+    PINNED_AUC: """
+        run_date DATE corpus STRING model STRING slice STRING identity STRING crossed BOOLEAN pinned_auc DOUBLE
+        background_weight DOUBLE subgroup_weight DOUBLE bpsn_weight DOUBLE bnsp_weight DOUBLE
+        background_auc DOUBLE subgroup_auc DOUBLE bpsn_auc DOUBLE bnsp_auc DOUBLE overall_auc DOUBLE
+        sampled_mean DOUBLE sampled_sd DOUBLE trials INT reason STRING run_id STRING
+    """,
+    THRESHOLD_RATES: f"""
+        run_date DATE corpus STRING model STRING slice STRING identity STRING threshold DOUBLE crossed BOOLEAN
+        n_true_positive BIGINT n_false_positive BIGINT n_true_negative BIGINT n_false_negative BIGINT
+        background_n_true_positive BIGINT background_n_false_positive BIGINT
+        background_n_true_negative BIGINT background_n_false_negative BIGINT
+        {rates("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")} run_id STRING
+    """,
+    THRESHOLD_SUMMARY: """
+        run_date DATE corpus STRING model STRING slice STRING threshold DOUBLE fpr DOUBLE fnr DOUBLE
+        false_positive_equality_difference DOUBLE false_negative_equality_difference DOUBLE run_id STRING
+    """,
+    SCORE_HISTOGRAMS: """
+        run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING bin INT
+        crossed BOOLEAN bin_low DOUBLE bin_high DOUBLE n_rows BIGINT run_id STRING
+    """,
+    TEMPLATE_SCORES: """
+        run_date DATE corpus STRING model STRING template STRING identity STRING n_rows BIGINT mean_score DOUBLE
+        sd_score DOUBLE run_id STRING
+    """,
+    LABEL_BALANCE: """
+        run_date DATE corpus STRING identity STRING bucket STRING length_low INT length_high INT n_rows BIGINT
+        n_positive BIGINT positive_rate DOUBLE overall_positive_rate DOUBLE n_negatives_to_add BIGINT run_id STRING
+    """,
+    PINNED_SKEW: """
+        run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING fraction DOUBLE n_rows BIGINT
+        n_dropped BIGINT trials INT pinned_auc DOUBLE pinned_auc_skewed DOUBLE
+        pinned_auc_sampled_mean DOUBLE pinned_auc_sampled_sd DOUBLE
+        subgroup_auc DOUBLE subgroup_auc_sampled_mean DOUBLE subgroup_auc_sampled_sd DOUBLE
+        bpsn_auc DOUBLE bpsn_auc_sampled_mean DOUBLE bpsn_auc_sampled_sd DOUBLE
+        bnsp_auc DOUBLE bnsp_auc_sampled_mean DOUBLE bnsp_auc_sampled_sd DOUBLE run_id STRING
+    """,
     REJECTED_ROWS: "run_date DATE corpus STRING row_id STRING model STRING reason STRING run_id STRING",
     BIAS_RUNS: """
         run_date DATE corpus STRING job STRING status STRING n_rows BIGINT n_rejected BIGINT rejects MAP<STRING,BIGINT>
@@ -60,6 +111,13 @@ KEYS = {
     U_STATISTICS: ("model", "slice", "identity", "low_cell", "high_cell"),
     BIAS_METRICS: ("model", "slice", "identity"),
     MODEL_SUMMARY: ("model", "slice"),
+    PINNED_AUC: ("model", "slice", "identity"),
+    THRESHOLD_RATES: ("model", "slice", "identity", "threshold"),
+    THRESHOLD_SUMMARY: ("model", "slice", "threshold"),
+    SCORE_HISTOGRAMS: ("model", "slice", "identity", "cell", "bin"),
+    TEMPLATE_SCORES: ("model", "template", "identity"),
+    LABEL_BALANCE: ("identity", "bucket"),
+    PINNED_SKEW: ("model", "slice", "identity", "cell"),
     REJECTED_ROWS: ("row_id", "model", "reason"),
     BIAS_RUNS: ("job",),
 }
@@ -117,8 +175,12 @@ def test_a_double_says_its_range_and_when_it_is_null(table: Table) -> None:
 
 
 def test_pinned_auc_comes_with_the_warning_of_its_authors() -> None:
-    comment = next(c.comment for c in MODEL_SUMMARY.columns if c.name == "pinned_auc_equality_difference")
-    assert "advise against it: it moves with the class balance" in comment
+    summed_up = next(c.comment for c in MODEL_SUMMARY.columns if c.name == "pinned_auc_equality_difference")
+    single = next(c.comment for c in PINNED_AUC.columns if c.name == "pinned_auc")
+    skewed = [c.comment for c in PINNED_SKEW.columns if c.name.startswith("pinned_auc")]
+    assert len(skewed) == 4
+    for comment in (summed_up, single, PINNED_AUC.comment, *skewed):
+        assert "advise against it: it moves with the class balance" in comment
 
 
 def test_columns_reads_a_declaration_over_several_lines() -> None:

@@ -1,141 +1,9 @@
-"""The tables that a run publishes, declared once: names, types, keys, and what every column means.
-
-Each declaration is the contract that SQL relies on: columns may be added, none is renamed. Whatever writes, checks,
-documents or reads a table takes its columns from here. A comment says what a value is, its range, which end is bad, and
-what NULL means; it is what a reader sees in the catalog. It has at most 255 characters, which is what metastores keep,
-and no semicolon, which would end a statement.
-"""
+"""The U statistics, the bias suite that follows from them, and its summary."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
-
 from biasspark.columns import SUMMARISED_AUCS, SUMMARISED_GAPS
-
-# Spark parses DDL in a JVM; a table is declared without one.
-_TYPES: dict[str, DataType] = {
-    "ARRAY<STRING>": ArrayType(StringType()),
-    "BIGINT": LongType(),
-    "BOOLEAN": BooleanType(),
-    "DATE": DateType(),
-    "DECIMAL(38,0)": DecimalType(38, 0),
-    "DOUBLE": DoubleType(),
-    "MAP<STRING,BIGINT>": MapType(StringType(), LongType()),
-    "STRING": StringType(),
-    "TIMESTAMP": TimestampType(),
-}
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its name, its type as Spark SQL writes it, and what it means."""
-
-    name: str
-    type: str
-    comment: str
-
-    @property
-    def field(self) -> StructField:
-        """The column as a nullable Spark field with its comment."""
-        return StructField(self.name, _TYPES[self.type], True, {"comment": self.comment})
-
-
-def columns(declarations: str) -> tuple[Column, ...]:
-    """Read columns from lines of ``name TYPE: comment``; what does not begin so continues the line above."""
-    found: list[Column] = []
-    for line in filter(None, map(str.strip, declarations.splitlines())):
-        if declared := re.fullmatch(r"(\w+) ([A-Z][A-Z0-9(),<>]+): (.+)", line):
-            found.append(Column(*declared.groups()))
-        else:
-            begun = found.pop()
-            found.append(Column(begun.name, begun.type, f"{begun.comment} {line}"))
-    return tuple(found)
-
-
-RUN_DATE, CORPUS, RUN_ID = columns("""
-    run_date DATE: The night that the run is for, as given to the job. A partition of the table.
-    corpus STRING: The name of the corpus in the configuration.
-    run_id STRING: The attempt that wrote the row, new for every attempt. A partition of the table. The row counts once
-        bias_runs has the run.
-""")
-
-
-@dataclass(frozen=True)
-class Table:
-    """One published table.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the folder or the catalog.
-    job : str
-        The job that writes it; its views show the latest published run of that job.
-    comment : str
-        What a row is.
-    key : tuple of Column
-        What tells rows of one run apart, after ``run_date`` and ``corpus``.
-    values : tuple of Column
-        The other columns.
-    unique : bool
-        Whether the key tells every two rows apart.
-    """
-
-    name: str
-    job: str
-    comment: str
-    key: tuple[Column, ...]
-    values: tuple[Column, ...]
-    unique: bool = True
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns in the order of the contract: run_date, corpus, the rest of the key, values, run_id."""
-        return (RUN_DATE, CORPUS, *self.key, *self.values, RUN_ID)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all columns."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def value_columns(self) -> tuple[str, ...]:
-        """The names that a stage computes: all but the run's own run_date, corpus and run_id."""
-        return tuple(column.name for column in (*self.key, *self.values))
-
-    @property
-    def key_columns(self) -> tuple[str, ...]:
-        """The names of the key within one run."""
-        return tuple(column.name for column in self.key)
-
-    @property
-    def schema(self) -> StructType:
-        """All columns as a Spark schema, comments included."""
-        return StructType([column.field for column in self.columns])
-
-
-_MODEL, _SLICE, _IDENTITY, _CROSSED = columns("""
-    model STRING: The name of the model in the configuration. Higher scores mean more likely positive.
-    slice STRING: The name of the slice, rows of the corpus that are measured on their own. all is every row.
-    identity STRING: The identity: a column, column=value, a term or a group of terms, a predicate, or a & b for the
-        rows in both.
-    crossed BOOLEAN: True for a crossed pair of identities, which summaries over identities leave out.
-""")
+from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, Table, columns
 
 
 def _interval(name: str, lowest: str, highest: str) -> str:
@@ -201,10 +69,10 @@ U_STATISTICS = Table(
     job="bias_metrics",
     comment="For every identity the Mann-Whitney U of its six pairs of cells, exact: what all metrics follow from.",
     key=(
-        _MODEL,
-        _SLICE,
+        MODEL,
+        SLICE,
         *columns(f"""
-            identity STRING: {_IDENTITY.comment} (overall) stands for the whole slice.
+            identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
             low_cell STRING: The cell that should score lower: subgroup_ or background_ and then negative or positive,
                 or negative for (overall).
             high_cell STRING: The cell that should score higher: subgroup_ or background_ and then negative or positive,
@@ -212,7 +80,7 @@ U_STATISTICS = Table(
         """),
     ),
     values=(
-        _CROSSED,
+        CROSSED,
         *columns("""
             n_low BIGINT: Rows of the low cell, 0 or more.
             n_high BIGINT: Rows of the high cell, 0 or more.
@@ -233,9 +101,9 @@ BIAS_METRICS = Table(
     name="bias_metrics",
     job="bias_metrics",
     comment="For each model, slice and identity: how well the model ranks the rows of the identity against all others.",
-    key=(_MODEL, _SLICE, _IDENTITY),
+    key=(MODEL, SLICE, IDENTITY),
     values=(
-        _CROSSED,
+        CROSSED,
         *columns("""
             n_subgroup_negative BIGINT: Rows in the identity with a negative label and a score, 0 or more.
             n_subgroup_positive BIGINT: Rows in the identity with a positive label and a score, 0 or more.
@@ -276,7 +144,7 @@ MODEL_SUMMARY = Table(
     name="model_summary",
     job="bias_metrics",
     comment="For each model and slice: the overall AUC, and the suite summed up over identities without crossed pairs.",
-    key=(_MODEL, _SLICE),
+    key=(MODEL, SLICE),
     values=(
         *columns(f"""
             n_negative BIGINT: Rows of the slice with a negative label and a score, 0 or more.
@@ -299,44 +167,3 @@ MODEL_SUMMARY = Table(
         """),
     ),
 )
-
-REJECTED_ROWS = Table(
-    name="rejected_rows",
-    job="bias_metrics",
-    comment="Rows that a run did not use, and why, up to a number a reason. bias_runs counts them all. Holds no text.",
-    key=columns("""
-        row_id STRING: The id of the row in the corpus. NULL where it has none.
-        model STRING: The model for which the row is rejected. NULL where it is for all.
-        reason STRING: The first that applies: null_id, duplicate_id, null_label, label_out_of_range, null_score,
-            score_not_numeric, nan_score, infinite_score. With annotation_out_of_range the row stays, an identity
-            unknown.
-    """),
-    values=(),
-    unique=False,
-)
-
-BIAS_RUNS = Table(
-    name="bias_runs",
-    job="(every job)",
-    comment="The ledger: a row here publishes all rows of its run. Rows are only ever added.",
-    key=columns("""
-        job STRING: The job that ran, and so the tables that it wrote.
-    """),
-    values=columns("""
-        status STRING: published, or accepted where a person has accepted what a gate refused.
-        n_rows BIGINT: Rows read from the corpus.
-        n_rejected BIGINT: Rows rejected for all models.
-        rejects MAP<STRING,BIGINT>: How often each reason was given, complete. A score counts for each model it lacks.
-        warnings ARRAY<STRING>: What a reader of the numbers should know, one sentence each. None is best.
-        config STRING: The configuration as JSON, defaults filled in, values of options redacted.
-        config_hash STRING: SHA-256 of config. Runs with the same hash measured the same thing in the same way.
-        code_version STRING: The version of biasspark.
-        spark_version STRING: The version of Spark.
-        started_at TIMESTAMP: When the run started.
-        published_at TIMESTAMP: When the run was published, later than every earlier run of the same run_date, corpus
-            and job.
-    """),
-)
-
-TABLES = {table.name: table for table in (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, REJECTED_ROWS, BIAS_RUNS)}
-"""Every table by its name."""

@@ -1,0 +1,159 @@
+"""The parts of a configuration that are measured only where it has them: each a table that turns its part on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from biasspark.columns import FOUR_CELLS
+from biasspark.config.identities import say_unknown_identity
+from biasspark.config.model import (
+    Histograms,
+    Identities,
+    LabelBalance,
+    PinnedAuc,
+    PinnedSkew,
+    Ranking,
+    Templates,
+    Thresholds,
+)
+from biasspark.config.section import Section, find_repeated, keys_of
+from biasspark.config.wording import show_value
+
+FURTHER = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew")
+MOST_TRIALS = 100_000
+MOST_THRESHOLDS = 10_001
+MOST_BINS = 10_000
+MOST_BUCKETS = 100
+LONGEST = 2**31 - 1
+
+
+def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    """Read the parts that the configuration has; None for the others. ``measures`` are the parts that all have."""
+    readers = (
+        _read_pinned_auc,
+        _read_thresholds,
+        _read_histograms,
+        _read_label_balance,
+        _read_templates,
+        _read_pinned_skew,
+    )
+    given = {name: table.get(name) for name in FURTHER}
+    further: dict[str, Any] = {
+        name: None if given[name] is None else read(given[name], faults)
+        for name, read in zip(FURTHER, readers, strict=True)
+    }
+    _check_trials(further["pinned_auc"], measures["ranking"], faults)
+    _check_identity(further["pinned_skew"], measures["identities"], faults)
+    return further
+
+
+def _check_trials(pinned: PinnedAuc | None, ranking: Ranking, faults: list[str]) -> None:
+    """Refuse to sample where nothing is sorted."""
+    if pinned and pinned.trials and ranking.engine == "windows":
+        faults.append(
+            f'[pinned_auc] trials = {pinned.trials}: the engine is "windows". Trials are drawn from sorted blocks. '
+            'Remove the line to have the exact value alone, or set [ranking] engine = "blocks".'
+        )
+
+
+def _check_identity(skew: PinnedSkew | None, identities: Identities, faults: list[str]) -> None:
+    """Refuse an identity that nothing in ``[identities]`` can give; faults there may be why, and are mended first."""
+    if not (skew and skew.identity) or any(fault.startswith("[identities") for fault in faults):
+        return
+    kept = identities.only(skew.identity)
+    if not (kept.known_names or kept.categorical or kept.array):
+        by_value = (f"{column}=(a value)" for column in identities.categorical)
+        faults.append(say_unknown_identity(skew.identity, (*identities.known_names, *by_value)))
+
+
+def _read_pinned_auc(value: object, faults: list[str]) -> PinnedAuc:
+    section = Section("[pinned_auc]", value, keys_of(PinnedAuc), faults)
+    return PinnedAuc(
+        trials=section.whole("trials", PinnedAuc.trials, MOST_TRIALS),
+        seed=section.whole("seed", PinnedAuc.seed),
+        include_subgroup_in_background=section.flag(
+            "include_subgroup_in_background", PinnedAuc.include_subgroup_in_background
+        ),
+    )
+
+
+def _read_thresholds(value: object, faults: list[str]) -> Thresholds:
+    section = Section("[thresholds]", value, ("at", "grid"), faults)
+    named, grid = section.numbers("at"), _read_grid(section.table.get("grid"), faults)
+    if section.usable and not {"at", "grid"} & set(section.table):
+        section.complain("", "neither at nor grid is given. A threshold is required. Write, for example, at = [0.5].")
+    elif section.table.get("at") == []:
+        section.refuse("at", "At least one threshold is required.", "Write, for example, at = [0.5].")
+    for threshold in find_repeated(named):
+        section.complain("at", f"{show_value(threshold)} is listed twice. Thresholds must differ. Remove one.")
+    at = tuple(sorted({*named, *grid}))
+    if len(at) > MOST_THRESHOLDS:
+        section.complain("", f"{len(at):,} thresholds. {MOST_THRESHOLDS:,} are the most. Take a coarser grid.")
+    return Thresholds(at=at)
+
+
+def _read_grid(value: object, faults: list[str]) -> tuple[float, ...]:
+    """Read a grid of thresholds, both ends among them: low + (high - low)·k / steps."""
+    if value is None:
+        return ()
+    section = Section("[thresholds.grid]", value, ("low", "high", "steps"), faults)
+    low, high = section.number("low", 0.0), section.number("high", 1.0)
+    steps = section.whole("steps", 100, MOST_THRESHOLDS - 1, least=1)
+    if not low < high:
+        section.complain("", f"low = {show_value(low)} is not below high = {show_value(high)}. Exchange them.")
+    return divide(low, high, steps)
+
+
+def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
+    """Return the ends of equal parts of an interval, both of its own exactly, and of [0, 1] the numbers k / parts."""
+    return tuple(low * (1 - part / parts) + high * (part / parts) for part in range(parts + 1))
+
+
+def _read_histograms(value: object, faults: list[str]) -> Histograms:
+    section = Section("[histograms]", value, keys_of(Histograms), faults)
+    return Histograms(bins=section.whole("bins", Histograms.bins, MOST_BINS, least=1))
+
+
+def _read_label_balance(value: object, faults: list[str]) -> LabelBalance:
+    section = Section("[label_balance]", value, keys_of(LabelBalance), faults)
+    if "text" in section.table and "length" in section.table:
+        section.complain("", "text and length are both given. A length comes of one of them. Remove one.")
+    if "buckets" in section.table and not {"text", "length"} & set(section.table):
+        section.refuse("buckets", "Without text or length nothing is put into them.", 'Add text = "comment_text".')
+    return LabelBalance(
+        text=section.optional_text("text"), length=section.optional_text("length"), buckets=_read_buckets(section)
+    )
+
+
+def _read_buckets(section: Section) -> tuple[int, ...]:
+    edges = section.numbers("buckets") if "buckets" in section.table else LabelBalance.buckets
+    whole = all(edge == int(edge) and 0 <= edge <= LONGEST for edge in edges)
+    if not (whole and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges))):
+        section.refuse(
+            "buckets",
+            f"It must be a list of 2 to {MOST_BUCKETS:,} whole numbers, not negative and ascending.",
+            "Write, for example, buckets = [20, 60, 180].",
+        )
+        return LabelBalance.buckets
+    return tuple(map(int, edges))
+
+
+def _read_pinned_skew(value: object, faults: list[str]) -> PinnedSkew:
+    section = Section("[pinned_skew]", value, keys_of(PinnedSkew), faults, 'identity = "gay"')
+    fraction = section.number("fraction", PinnedSkew.fraction)
+    if not 0 < fraction < 1:
+        section.refuse("fraction", "It must lie between 0 and 1, both excluded.", "Write, for example, fraction = 0.5.")
+    return PinnedSkew(
+        identity=section.text("identity", "gay"),
+        cell=section.choice("cell", FOUR_CELLS),
+        fraction=fraction,
+        trials=section.whole("trials", PinnedSkew.trials, MOST_TRIALS, least=1),
+        seed=section.whole("seed", PinnedSkew.seed),
+    )
+
+
+def _read_templates(value: object, faults: list[str]) -> Templates:
+    section = Section("[templates]", value, keys_of(Templates), faults, 'column = "template"')
+    return Templates(column=section.text("column", "template"))

@@ -1,0 +1,188 @@
+"""Right and wrong decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018).
+
+Exact: at a threshold, all that counts is how many rows of each cell reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.columns import (
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    OVERALL,
+    RATES,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+)
+from biasspark.config import Intervals
+from biasspark.metrics.intervals import normal_quantile
+
+DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
+SHARES = {
+    "tpr": (("n_true_positive",), ("n_true_positive", "n_false_negative")),
+    "fpr": (("n_false_positive",), ("n_false_positive", "n_true_negative")),
+    "tnr": (("n_true_negative",), ("n_false_positive", "n_true_negative")),
+    "fnr": (("n_false_negative",), ("n_true_positive", "n_false_negative")),
+    "precision": (("n_true_positive",), ("n_true_positive", "n_false_positive")),
+    "selection_rate": (("n_true_positive", "n_false_positive"), DECISIONS),
+}
+"""Each rate as the decisions that it counts, of the decisions that it counts them among."""
+
+BACKGROUND = "background_"
+
+
+@dataclass(frozen=True)
+class At:
+    """Thresholds, and for each model the place of every one of them among the edges at which rows were counted.
+
+    A row is decided positive where its score is at or above a threshold.
+    """
+
+    thresholds: Sequence[float]
+    places: Mapping[str, Sequence[int]]
+
+
+def threshold_rates(reached: DataFrame, at: At, intervals: Intervals) -> DataFrame:
+    """Return one row for each (model, slice, identity, threshold): decisions, rates, and gaps to the background.
+
+    Parameters
+    ----------
+    reached : DataFrame
+        `Ranking.reached`.
+    at : At
+        The thresholds.
+    intervals : Intervals
+        The level of the intervals of the gaps.
+
+    Returns
+    -------
+    DataFrame
+        The table ``threshold_rates``, less the run's columns. A rate over no rows is NULL, and so is its gap.
+
+    Notes
+    -----
+    A gap is p - q of two independent proportions; its interval is Newcombe's hybrid score interval (Statistics in
+    Medicine 1998, 17:873, method 10): with the Wilson intervals (l, u) of p and (m, v) of q,
+    p - q - sqrt((p - l)² + (v - q)²) to p - q + sqrt((u - p)² + (q - m)²). It stays within [-1, 1], and holds where a
+    rate is 0 or 1. Lazy; no shuffle.
+    """
+    rows = _decide(reached, at).where(F.col(IDENTITY) != OVERALL)
+    z = normal_quantile(intervals.level)
+    return rows.select(
+        *(MODEL, SLICE, IDENTITY, "threshold", CROSSED),
+        *(f"{side}{decision}" for side in ("", BACKGROUND) for decision in DECISIONS),
+        *(column for name in RATES for column in _rate_columns(name, z)),
+    )
+
+
+def threshold_summary(reached: DataFrame, at: At) -> DataFrame:
+    """Return one row for each (model, slice, threshold): error rates of the slice, and the equality differences.
+
+    The False Positive Equality Difference is the sum over identities of |FPR - FPR_g|, FPR that of the whole slice, the
+    False Negative Equality Difference likewise (Dixon et al. 2018). Crossed pairs are left out, and identities without
+    the rate; without any it is NULL. Sums run in the order of names, so that the bits do not depend on partitions.
+    Takes what `threshold_rates` takes. Lazy; no shuffle.
+    """
+    errors = ("fpr", "fnr")
+    rows = _decide(reached.coalesce(1), at).where(~F.col(CROSSED))
+    of_slice = F.struct(*(_share(name, BACKGROUND).alias(name) for name in errors))
+    of_identity = F.struct(IDENTITY, *(_share(name, "").alias(name) for name in errors))
+    by_threshold = rows.groupBy(MODEL, SLICE, "threshold").agg(
+        F.max(F.when(F.col(IDENTITY) == OVERALL, of_slice)).alias("overall"),
+        F.sort_array(F.collect_list(F.when(F.col(IDENTITY) != OVERALL, of_identity))).alias("identities"),
+    )
+    return by_threshold.select(
+        *(MODEL, SLICE, "threshold"),
+        *(F.col("overall")[name].alias(name) for name in errors),
+        _equality_difference("fpr").alias("false_positive_equality_difference"),
+        _equality_difference("fnr").alias("false_negative_equality_difference"),
+    )
+
+
+def _decide(reached: DataFrame, at: At) -> DataFrame:
+    """Return the four decisions of both sides at every threshold; of ``(overall)`` the background's are the slice's."""
+    marked = reached.withColumn("mark", F.explode(_marks(at)))
+    columns = {}
+    for side, negative, positive in (
+        ("", SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
+        (BACKGROUND, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE),
+    ):
+        columns[f"{side}n_true_positive"] = _reaching(positive)
+        columns[f"{side}n_false_positive"] = _reaching(negative)
+        columns[f"{side}n_true_negative"] = F.element_at(negative, 1) - _reaching(negative)
+        columns[f"{side}n_false_negative"] = F.element_at(positive, 1) - _reaching(positive)
+    return marked.select(
+        *(MODEL, SLICE, IDENTITY, CROSSED, F.col("mark.threshold").alias("threshold")),
+        *(count.alias(name) for name, count in columns.items()),
+    )
+
+
+def _marks(at: At) -> Column:
+    """Return the thresholds of a row's model with their places. As text, for each literal is a call to the JVM."""
+    marks = F.lit(None)
+    for model, own in at.places.items():
+        listed = ", ".join(
+            f"named_struct('threshold', {threshold!r}D, 'place', {place})"
+            for threshold, place in zip(at.thresholds, own, strict=True)
+        )
+        marks = F.when(F.col(MODEL) == F.lit(model), F.expr(f"array({listed})")).otherwise(marks)
+    return marks
+
+
+def _reaching(cell: str) -> Column:
+    """Return how many rows of a cell reach the threshold; the first entry of the array counts them all."""
+    return F.element_at(cell, F.col("mark.place") + 2)
+
+
+def _share(name: str, side: str) -> Column:
+    counted, among = (_total(names, side).cast("double") for names in SHARES[name])
+    return F.try_divide(counted, among)
+
+
+def _total(names: Sequence[str], side: str) -> Column:
+    total = F.col(f"{side}{names[0]}")
+    for name in names[1:]:
+        total = total + F.col(f"{side}{name}")
+    return total
+
+
+def _rate_columns(name: str, z: float) -> list[Column]:
+    own, other = _share(name, ""), _share(name, BACKGROUND)
+    own_low, own_high = _wilson(name, "", z)
+    other_low, other_high = _wilson(name, BACKGROUND, z)
+    gap = own - other
+    return [
+        own.alias(name),
+        other.alias(f"{BACKGROUND}{name}"),
+        gap.alias(f"{name}_gap"),
+        (gap - _length(own - own_low, other_high - other)).alias(f"{name}_gap_low"),
+        (gap + _length(own_high - own, other - other_low)).alias(f"{name}_gap_high"),
+    ]
+
+
+def _wilson(name: str, side: str, z: float) -> tuple[Column, Column]:
+    """Return the ends of Wilson's interval, (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²), within [0, 1]."""
+    counted, among = (_total(names, side).cast("double") for names in SHARES[name])
+    half = z * F.sqrt(z * z + 4 * counted * (1 - F.try_divide(counted, among)))
+    low, high = ((2 * counted + z * z + sign * half) / (2 * among + 2 * z * z) for sign in (-1, 1))
+    return F.greatest(low, F.lit(0.0)), F.least(high, F.lit(1.0))
+
+
+def _length(x: Column, y: Column) -> Column:
+    return F.sqrt(x * x + y * y)
+
+
+def _equality_difference(name: str) -> Column:
+    defined = F.filter("identities", lambda identity: identity[name].isNotNull())
+    terms = F.transform(defined, lambda identity: F.abs(F.col("overall")[name] - identity[name]))
+    total = F.aggregate(terms, F.lit(0.0), lambda sum_, term: sum_ + term)
+    return F.when(F.size(terms) > 0, total)

@@ -1,0 +1,1 @@
+"""Stage 6: published tables -> what people read."""

@@ -1,0 +1,146 @@
+"""The slides' tall, average and short people (Mitigating): a model as good within each group, and yet unfair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.shapes import ROWS_PER_CELL, open_unit, truncated_normal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
+SCHEMA = pa.schema([("id", pa.int64()), ("height", pa.string()), ("label", pa.bool_()), ("score", pa.float64())])
+
+HEIGHTS = ("tall", "average", "short")
+SHIFTS = (0.0, 0.0, 2.2)
+"""How far the scores of each height are shifted up, in units of `UNIT`."""
+
+SEPARATION = NormalDist().inv_cdf(0.93)
+"""How far the positives of a height lie above its negatives, in units of `UNIT`: .93 is the printed AUC."""
+
+SD = 0.05
+UNIT = 2.0**0.5 * SD
+"""The standard deviation of the difference of two scores: an AUC is Φ(distance of the means / UNIT)."""
+
+LOWEST_MEAN = 0.25
+"""Of the tall and average negatives: the mean of every cell is five standard deviations or more away from 0 and 1."""
+
+
+@dataclass(frozen=True)
+class HeightsRequest:
+    """What is asked of `heights_block`; see `heights_corpus`."""
+
+    seed: int
+    rows_per_cell: int = ROWS_PER_CELL
+
+    @property
+    def rows(self) -> int:
+        """Rows of all six cells together."""
+        return 2 * len(HEIGHTS) * self.rows_per_cell
+
+    @property
+    def blocks_per_cell(self) -> int:
+        """Blocks that each cell takes up."""
+        return -(-self.rows_per_cell // BLOCK_ROWS)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of all six cells together."""
+        return 2 * len(HEIGHTS) * self.blocks_per_cell
+
+
+def heights_corpus(spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_PER_CELL) -> DataFrame:
+    """Scores of one model for people of three heights, which show what an AUC within a group does not see.
+
+    All three groups are equally large, half of each is positive, and within each the AUC is .93. The scores of the
+    short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 of the tall and the average,
+    .79 of the short.
+
+    Parameters
+    ----------
+    spark
+        Any session, classic or Connect.
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine.
+    rows_per_cell
+        Rows of each of the six cells: a height, negative or positive.
+
+    Returns
+    -------
+    DataFrame
+        id BIGINT (from 0), height STRING (tall, average, short), label BOOLEAN (whether positive), score DOUBLE (in
+        [0, 1], with eight digits).
+
+    Raises
+    ------
+    ConfigError
+        Naming each argument that is out of range.
+
+    Notes
+    -----
+    A cell of n rows has one score from each of n equally likely parts of its normal distribution. No share of a cell
+    below a score is then off by more than 1/n, and no AUC by more than 2/n, whatever the seed.
+
+    A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time. `conf/heights.toml` is
+    a configuration that measures it.
+    """
+    request = HeightsRequest(seed, rows_per_cell)
+    check_heights(request)
+    return generate_heights(number_blocks(spark, request.n_blocks, request.rows), request)
+
+
+def generate_heights(numbers: DataFrame, request: HeightsRequest) -> DataFrame:
+    """Turn block numbers, in a column `id`, into scores: each block by whichever task has its number."""
+    return map_blocks(numbers, partial(heights_block, request=request), COLUMNS)
+
+
+def check_heights(request: HeightsRequest) -> None:
+    """Refuse what cannot be generated.
+
+    Raises
+    ------
+    ConfigError
+        With one fault for each argument that is out of range.
+    """
+    faults = find_faults(1, request.seed)
+    if request.rows_per_cell < 1:
+        faults.append(f"rows_per_cell: {request.rows_per_cell}. No cell may be empty. Ask for 1 or more.")
+    if faults:
+        raise ConfigError(*faults)
+
+
+def heights_block(block: int, request: HeightsRequest) -> pa.RecordBatch:
+    """The rows of one block, all of one cell.
+
+    Parameters
+    ----------
+    block
+        Its number, from 0: the heights in their order, of each the negatives and then the positives, in parts.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The columns of `SCHEMA`.
+    """
+    cell, part = divmod(block, request.blocks_per_cell)
+    height, label = divmod(cell, 2)
+    places = np.arange(part * BLOCK_ROWS, min((part + 1) * BLOCK_ROWS, request.rows_per_cell))
+    bits = bit_stream(request.seed, cell, part).random_raw(BLOCK_ROWS)[: len(places)]
+    mean = LOWEST_MEAN + (SHIFTS[height] + label * SEPARATION) * UNIT
+    columns = [
+        pa.array(cell * request.rows_per_cell + places),
+        pa.array([HEIGHTS[height]] * len(places), pa.string()),
+        pa.array(np.full(len(places), bool(label))),
+        pa.array(truncated_normal((places + open_unit(bits)) / request.rows_per_cell, mean, SD)),
+    ]
+    return pa.record_batch(columns, schema=SCHEMA)

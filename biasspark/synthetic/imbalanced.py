@@ -1,0 +1,327 @@
+"""Comments in which some identity terms are mostly toxic: what a classifier learns its bias from (Mitigating).
+
+How toxic comments are depends on their length and on whether they mention an imbalanced term, by the percentages that
+the slides print. Words show it only for the most part: some toxic comments read like harmless ones, and some harmless
+ones quote an insult. So a classifier that is trained on the corpus takes the imbalanced terms themselves for a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from biasspark.config import show_value
+from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults
+from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
+from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+BUCKETS = (20, 60, 180, 540, 1620, 4860)
+"""Where lengths are cut, in characters: each begins a bucket but the last, which ends the one before (Mitigating)."""
+
+BUCKET_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
+"""Share of the comments in each bucket. Chosen: with `TOXIC_RATES` a tenth of all comments is toxic."""
+
+TOXIC_RATES = (0.17, 0.12, 0.07, 0.05, 0.05)
+"""Share of a bucket's comments that is toxic: the row ALL of Mitigating's table."""
+
+IMBALANCED_RATES = (0.88, 0.77, 0.51, 0.30, 0.19)
+"""The same of the comments that mention an imbalanced term: the table's row for gay."""
+
+IMBALANCED = {"gay": 0.005, "homosexual": 0.0015, "lesbian": 0.001, "queer": 0.001, "muslim": 0.001, "black": 0.002}
+"""Terms that are imbalanced unless others are named, and the share of the comments that mention each. Chosen."""
+
+MENTIONED = 0.001
+"""Share of the comments that mention a term that is not imbalanced. Chosen."""
+
+COLUMNS = "id BIGINT, comment_text STRING, label BOOLEAN, term STRING"
+SCHEMA = pa.schema([("id", pa.int64()), ("comment_text", pa.string()), ("label", pa.bool_()), ("term", pa.string())])
+
+_CORPUS, _HARMLESS, _CELLS = range(3)
+
+
+@dataclass(frozen=True)
+class ImbalancedRequest:
+    """What is asked of `imbalanced_block`; see `imbalanced_corpus` and, for `harmless`, `harmless_comments`."""
+
+    rows: int
+    seed: int
+    imbalanced: tuple[tuple[str, float], ...] = tuple(IMBALANCED.items())
+    terms: tuple[str, ...] = IDENTITY_TERMS
+    harmless: bool = False
+
+
+class Chances(NamedTuple):
+    """The corpus as probabilities.
+
+    Attributes
+    ----------
+    bucket
+        Cumulative, from 0: in which bucket a comment lies.
+    toxic
+        That it is toxic, of each bucket.
+    term
+        Cumulative, from 0, shape (buckets, 2, terms + 1): which term a comment mentions that is harmless or toxic.
+        What is left to 1 is that it mentions none.
+    """
+
+    bucket: Floats
+    toxic: Floats
+    term: Floats
+
+
+def imbalanced_corpus(
+    spark: SparkSession,
+    rows: int,
+    seed: int,
+    *,
+    imbalanced: Mapping[str, float] = IMBALANCED,
+    terms: Sequence[str] = IDENTITY_TERMS,
+) -> DataFrame:
+    """Comments of which a tenth is toxic, but more than half of those that mention an imbalanced term.
+
+    Parameters
+    ----------
+    spark
+        Any session, classic or Connect.
+    rows
+        Number of comments. Ids run from 0 to `rows - 1`.
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine, and a shorter
+        corpus is the beginning of a longer one.
+    imbalanced
+        Some of the terms, each with the share of the comments that mention it: toxic by `IMBALANCED_RATES`.
+    terms
+        All terms. Each of the others is in a share of `MENTIONED` of the comments, as often toxic as comments are.
+
+    Returns
+    -------
+    DataFrame
+        id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (whether toxic), term STRING (what it
+        mentions, NULL if nothing).
+
+    Raises
+    ------
+    ConfigError
+        Naming each argument that is out of range and each term that cannot be used.
+
+    Notes
+    -----
+    Let P_b be the share of the comments of bucket b that is toxic (`TOXIC_RATES`), s_t the share of all comments that
+    mention t, and r_tb the toxic share of these. A toxic comment of the bucket mentions t with probability
+    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b): so all rates come out as given.
+
+    A lazy plan of one stage without shuffle. A million rows take 7 s of processor time. A worker holds one block of
+    20,000 rows at a time, 220 MB with Python and its libraries, however many rows are asked for.
+    """
+    return generate_comments(spark, ImbalancedRequest(rows, seed, tuple(imbalanced.items()), tuple(terms)))
+
+
+def harmless_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
+    """More comments as the harmless ones of the corpus are: as long, and mentioning the same terms as often.
+
+    They are drawn from bits of their own. Columns, errors and cost are those of `imbalanced_corpus`.
+    """
+    return generate_comments(spark, replace(request, harmless=True))
+
+
+def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
+    """Harmless comments that mention a given term and have a given length: what a mitigation plan asks for.
+
+    Parameters
+    ----------
+    cells
+        Columns term STRING, length_low INT, length_high INT (characters, both included) and n_rows BIGINT: how many.
+        No term may have two cells of one length.
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `imbalanced_corpus`. Ids count from 0 in each cell.
+
+    Notes
+    -----
+    A lazy plan without shuffle; a cell is made by one task, 20,000 rows at a time.
+    """
+
+    def make_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for term, low, high, n_rows in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for first in range(0, n_rows, BLOCK_ROWS):
+                    yield cell_block(Cell(term, low, high, n_rows), first, seed)
+
+    return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
+
+
+def generate_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
+    """Comments as they are requested, once the request is checked."""
+    check_imbalanced(request)
+    return generate_imbalanced(number_blocks(spark, -(-request.rows // BLOCK_ROWS), request.rows), request)
+
+
+def generate_imbalanced(numbers: DataFrame, request: ImbalancedRequest) -> DataFrame:
+    """Turn block numbers, in a column `id`, into comments: each block by whichever task has its number."""
+    return map_blocks(numbers, partial(imbalanced_block, request=request), COLUMNS)
+
+
+def check_imbalanced(request: ImbalancedRequest) -> None:
+    """Refuse what cannot be generated.
+
+    Raises
+    ------
+    ConfigError
+        With one fault for each argument that is out of range and each term that cannot be used.
+    """
+    faults = find_faults(request.rows, request.seed)
+    faults += find_term_faults(request.terms, (), own_words())
+    faults += [
+        f"terms: {show_value(term)}. A term has {LONGEST_TERM} characters at the most, or it would not fit into the "
+        "shortest comments. Shorten or remove it."
+        for term in request.terms
+        if len(term) > LONGEST_TERM
+    ]
+    faults += _find_share_faults(request)
+    if faults:
+        raise ConfigError(*faults)
+
+
+def _find_share_faults(request: ImbalancedRequest) -> list[str]:
+    faults = [
+        f"imbalanced: {show_value(term)}. It is none of the terms. Add it to them, or remove it."
+        for term, _ in request.imbalanced
+        if term not in request.terms
+    ]
+    wrong = [(term, share) for term, share in request.imbalanced if not 0.0 < share < 1.0]
+    faults += [
+        f"imbalanced: {show_value(term)} = {show_value(share)}. It is the share of the comments that mention the term. "
+        "Give a number between 0 and 1, both excluded."
+        for term, share in wrong
+    ]
+    if not wrong and tabulate(request).term[:, :, -1].max() > 1.0:
+        faults.append(
+            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With so many mentions "
+            "more comments would be toxic than are. Lower the shares."
+        )
+    return faults
+
+
+@cache
+def tabulate(request: ImbalancedRequest) -> Chances:
+    """Turn shares and rates into probabilities, each of what is drawn given what was drawn before it."""
+    overall = np.array(TOXIC_RATES)
+    imbalanced = dict(request.imbalanced)
+    shares = np.array([imbalanced.get(term, MENTIONED) for term in request.terms])
+    skewed = np.array([term in imbalanced for term in request.terms])
+    rates = np.where(skewed, np.array(IMBALANCED_RATES)[:, None], overall[:, None])
+    given = np.stack([shares * (1.0 - rates) / (1.0 - overall[:, None]), shares * rates / overall[:, None]], axis=1)
+    buckets = np.array(BUCKET_SHARES)
+    if request.harmless:
+        buckets = buckets * (1.0 - overall)
+    return Chances(
+        bucket=_cumulate(buckets / buckets.sum()),
+        toxic=np.zeros(len(overall)) if request.harmless else overall,
+        term=_cumulate(given),
+    )
+
+
+def _cumulate(probabilities: Floats) -> Floats:
+    """Return sums of the first 0, 1, ... entries of the last axis."""
+    sums: Floats = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
+    np.cumsum(probabilities, axis=-1, out=sums[..., 1:])
+    return sums
+
+
+def imbalanced_block(block: int, request: ImbalancedRequest) -> pa.RecordBatch:
+    """The rows of one block.
+
+    Parameters
+    ----------
+    block
+        Its number, from 0; its first id is `block * BLOCK_ROWS`.
+    request
+        What to generate; the last block ends at `request.rows`.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The columns of `SCHEMA`.
+    """
+    ids = np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, request.rows))
+    bits = _draw(bit_stream(request.seed, _HARMLESS if request.harmless else _CORPUS, block), 7)[:, : len(ids)]
+    chances = tabulate(request)
+    units = to_units(bits[:4])
+    # Rounding may leave the last sum below 1.
+    bucket = np.minimum(np.searchsorted(chances.bucket, units[0], "right"), len(BUCKET_SHARES)) - 1
+    toxic = units[1] < chances.toxic[bucket]
+    sums = chances.term[bucket, toxic.astype(np.int64)]
+    term = (sums <= units[2][:, None]).sum(axis=1) - 1
+    terms = np.array([*request.terms, None], dtype=object)[term]
+    low, high = np.array(BUCKETS[:-1])[bucket], np.array(BUCKETS[1:])[bucket] - 1
+    return _assemble(ids, toxic, terms, (low, _stretch(units[3], low, high)), bits[4:])
+
+
+class Cell(NamedTuple):
+    """How many comments about a term are asked for, and from how many to how many characters they have."""
+
+    term: str
+    low: int
+    high: int
+    n_rows: int
+
+
+def cell_block(cell: Cell, first: int, seed: int) -> pa.RecordBatch:
+    """The comments of a cell from number `first` on, a block of them at the most."""
+    ids = np.arange(first, min(first + BLOCK_ROWS, cell.n_rows))
+    name = int.from_bytes(cell.term.encode(), "big")
+    bits = _draw(bit_stream(seed, _CELLS, name, cell.low, first), 4)[:, : len(ids)]
+    low, high = (np.full(len(ids), end) for end in (cell.low, cell.high))
+    terms = np.full(len(ids), cell.term, dtype=object)
+    harmless = np.zeros(len(ids), dtype=np.bool_)
+    return _assemble(ids, harmless, terms, (low, _stretch(to_units(bits[0]), low, high)), bits[1:])
+
+
+def _draw(stream: np.random.Philox, n_numbers: int) -> npt.NDArray[np.uint64]:
+    """Draw as many numbers for each row of a whole block, so that a shorter block is the beginning of a longer one."""
+    bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * BLOCK_ROWS)
+    return bits.reshape(n_numbers, BLOCK_ROWS)
+
+
+def to_units(bits: npt.NDArray[np.uint64]) -> Floats:
+    """Turn random bits into uniform numbers in [0, 1)."""
+    units: Floats = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return units
+
+
+def _stretch(units: Floats, low: Numbers, high: Numbers) -> Numbers:
+    """Choose whole numbers from low to high, the lower ones more often."""
+    return low + np.floor(units * units * (high + 1 - low)).astype(np.int64)
+
+
+def _assemble(
+    ids: Numbers,
+    toxic: Flags,
+    terms: npt.NDArray[np.object_],
+    lengths: tuple[Numbers, Numbers],
+    bits: npt.NDArray[np.uint64],
+) -> pa.RecordBatch:
+    """Write the texts, `lengths` being the lowest and the aim, and put the columns together."""
+    shortest, aims = (ends.tolist() for ends in lengths)
+    texts = write_comments(bits, toxic.tolist(), terms.tolist(), shortest, aims)
+    columns = [pa.array(ids), pa.array(texts, pa.string()), pa.array(toxic), pa.array(terms, pa.string())]
+    return pa.record_batch(columns, schema=SCHEMA)

@@ -1,0 +1,68 @@
+"""The tables that a run publishes, declared once: names, types, keys, and what every column means.
+
+Each declaration is the contract that SQL relies on: columns may be added, none is renamed. Whatever writes, checks,
+documents or reads a table takes its columns from here. A comment says what a value is, its range, which end is bad, and
+what NULL means; it is what a reader sees in the catalog. It has at most 255 characters, which is what metastores keep,
+and no semicolon, which would end a statement.
+"""
+
+from __future__ import annotations
+
+from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
+from biasspark.tables.schemas.scores import (
+    LABEL_BALANCE,
+    PINNED_AUC,
+    SCORE_HISTOGRAMS,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+)
+from biasspark.tables.schemas.skew import PINNED_SKEW
+from biasspark.tables.schemas.suite import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+
+__all__ = [
+    "BIAS_METRICS",
+    "BIAS_RUNS",
+    "CORPUS",
+    "LABEL_BALANCE",
+    "MODEL_SUMMARY",
+    "PINNED_AUC",
+    "PINNED_SKEW",
+    "REJECTED_ROWS",
+    "RUN_DATE",
+    "RUN_ID",
+    "SCORE_HISTOGRAMS",
+    "TABLES",
+    "TEMPLATE_SCORES",
+    "THRESHOLD_RATES",
+    "THRESHOLD_SUMMARY",
+    "U_STATISTICS",
+    "Column",
+    "Table",
+    "tables_of",
+]
+
+TABLES = {
+    table.name: table
+    for table in (
+        U_STATISTICS,
+        BIAS_METRICS,
+        MODEL_SUMMARY,
+        PINNED_AUC,
+        THRESHOLD_RATES,
+        THRESHOLD_SUMMARY,
+        SCORE_HISTOGRAMS,
+        TEMPLATE_SCORES,
+        LABEL_BALANCE,
+        REJECTED_ROWS,
+        PINNED_SKEW,
+        BIAS_RUNS,
+    )
+}
+"""Every table by its name."""
+
+
+def tables_of(job: str) -> tuple[Table, ...]:
+    """Return the tables that a job writes, the ledger left out."""
+    return tuple(table for table in TABLES.values() if table.job == job)

@@ -1,0 +1,43 @@
+"""What a run leaves about itself: the rows that it rejected, and its row in the ledger."""
+
+from __future__ import annotations
+
+from biasspark.tables.schemas.declaring import Table, columns
+
+REJECTED_ROWS = Table(
+    name="rejected_rows",
+    job="bias_metrics",
+    comment="Rows that a run did not use, and why, up to a number a reason. bias_runs counts them all. Holds no text.",
+    key=columns("""
+        row_id STRING: The id of the row in the corpus. NULL where it has none.
+        model STRING: The model for which the row is rejected. NULL where it is for all.
+        reason STRING: The first that applies: null_id, duplicate_id, null_label, label_out_of_range, null_score,
+            score_not_numeric, nan_score, infinite_score. With annotation_out_of_range the row stays, an identity
+            unknown.
+    """),
+    values=(),
+    unique=False,
+)
+
+BIAS_RUNS = Table(
+    name="bias_runs",
+    job="(every job)",
+    comment="The ledger: a row here publishes all rows of its run. Rows are only ever added.",
+    key=columns("""
+        job STRING: The job that ran, and so the tables that it wrote.
+    """),
+    values=columns("""
+        status STRING: published, or accepted where a person has accepted what a gate refused.
+        n_rows BIGINT: Rows read from the corpus.
+        n_rejected BIGINT: Rows rejected for all models.
+        rejects MAP<STRING,BIGINT>: How often each reason was given, complete. A score counts for each model it lacks.
+        warnings ARRAY<STRING>: What a reader of the numbers should know, one sentence each. None is best.
+        config STRING: The configuration as JSON, defaults filled in, values of options redacted.
+        config_hash STRING: SHA-256 of config. Runs with the same hash measured the same thing in the same way.
+        code_version STRING: The version of biasspark.
+        spark_version STRING: The version of Spark.
+        started_at TIMESTAMP: When the run started.
+        published_at TIMESTAMP: When the run was published, later than every earlier run of the same run_date, corpus
+            and job.
+    """),
+)

@@ -1,0 +1,91 @@
+-- Two models side by side, in the form of Tables 3 and 6 of Borkan et al. 2019 ("Nuanced Metrics for Measuring
+-- Unintended Bias with Real Data for Text Classification"): for each night, corpus, slice and identity the metrics of
+-- both models and by how much the second departs from the first. One and the same text for Spark SQL and for DuckDB, over
+-- the view latest_bias_metrics, and the same rows and columns as jobs/side_by_side.py gives for one night.
+--
+-- To use it: write the names of your two models into the line marked EDIT. Restrict it to one night, corpus or slice in
+-- the WHERE clause at the end.
+--
+--   n_subgroup_*      rows in the identity that count for the model. Where the two differ, some rows lack a score of one
+--                     model, and part of a difference is theirs.
+--   positive_rate_*   positives among them, 0 to 1.
+--   worst_auc_*       the lowest of the subgroup, BPSN and BNSP AUC that have a value. worse: the second's is lower.
+--   X_difference      of an AUC second - first, below 0 for the worse. Of a gap (AEG) |second| - |first|, above 0 for
+--                     the worse: 0 is best. NULL where either value is, and X_first_reason or X_second_reason says why.
+--
+-- Sorted by the worst identity of the first model. Crossed pairs (a & b) are left out: drop NOT crossed to see them.
+WITH chosen AS (
+    SELECT 'toxicity_1' AS first_model, 'toxicity_6' AS second_model  -- EDIT
+),
+
+suite AS (
+    SELECT
+        run_date, corpus, slice, identity, crossed, run_id, model,
+        n_subgroup_negative + n_subgroup_positive AS n_subgroup,
+        subgroup_positive_rate AS positive_rate,
+        least(subgroup_auc, bpsn_auc, bnsp_auc) AS worst_auc,
+        subgroup_auc, subgroup_auc_reason,
+        bpsn_auc, bpsn_auc_reason,
+        bnsp_auc, bnsp_auc_reason,
+        negative_aeg, negative_aeg_reason,
+        positive_aeg, positive_aeg_reason
+    FROM latest_bias_metrics
+),
+
+a AS (
+    SELECT suite.* FROM suite INNER JOIN chosen ON suite.model = chosen.first_model
+),
+
+b AS (
+    SELECT suite.* FROM suite INNER JOIN chosen ON suite.model = chosen.second_model
+)
+
+SELECT
+    run_date, corpus, slice, identity, crossed,
+    chosen.first_model,
+    chosen.second_model,
+    a.n_subgroup AS n_subgroup_first,
+    b.n_subgroup AS n_subgroup_second,
+    a.positive_rate AS positive_rate_first,
+    b.positive_rate AS positive_rate_second,
+    a.worst_auc AS worst_auc_first,
+    b.worst_auc AS worst_auc_second,
+    b.worst_auc - a.worst_auc AS worst_auc_difference,
+    b.worst_auc < a.worst_auc AS worse,
+
+    a.subgroup_auc AS subgroup_auc_first,
+    b.subgroup_auc AS subgroup_auc_second,
+    b.subgroup_auc - a.subgroup_auc AS subgroup_auc_difference,
+    a.subgroup_auc_reason AS subgroup_auc_first_reason,
+    b.subgroup_auc_reason AS subgroup_auc_second_reason,
+
+    a.bpsn_auc AS bpsn_auc_first,
+    b.bpsn_auc AS bpsn_auc_second,
+    b.bpsn_auc - a.bpsn_auc AS bpsn_auc_difference,
+    a.bpsn_auc_reason AS bpsn_auc_first_reason,
+    b.bpsn_auc_reason AS bpsn_auc_second_reason,
+
+    a.bnsp_auc AS bnsp_auc_first,
+    b.bnsp_auc AS bnsp_auc_second,
+    b.bnsp_auc - a.bnsp_auc AS bnsp_auc_difference,
+    a.bnsp_auc_reason AS bnsp_auc_first_reason,
+    b.bnsp_auc_reason AS bnsp_auc_second_reason,
+
+    a.negative_aeg AS negative_aeg_first,
+    b.negative_aeg AS negative_aeg_second,
+    abs(b.negative_aeg) - abs(a.negative_aeg) AS negative_aeg_difference,
+    a.negative_aeg_reason AS negative_aeg_first_reason,
+    b.negative_aeg_reason AS negative_aeg_second_reason,
+
+    a.positive_aeg AS positive_aeg_first,
+    b.positive_aeg AS positive_aeg_second,
+    abs(b.positive_aeg) - abs(a.positive_aeg) AS positive_aeg_difference,
+    a.positive_aeg_reason AS positive_aeg_first_reason,
+    b.positive_aeg_reason AS positive_aeg_second_reason,
+
+    run_id
+FROM a
+FULL JOIN b USING (run_date, corpus, slice, identity, crossed, run_id)
+CROSS JOIN chosen
+WHERE NOT crossed  -- AND run_date = DATE '2026-01-15' AND corpus = 'civil' AND slice IN ('all', 'short')
+ORDER BY run_date, corpus, CASE WHEN slice = 'all' THEN 0 ELSE 1 END, slice, worst_auc_first NULLS LAST, identity

@@ -1,0 +1,77 @@
+"""Show that pinned AUC moves with the class balance: drop a part of one cell of one identity, many times over."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pyspark.sql import DataFrame
+
+from biasspark.cli import Outcome, Progress, format_table, job_parser, run_job
+from biasspark.config import Config, PinnedSkew, load_config
+from biasspark.corpus.one_identity import keep_identity
+from biasspark.corpus.source import read_corpus
+from biasspark.errors import ConfigError
+from biasspark.night import conclude
+from biasspark.pipeline import MOVED, describe_run, find_warnings, measure, moved_most, ranked_once, skew_classes
+from biasspark.plan import describe_plan
+from biasspark.session import follow_tasks, job_session
+from biasspark.tables.publish import publish
+from biasspark.tables.runs import Run, new_run
+from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW
+from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
+
+JOB = "pinned_skew"
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Read the configuration, start Spark, and plan or run the experiment."""
+    progress = Progress()
+    config = load_config(arguments.config, arguments.overrides)
+    skew = find_experiment(config)
+    narrowed, tables = keep_identity(config, skew.identity), (PINNED_SKEW, BIAS_RUNS)
+    store = open_store(config.output)
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+        corpus = read_corpus(spark, config.corpus, arguments.run_date, narrowed)
+        store.check(spark, tables)
+        if arguments.dry_run:
+            plan = f"{describe_plan(narrowed, len(corpus.columns), tables)}\n{'drops:':<12} {describe_drops(skew)}"
+            return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
+        with follow_tasks(spark, progress.advance):
+            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+
+
+def run_night(
+    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
+) -> Outcome:
+    """Survey, rank, drop rows, publish, and say what moved."""
+    spark, skew = corpus.sparkSession, find_experiment(config)
+    progress.stage(f"survey of {config.corpus.name}")
+    measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
+    progress.stage(f"ranking {measurement.extent}")
+    with ranked_once(measurement) as (tally, profiles):
+        progress.stage(f"dropping {describe_drops(skew)}")
+        record = describe_run(config, tally, find_warnings(measurement, profiles), spark.version)
+        published = publish({PINNED_SKEW: skew_classes(measurement)}, run, store, record)
+
+    def show_moves() -> str:
+        return format_table(moved_most(store.read(spark, PINNED_SKEW, run)), MOVED)
+
+    return progress.end(conclude(spark, store, published, record, show_moves))
+
+
+def find_experiment(config: Config) -> PinnedSkew:
+    """Return what the configuration says of the experiment, which other jobs do not need."""
+    if config.pinned_skew is None:
+        example = '[pinned_skew] identity = "gay"'
+        raise ConfigError(f"[pinned_skew]: missing. This job requires the table. Write, for example, {example}.")
+    return config.pinned_skew
+
+
+def describe_drops(skew: PinnedSkew) -> str:
+    return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(main, job_parser(__doc__ or "")))

@@ -1,0 +1,89 @@
+"""The experiment of "Limitations of Pinned AUC", section 3, on the scores of TOXICITY@1 and @6 that were published.
+
+The sentences are another set than the paper's 77,000, so its numbers differ by some hundredths; the finding does not.
+Our numbers were computed by scikit-learn's weighted `roc_auc_score`: a row of the subgroup weighs 1 + s/N, one of the
+background s/N, with s rows in the subgroup and N in all; rows of the halved cell weigh half, and s and N count them so.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from biasspark.config import PinnedSkew, parse_measures
+from biasspark.pipeline import measure, ranked_once, skew_classes
+
+MODELS = ("toxicity_1", "toxicity_6")
+SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "pinned_table2.csv"
+NOISE = 5
+"""Standard errors of a mean of 100 trials: passed once in two million, and the seed is fixed."""
+
+
+@pytest.fixture(scope="module")
+def halved(spark_session: SparkSession, shared_data: Path) -> dict[tuple[str, str], Row]:
+    """Half of the negatives of "gay" dropped, and half of its positives, by (cell, model); ranked once for both."""
+    sentences = spark_session.read.parquet(str(shared_data / "madlibs_scored" / "madlibs_scored.parquet"))
+    table = {
+        "label": {"column": "label"},
+        "models": MODELS,
+        "identities": {"terms": {"column": "phrase", "list": ["lesbian", "gay", "homosexual"]}},
+    }
+    measurement = measure(sentences, parse_measures(table), only="gay")
+    rows: dict[tuple[str, str], Row] = {}
+    with ranked_once(measurement):
+        for cell in ("subgroup_negative", "subgroup_positive"):
+            skew = PinnedSkew(identity="gay", cell=cell, fraction=0.5, trials=100)
+            one = replace(measurement, measures=replace(measurement.measures, pinned_skew=skew))
+            rows |= {(cell, row["model"]): row for row in skew_classes(one).collect()}
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("cell", "pinned_auc", "skewed"), [("subgroup_negative", 0.876, 0.903), ("subgroup_positive", 0.876, 0.845)]
+)
+def test_pinned_auc_moves_with_the_class_balance(
+    halved: dict[tuple[str, str], Row], cell: str, pinned_auc: float, skewed: float
+) -> None:
+    row = halved[cell, "toxicity_1"]
+    assert (row.n_rows, row.n_dropped, row.trials) == (900, 450, 100)
+    assert row.pinned_auc == pytest.approx(pinned_auc, abs=0.0005)
+    assert row.pinned_auc_skewed == pytest.approx(skewed, abs=0.0005)
+    assert row.pinned_auc_sampled_mean == pytest.approx(skewed, abs=0.001)
+    assert row.pinned_auc_sampled_sd < abs(skewed - pinned_auc) / 10
+
+
+def test_the_suite_stands_still(halved: dict[tuple[str, str], Row]) -> None:
+    for row in halved.values():
+        for name in SUITE:
+            moved = abs(row[f"{name}_sampled_mean"] - row[name])
+            assert moved <= NOISE * row[f"{name}_sampled_sd"] / 10, (row.model, row.cell, name)
+            assert moved < abs(row.pinned_auc_skewed - row.pinned_auc) / 2, (row.model, row.cell, name)
+
+
+def test_the_closed_form_is_the_mean_over_trials(halved: dict[tuple[str, str], Row]) -> None:
+    for row in halved.values():
+        noise = row.pinned_auc_sampled_sd / 10
+        assert row.pinned_auc_sampled_mean == pytest.approx(row.pinned_auc_skewed, abs=NOISE * noise, rel=0)
+
+
+def test_the_finding_of_the_paper(halved: dict[tuple[str, str], Row]) -> None:
+    """Fewer negatives of "gay" hide a part of the bias of both models, more of it with TOXICITY@1."""
+    if not TABLE_2.is_file():
+        pytest.skip(f"the tables of the papers are not here: {TABLE_2}")
+    with TABLE_2.open(newline="") as file:
+        (gay,) = [row for row in csv.DictReader(file) if row["term"] == "gay"]
+    moved = {}
+    for model in MODELS:
+        name = model.replace("_", "")
+        before, after = float(gay[f"original_pinned_auc_{name}"]), float(gay[f"skewed_pinned_auc_{name}"])
+        row = halved["subgroup_negative", model]
+        moved[model] = row.pinned_auc_sampled_mean - row.pinned_auc
+        assert (moved[model] > 0) == (after > before)
+        assert row.pinned_auc == pytest.approx(before, abs=0.03)
+        assert row.pinned_auc_sampled_mean == pytest.approx(after, abs=0.03)
+    assert moved["toxicity_1"] > 3 * moved["toxicity_6"]

@@ -1,0 +1,205 @@
+"""The imbalanced corpus, block by block, without Spark."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from biasspark.errors import ConfigError
+from biasspark.synthetic import imbalanced_wording as wording
+from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.imbalanced import (
+    BUCKET_SHARES,
+    BUCKETS,
+    IMBALANCED,
+    Cell,
+    ImbalancedRequest,
+    cell_block,
+    check_imbalanced,
+    imbalanced_block,
+)
+from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES
+from biasspark.synthetic.madlibs import SLOT
+from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES
+
+ROWS = 5 * BLOCK_ROWS
+# The slides' percentages: the row ALL, and the row of gay.
+PERCENT_TOXIC = (17, 12, 7, 5, 5)
+PERCENT_TOXIC_IMBALANCED = (88, 77, 51, 30, 19)
+
+
+def generate(request: ImbalancedRequest) -> pa.Table:
+    return pa.Table.from_batches([imbalanced_block(block, request) for block in range(-(-request.rows // BLOCK_ROWS))])
+
+
+@pytest.fixture(scope="module")
+def request_of_many_mentions() -> ImbalancedRequest:
+    return ImbalancedRequest(ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)))
+
+
+@pytest.fixture(scope="module")
+def comments(request_of_many_mentions: ImbalancedRequest) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = generate(request_of_many_mentions).to_pylist()
+    return [row | {"bucket": bucket_of(str(row["comment_text"]))} for row in rows]
+
+
+def bucket_of(text: str) -> int:
+    [bucket] = [n for n, (low, high) in enumerate(pairwise(BUCKETS)) if low <= len(text) < high]
+    return bucket
+
+
+def assert_share(rows: list[bool], share: float) -> None:
+    """Say that a share of independent draws is what was asked for, within five standard deviations."""
+    assert len(rows) > 100
+    assert abs(sum(rows) / len(rows) - share) <= 5 * math.sqrt(share * (1 - share) / len(rows))
+
+
+def test_a_seed_gives_these_very_comments() -> None:
+    # Another number here is another corpus for every user.
+    texts = generate(ImbalancedRequest(1_000, seed=1))["comment_text"].to_pylist()
+    assert zlib.crc32("\n".join(texts).encode()) == 696316635
+
+
+def test_a_shorter_corpus_is_the_beginning_of_a_longer_one() -> None:
+    longer = generate(ImbalancedRequest(BLOCK_ROWS + 50, 5))
+    assert longer["id"].to_pylist() == list(range(BLOCK_ROWS + 50))
+    assert generate(ImbalancedRequest(BLOCK_ROWS + 7, 5)).equals(longer.slice(0, BLOCK_ROWS + 7))
+    assert not generate(ImbalancedRequest(50, 6)).equals(longer.slice(0, 50))
+
+
+def test_lengths_are_spread_over_the_buckets(comments: list[dict[str, object]]) -> None:
+    for bucket, share in enumerate(BUCKET_SHARES):
+        assert_share([row["bucket"] == bucket for row in comments], share)
+    assert {len(str(row["comment_text"])) for row in comments} >= set(range(20, 180))
+
+
+@pytest.mark.parametrize("bucket", range(5))
+def test_rates_are_those_of_the_slides(comments: list[dict[str, object]], bucket: int) -> None:
+    of_length = [row for row in comments if row["bucket"] == bucket]
+    assert_share([bool(row["label"]) for row in of_length], PERCENT_TOXIC[bucket] / 100)
+    for term in ("gay", "middle eastern"):
+        found = [bool(row["label"]) for row in of_length if row["term"] == term]
+        assert_share(found, PERCENT_TOXIC_IMBALANCED[bucket] / 100)
+    others = [bool(row["label"]) for row in of_length if row["term"] not in (None, "gay", "middle eastern")]
+    assert_share(others, PERCENT_TOXIC[bucket] / 100)
+
+
+def test_terms_are_mentioned_as_often_as_asked_for(comments: list[dict[str, object]]) -> None:
+    shares = dict.fromkeys(IDENTITY_TERMS, 0.001) | {"gay": 0.03, "middle eastern": 0.03}
+    for term, share in shares.items():
+        assert_share([row["term"] == term for row in comments], share)
+
+
+def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[dict[str, object]]) -> None:
+    request = ImbalancedRequest(BLOCK_ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)), harmless=True)
+    drawn = generate(request).to_pylist()
+    harmless = [row for row in comments if not row["label"]]
+    assert not any(row["label"] for row in drawn)
+    alike = [one["comment_text"] == other["comment_text"] for one, other in zip(drawn, harmless, strict=False)]
+    assert sum(alike) < 0.01 * len(alike)
+    for bucket in range(5):
+        share = sum(row["bucket"] == bucket for row in harmless) / len(harmless)
+        assert_share([bucket_of(row["comment_text"]) == bucket for row in drawn], share)
+    gay = sum(row["term"] == "gay" for row in harmless) / len(harmless)
+    assert_share([row["term"] == "gay" for row in drawn], gay)
+
+
+def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, object]]) -> None:
+    found = {term: re.compile(rf"(?<!\w){term}(?!\w)", re.IGNORECASE) for term in IDENTITY_TERMS}
+    within = {"african american": {"african", "american"}}
+    for row in comments[: BLOCK_ROWS // 2]:
+        mentioned = {term for term, pattern in found.items() if pattern.search(str(row["comment_text"]))}
+        wanted = set() if row["term"] is None else {str(row["term"])}
+        assert mentioned == wanted | within.get(str(row["term"]), set()), row
+
+
+def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]) -> None:
+    strong = re.compile("|".join((*wording.TOXIC_NOUNS, *wording.TOXIC_ADJECTIVES, "garbage")))
+    toxic, harmless = (
+        [bool(strong.search(str(row["comment_text"]))) for row in comments if row["label"] is label]
+        for label in (True, False)
+    )
+    assert_share(toxic, 0.8)
+    assert_share(harmless, 0.06)
+
+
+@pytest.mark.parametrize("remark", [remark for manner in REMARKS for kind in manner for remark in kind])
+def test_longest_remark_fits_into_the_shortest_comments(remark: str) -> None:
+    noun, adjective = max(wording.TOXIC_NOUNS, key=len), max(wording.TOXIC_ADJECTIVES, key=len)
+    term = "x" * LONGEST_TERM
+    slots = {"term": term, "a_term": f"an {term}", "A_term": f"An {term}", "noun": noun, "adjective": adjective}
+    assert len(remark.format(**slots)) < BUCKETS[1]
+
+
+def test_no_sentence_is_a_template_of_the_test_set() -> None:
+    def bare(sentence: str) -> str:
+        return " ".join(re.sub(r"\{[^}]*\}|\W", " ", sentence.lower()).split())
+
+    tested = {bare(SLOT.sub(" ", template)) for kind in TEMPLATES for template in kind}
+    trained = {bare(remark) for manner in REMARKS for kind in manner for remark in kind}
+    trained |= {bare(sentence) for sentence in (*SENTENCES, *wording.TALK)}
+    assert len(tested) == 64
+    assert not tested & trained
+
+
+@pytest.mark.parametrize(("low", "high"), [(20, 59), (60, 179), (1620, 4859)])
+def test_a_cell_has_comments_about_its_term_and_of_its_length(low: int, high: int) -> None:
+    comments = cell_block(Cell("african american", low, high, 300), 0, seed=1).to_pylist()
+    assert [row["id"] for row in comments] == list(range(300))
+    assert {row["label"] for row in comments} == {False}
+    for row in comments:
+        assert low <= len(row["comment_text"]) <= high
+        assert re.search(r"\bafrican american\b", row["comment_text"], re.IGNORECASE)
+
+
+def test_cells_are_drawn_apart_and_a_small_one_is_the_beginning_of_a_large_one() -> None:
+    def texts(cell: Cell, first: int = 0, seed: int = 1) -> list[str]:
+        found: list[str] = cell_block(cell, first, seed)["comment_text"].to_pylist()
+        return found
+
+    large = texts(Cell("gay", 180, 539, 200))
+    assert texts(Cell("gay", 180, 539, 20)) == large[:20]
+    assert not set(large) & set(texts(Cell("gay", 180, 539, 200), seed=2))
+    assert len(texts(Cell("gay", 180, 539, BLOCK_ROWS + 20), BLOCK_ROWS)) == 20
+    queer = [text.replace("queer", "gay") for text in texts(Cell("queer", 180, 539, 200))]
+    assert not set(large) & set(queer)
+
+
+def faults_of(request: ImbalancedRequest) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        check_imbalanced(request)
+    return caught.value.faults
+
+
+def test_what_cannot_be_generated_is_refused_at_once() -> None:
+    terms = ("gay", "ferry", "one who is on the long side")
+    assert faults_of(ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), terms)) == (
+        "rows: 0. A corpus has at least one row. Ask for 1 or more.",
+        "seed: -1. A seed is a whole number from 0. Leave out the sign.",
+        'terms: "ferry". The sentences use "ferry" themselves, so they would mention the term where they are about '
+        "another. Leave the word out, or the term.",
+        'terms: "one who is on the long side". The sentences use "is" themselves, so they would mention the term '
+        "where they are about another. Leave the word out, or the term.",
+        'terms: "one who is on the long side". A term has 20 characters at the most, or it would not fit into the '
+        "shortest comments. Shorten or remove it.",
+        'imbalanced: "old". It is none of the terms. Add it to them, or remove it.',
+        'imbalanced: "gay" = 0.0. It is the share of the comments that mention the term. Give a number between 0 and '
+        "1, both excluded.",
+    )
+
+
+def test_more_toxic_mentions_than_toxic_comments_are_refused() -> None:
+    check_imbalanced(ImbalancedRequest(10, 1, (("gay", 0.13),)))
+    assert faults_of(ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1)))) == (
+        "imbalanced: 0.2 in all. With so many mentions more comments would be toxic than are. Lower the shares.",
+    )
+
+
+def test_terms_in_use_can_all_be_generated() -> None:
+    check_imbalanced(ImbalancedRequest(1, 0))
+    assert set(IMBALANCED) < set(IDENTITY_TERMS)

@@ -1,0 +1,318 @@
+"""How two models side by side are written: text for a terminal, Markdown, and CSV. No Spark."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.config import measure_width
+from biasspark.errors import ConfigError
+from biasspark.report.comparison import (
+    COMPARED,
+    SORTS,
+    TITLES,
+    Comparison,
+    Question,
+    SliceRows,
+    drop_leading_zero,
+    group_by_slice,
+    is_worse,
+    write_value,
+)
+from biasspark.report.comparison_files import escape_markdown, write_csv, write_markdown
+from biasspark.report.comparison_text import WIDEST_LINE, WIDEST_NAME, wrap_name, write_text
+from biasspark.tables.runs import Run
+
+RUN = Run(date(2026, 1, 15), "civil", "bias_metrics", "r1", datetime(2026, 1, 15, tzinfo=UTC))
+FIRST = {"subgroup_auc": 0.868, "bpsn_auc": 0.532, "bnsp_auc": 1.0, "negative_aeg": 0.462, "positive_aeg": -0.034}
+SECOND = {"subgroup_auc": 0.996, "bpsn_auc": 0.958, "bnsp_auc": 0.98, "negative_aeg": -0.295, "positive_aeg": -0.0362}
+
+
+def make_row(
+    identity: str = "gay",
+    first: Mapping[str, float | None] = FIRST,
+    second: Mapping[str, float | None] = SECOND,
+    reason: str | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """Give a row as the frame has it; the differences follow from the values."""
+    row: dict[str, Any] = {"slice": "all", "identity": identity, "crossed": False, "place": 1, "n_identities": 1}
+    row |= {
+        "n_subgroup_first": 1260,
+        "n_subgroup_second": 1260,
+        "positive_rate_first": 0.5,
+        "positive_rate_second": 0.5,
+    }
+    for name in COMPARED:
+        one, other = first[name], second[name]
+        size = abs if name.endswith("aeg") else float
+        row[f"{name}_first"], row[f"{name}_second"] = one, other
+        row[f"{name}_difference"] = None if one is None or other is None else size(other) - size(one)
+        row[f"{name}_first_reason"] = reason if one is None else None
+        row[f"{name}_second_reason"] = reason if other is None else None
+    worst = [min((side[n] for n in COMPARED[:3] if side[n] is not None), default=None) for side in (first, second)]
+    row["worst_auc_first"], row["worst_auc_second"] = worst
+    row["worst_auc_difference"] = None if None in worst else worst[1] - worst[0]  # type: ignore[operator]
+    return row | changes
+
+
+def compare(*rows: dict[str, Any], sort: str = "worst_auc", n_identities: int | None = None) -> Comparison:
+    part = SliceRows(name="all", rows=rows, n_identities=len(rows) if n_identities is None else n_identities)
+    question = Question(models=("toxicity_1", "toxicity_6"), sort=sort)
+    return Comparison(question=question, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
+
+
+def cells_of(line: str) -> list[str]:
+    """Give the cells of a line of a Markdown table, as GitHub cuts them: at every pipe without a backslash."""
+    cells, escaped = [""], False
+    for character in line.strip().removeprefix("|"):
+        if character == "|" and not escaped:
+            cells.append("")
+        else:
+            cells[-1] += character
+        escaped = character == "\\" and not escaped
+    return [cell.strip() for cell in cells[:-1]]
+
+
+def table_of(markdown: str) -> list[list[str]]:
+    return [cells_of(line) for line in markdown.splitlines() if line.startswith("|")]
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("value", "digits", "signed", "written"),
+        [
+            (0.8684, 3, False, "0.868"),
+            (0.8684, 2, False, "0.87"),
+            (0.462, 3, True, "+0.462"),
+            (-0.0004, 3, True, "+0.000"),
+            (-0.0004, 3, False, "0.000"),
+            (-0.0006, 3, True, "-0.001"),
+            (1.0, 3, False, "1.000"),
+        ],
+    )
+    def test_digits_and_signs(self, value: float, digits: int, signed: bool, written: str) -> None:
+        assert write_value(value, digits, signed) == written
+
+    @pytest.mark.parametrize(
+        ("number", "written"), [("0.868", ".868"), ("-0.034", "-.034"), ("+0.00", "+.00"), ("1.000", "1.000")]
+    )
+    def test_no_leading_zero(self, number: str, written: str) -> None:
+        assert drop_leading_zero(number) == written
+
+    def test_worse_is_below_for_an_auc_and_farther_from_0_for_a_gap(self) -> None:
+        row = make_row(first=dict.fromkeys(COMPARED, 0.2), second=dict.fromkeys(COMPARED, -0.3))
+        assert {name: is_worse(row, name, 3) for name in SORTS} == dict.fromkeys(SORTS, True)
+        row = make_row(first=dict.fromkeys(COMPARED, -0.3), second=dict.fromkeys(COMPARED, 0.2))
+        assert not any(is_worse(row, name, 3) for name in SORTS)
+
+    def test_what_the_digits_do_not_show_is_not_worse(self) -> None:
+        row = make_row(first=FIRST | {"bpsn_auc": 0.5}, second=FIRST | {"bpsn_auc": 0.496})
+        assert (is_worse(row, "bpsn_auc", 3), is_worse(row, "bpsn_auc", 2)) == (True, False)
+        assert not is_worse(make_row(second=FIRST), "bpsn_auc", 3)
+        assert not is_worse(make_row(second=dict.fromkeys(COMPARED)), "bpsn_auc", 3)
+
+    def test_a_model_is_not_compared_with_itself(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            Question(models=("m", "m"))
+        assert str(caught.value) == 'models: "m" twice. Two models stand side by side. Name two different ones.'
+
+    def test_rows_go_to_their_slices_in_order(self) -> None:
+        rows = [make_row("b", place=2, n_identities=7), make_row("a", n_identities=7), make_row("c", slice="short")]
+        whole, short, empty = group_by_slice(rows, ("all", "short", "none"))
+        assert [row["identity"] for row in whole.rows] == ["a", "b"]
+        assert (whole.n_identities, short.n_identities, empty.n_identities) == (7, 1, 0)
+        assert (short.name, empty.rows) == ("short", [])
+
+
+class TestText:
+    def test_a_table(self) -> None:
+        hurt = make_row("trans women", SECOND, FIRST, n_subgroup_first=53429, n_subgroup_second=53429)
+        assert write_text(compare(make_row(), hurt)) == (
+            """\
+A: toxicity_1   B: toxicity_6
+corpus civil, 2026-01-15, run r1
+
+slice all: 2 identities, those with the lowest AUC of A first
+                              Subgroup AUC       BPSN AUC          BNSP AUC         Negative AEG       Positive AEG
+  identity       rows  pos%    A    B  diff     A    B  diff      A     B  diff      A     B  diff      A     B  diff
+--------------------------- ---------------- ---------------- ------------------ ------------------ ------------------
+  gay           1,260  50.0 .868 .996 +.128  .532 .958 +.426  1.000  .980 -.020! +.462 -.295 -.167  -.034 -.036 +.002!
+! trans women  53,429  50.0 .996 .868 -.128! .958 .532 -.426!  .980 1.000 +.020  -.295 +.462 +.167! -.036 -.034 -.002
+
+diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.
+! B is worse: behind a difference, in that metric; before a name, in the lowest of its three AUCs.
+"""
+        )
+
+    def test_two_digits(self) -> None:
+        line = write_text(compare(make_row()), 2).splitlines()[7]
+        values = ".87 1.00 +.13  .53 .96 +.43  1.00 .98 -.02!  +.46 -.29 -.17  -.03 -.04 +.00"
+        assert line.split() == ["gay", "1,260", "50.0", *values.split()]
+
+    def test_long_names_put_the_gaps_below(self) -> None:
+        lines = write_text(compare(make_row("psychiatric_or_mental_illness"))).splitlines()
+        assert [line.split()[:1] for line in lines[3:]] == [
+            *(["slice"], ["Subgroup"], ["identity"], ["-" * 44], ["psychiatric_or_mental_illness"], []),
+            *(["Negative"], ["identity"], ["-" * 44], ["psychiatric_or_mental_illness"], []),
+            *(["diff:"], ["!"]),
+        ]
+        aucs, gaps = ".868 .996 +.128  .532 .958 +.426  1.000 .980 -.020!", "+.462 -.295 -.167  -.034 -.036 +.002!"
+        assert lines[7].split()[1:] == ["1,260", "50.0", *aucs.split()]
+        assert lines[12].split()[1:] == ["1,260", "50.0", *gaps.split()]
+
+    def test_all_slices_are_laid_out_alike(self) -> None:
+        short = SliceRows(name="short", rows=[make_row("psychiatric_or_mental_illness")], n_identities=1)
+        both = replace(compare(make_row()), slices=(*compare(make_row()).slices, short))
+        lines = write_text(both).splitlines()
+        assert [line.split()[:3] for line in lines if "AUC " in line or "AEG " in line][:4] == [
+            ["slice", "all:", "1"],
+            ["Subgroup", "AUC", "BPSN"],
+            ["Negative", "AEG", "Positive"],
+            ["slice", "short:", "1"],
+        ]
+
+    def test_null_is_a_mark_with_its_reason_below(self) -> None:
+        nothing = dict.fromkeys(COMPARED)
+        rows = (
+            make_row("a", nothing, nothing, "no_subgroup_positives"),
+            make_row("b", first=nothing, reason="withheld"),
+            make_row("c", second=nothing, n_subgroup_second=None),
+            make_row("d", n_subgroup_second=1255),
+        )
+        lines = write_text(compare(*rows)).splitlines()
+        found = [line.split()[1:6] for line in lines[7:11]]
+        assert found == [
+            ["1,260", "50.0", "(b)", "(b)", "-"],
+            ["1,260", "50.0", "(c)", ".996", "-"],
+            ["1,260", "(a)", "50.0", ".868", "-"],
+            ["1,260", "(a)", "50.0", ".868", ".996"],
+        ]
+        assert lines[-3:] == [
+            "(a) A and B count different numbers of rows: some lack a score",
+            "(b) no_subgroup_positives",
+            "(c) withheld",
+        ]
+
+    def test_what_is_left_out_is_said(self) -> None:
+        text = write_text(compare(make_row(), n_identities=1204, sort="negative_aeg"))
+        assert (
+            "slice all: 1 of 1,204 identities (--limit shows more), those with the largest |Negative AEG| of A" in text
+        )
+        assert "slice all: 1 identity, those with the lowest BPSN AUC of A first\n" in write_text(
+            compare(make_row(), sort="bpsn_auc")
+        )
+
+    def test_a_slice_without_identities(self) -> None:
+        assert "slice all: 0 identities, those with the lowest AUC of A first\n\ndiff: " in write_text(compare())
+
+    def test_what_a_terminal_would_obey_is_written_out(self) -> None:
+        shown = write_text(compare(make_row("a\x1b[2J\nb\u202e")))
+        assert r"a\x1b[2J\nb\u202e " in shown
+        assert shown.isascii()
+
+    def test_names_that_do_not_fit_go_on_below(self) -> None:
+        pair = "homosexual_gay_or_lesbian & intellectual_or_learning_disability"
+        lines = write_text(compare(make_row(pair), make_row("x" * 90))).splitlines()
+        assert [line[2:40].rstrip() for line in lines[7:12]] == [
+            *("homosexual_gay_or_lesbian &", "  intellectual_or_learning_disability"),
+            *("x" * 38, "  " + "x" * 36, "  " + "x" * 14),
+        ]
+
+    @settings(deadline=None)
+    @given(names=st.lists(st.text(max_size=80), min_size=1, max_size=4), digits=st.sampled_from([2, 3]))
+    def test_any_names_stay_within_the_line_and_aligned(self, names: list[str], digits: int) -> None:
+        lines = write_text(compare(*map(make_row, names)), digits).splitlines()[4:-3]
+        assert max(map(measure_width, lines)) <= WIDEST_LINE
+        # All rows have the same numbers, so they end where each other end.
+        ends = {measure_width(line) for line in lines if line.endswith("!") and ".03" not in line}
+        assert len(ends) <= 1
+        assert sum(" 1,260  50.0 " in line for line in lines) in {len(names), 2 * len(names)}
+
+    @given(name=st.text(max_size=200))
+    def test_a_wrapped_name_is_whole(self, name: str) -> None:
+        lines = wrap_name(name)
+        assert "".join(lines) == name
+        assert max(map(measure_width, lines)) <= WIDEST_NAME
+
+
+class TestMarkdown:
+    def test_a_table(self) -> None:
+        head, rule, row = table_of(write_markdown(compare(make_row("trans women", SECOND, FIRST))))
+        differences = ["B - A"] * 3 + [r"\|B\| - \|A\|"] * 2
+        assert head == [
+            *("", "identity", "rows", "positive"),
+            *(
+                cell
+                for title, last in zip(TITLES.values(), differences, strict=True)
+                for cell in (f"{title} A", "B", last)
+            ),
+        ]
+        assert rule == [":-:", "---", *["--:"] * 17]
+        assert row == [
+            *("!", "trans women", "1,260", "50.0 %"),
+            *("0.996", "0.868", "**-0.128**", "0.958", "0.532", "**-0.426**", "0.980", "1.000", "+0.020"),
+            *("-0.295", "+0.462", "**+0.167**", "-0.036", "-0.034", "-0.002"),
+        ]
+
+    def test_null_is_its_reason(self) -> None:
+        row = make_row(second=dict.fromkeys(COMPARED), reason="no_subgroup_positives", n_subgroup_second=None)
+        cells = table_of(write_markdown(compare(row), 2))[2]
+        assert cells[:7] == [
+            *("", "gay", "1,260 and - (A and B count different numbers of rows: some lack a score)", "50.0 %"),
+            *("0.87", "no_subgroup_positives", "-"),
+        ]
+
+    def test_slices_without_rows_have_no_table(self) -> None:
+        assert write_markdown(compare()).endswith(
+            "\n\n### Slice all\n\n0 identities, those with the lowest AUC of A first.\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "escaped"),
+        [
+            ("black & female", "black &amp; female"),
+            ("homosexual_gay_or_lesbian", "homosexual_gay_or_lesbian"),
+            ("_a_ b_", r"\_a\_ b\_"),
+            ("a|b", r"a\|b"),
+            ("a\\|b", r"a\\\|b"),
+            ("`rm`", r"\`rm\`"),
+            ("<script>x</script>", "&lt;script&gt;x&lt;/script&gt;"),
+            ("[a](b) **c** ~~d~~ $e$", r"\[a\](b) \*\*c\*\* \~\~d\~\~ \$e\$"),
+            ("a\nb", r"a\\nb"),
+        ],
+    )
+    def test_names_are_not_obeyed(self, name: str, escaped: str) -> None:
+        assert escape_markdown(name) == escaped
+        assert table_of(write_markdown(compare(make_row(name))))[2][1] == escaped
+
+    @given(name=st.text(max_size=30))
+    def test_any_name_is_one_cell(self, name: str) -> None:
+        assert [len(cells) for cells in table_of(write_markdown(compare(make_row(name))))] == [19, 19, 19]
+
+
+class TestCsv:
+    def test_full_precision_and_rfc_4180(self) -> None:
+        row = {"slice": "all", "identity": 'say "a", b', "crossed": False, "n": 7, "d": -0.1 - 0.2, "small": 1e-17}
+        row |= {"null": None, "run_date": date(2026, 1, 15), "lines": "a\nb"}
+        assert write_csv(compare(row)) == (
+            "slice,identity,crossed,n,d,small,null,run_date,lines\r\n"
+            'all,"say ""a"", b",false,7,-0.30000000000000004,1e-17,,2026-01-15,"a\nb"\r\n'
+        )
+
+    @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+    def test_text_is_no_formula_and_numbers_stay_numbers(self, begin: str) -> None:
+        text = write_csv(compare({"identity": f"{begin}1+1", "value": -0.5}))
+        (row,) = csv.DictReader(io.StringIO(text, newline=""))
+        assert row == {"identity": f"'{begin}1+1", "value": "-0.5"}
+
+    def test_no_rows_are_a_line_of_headings(self) -> None:
+        assert write_csv(compare()) == "slice\r\n"

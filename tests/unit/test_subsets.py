@@ -1,0 +1,187 @@
+"""Subsets drawn in parts, against what simple random sampling promises."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections import Counter
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare, hypergeom
+
+from biasspark.ranking import subsets
+from biasspark.ranking.subsets import Subset, draw_places, stable_number
+
+
+@pytest.fixture
+def halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halve also what is small: down to single places."""
+    monkeypatch.setattr(subsets, "_FEW", 1)
+
+
+def whole(subset: Subset) -> list[int]:
+    places, counts = draw_places(subset, 0, subset.total)
+    assert (counts == 1).all()
+    return places.tolist()
+
+
+def assert_by_chance(found: Counter[int], expected: np.ndarray) -> None:
+    """Chi-square at one in a thousand; bins that expect fewer than five are joined with their neighbours."""
+    possible = np.flatnonzero(expected)
+    assert found.keys() <= set(possible.tolist())
+    observed, expected = np.array([found[value] for value in possible]), expected[possible]
+    _, group = np.unique(np.minimum(np.cumsum(expected) // 5, expected.sum() // 5 - 1), return_inverse=True)
+    assert group.max() > 0
+    assert chisquare(np.bincount(group, observed), np.bincount(group, expected)).pvalue > 0.001
+
+
+# ---- the same subset, however it is asked for
+
+
+@st.composite
+def cut_subsets(draw: st.DrawFn) -> tuple[Subset, list[int]]:
+    total = draw(st.integers(0, 5000))
+    size = draw(st.integers(0, total))
+    cuts = draw(st.lists(st.integers(0, total), max_size=8))
+    return Subset(total, size, (draw(st.integers(0, 9)),)), sorted([0, *cuts, total])
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=cut_subsets(), few=st.sampled_from([1, 7, 100]))
+def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], few: int) -> None:
+    subset, cuts = cut
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subsets, "_FEW", few)
+        places = whole(subset)
+        parts = [draw_places(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
+    assert [place for part in parts for place in part] == places
+    assert len(places) == len(set(places)) == subset.size
+    assert places == sorted(places)
+    assert all(0 <= place < subset.total for place in places)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=cut_subsets(), window=st.tuples(st.integers(0, 5000), st.integers(0, 5000)))
+def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window: tuple[int, int]) -> None:
+    """The cuts are where places begin to differ: of each cell as many are counted as are drawn one by one."""
+    subset, cuts = cut
+    start, stop = sorted(window)
+
+    def alike(a: int, b: int) -> bool:
+        assert start <= a < b <= stop
+        return bisect(cuts, a) == bisect(cuts, b - 1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subsets, "_FEW", 5)
+        one_by_one, _ = draw_places(subset, start, stop)
+        places, counts = draw_places(subset, start, stop, alike)
+    cells = Counter(bisect(cuts, place) for place in one_by_one.tolist())
+    found: Counter[int] = Counter()
+    for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+        found[bisect(cuts, place)] += count
+    assert found == cells
+    assert (np.diff(places) > 0).all()
+
+
+def test_a_tie_of_thousand_millions_costs_a_few_steps() -> None:
+    subset = Subset(10**9, 4 * 10**8, (1,))
+    places, counts = draw_places(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
+    assert counts.sum() == subset.size
+    assert len(places) < 5000
+
+
+@pytest.mark.parametrize(("total", "size"), [(0, 0), (1, 0), (1, 1), (9, 0), (9, 9), (5000, 0), (5000, 5000)])
+def test_none_and_all(total: int, size: int) -> None:
+    assert whole(Subset(total, size, (3,))) == list(range(size))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
+def test_nowhere(start: int, stop: int) -> None:
+    places, counts = draw_places(Subset(100, 60, (3,)), start, stop)
+    assert (places.dtype, counts.dtype) == (np.int64, np.int64)
+    assert len(places) == len(counts) == 0
+
+
+# ---- each subset equally likely
+
+
+@pytest.mark.parametrize("few", [1, 2, 2048])
+def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So every place is, and every pair of them."""
+    monkeypatch.setattr(subsets, "_FEW", few)
+    number = {subset: place for place, subset in enumerate(combinations(range(7), 3))}
+    found = Counter(number[tuple(whole(Subset(7, 3, (11, trial))))] for trial in range(50 * len(number)))
+    assert_by_chance(found, np.full(len(number), 50.0))
+
+
+def test_places_and_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inclusion of places and of neighbouring pairs, some of them on either side of where stretches are halved."""
+    monkeypatch.setattr(subsets, "_FEW", 20)
+    total, size, trials = 400, 120, 1000
+    chosen = np.zeros((trials, total), bool)
+    for trial in range(trials):
+        chosen[trial, whole(Subset(total, size, (5, trial)))] = True
+    share = size / total
+    # Inclusions of a trial add up to its size, which makes the sum of squares smaller by total / (total - 1).
+    places = ((chosen.sum(axis=0) - trials * share) ** 2).sum() / (trials * share * (1 - share)) * (total - 1) / total
+    assert abs(places - (total - 1)) < 4 * math.sqrt(2 * (total - 1))
+    both = share * (size - 1) / (total - 1)
+    pairs = (chosen[:, 1:] & chosen[:, :-1]).sum(axis=0)
+    assert abs(pairs - trials * both).max() < 4.5 * math.sqrt(trials * both * (1 - both))
+
+
+@pytest.mark.usefixtures("halved")
+def test_the_rows_in_a_window_are_hypergeometric() -> None:
+    sizes = Counter(len(draw_places(Subset(60, 25, (2, trial)), 13, 31)[0]) for trial in range(2000))
+    assert_by_chance(sizes, 2000 * hypergeom(60, 18, 25).pmf(np.arange(19)))
+
+
+def test_other_keys_give_independent_subsets() -> None:
+    keys = [(1, 2, 3), (1, 2, 4), (1, 3, 3), (2, 2, 3), (1, 23), (12, 3)]
+    drawn = [whole(Subset(1000, 400, key)) for key in keys]
+    assert drawn[0] == whole(Subset(1000, 400, keys[0]))
+    overlaps = [len(set(one) & set(other)) for one, other in combinations(drawn, 2)]
+    assert np.abs(np.array(overlaps) - 160).max() < 5 * hypergeom(1000, 400, 400).std()
+
+
+# ---- more places than numpy's hypergeometric numbers reach
+
+
+@pytest.mark.parametrize(("n_left", "n_right", "size"), [(30, 31, 20), (7, 7, 13), (40, 40, 1)])
+def test_halves_of_too_many_places_are_hypergeometric_too(
+    n_left: int, n_right: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subsets, "_MOST_HALF", 0)
+    monkeypatch.setattr(subsets, "_TRIES", 5)
+    generator = np.random.default_rng(4)
+    found = Counter(subsets._draw_left(generator, n_left, n_right, size) for _ in range(1000))
+    assert_by_chance(found, 1000 * hypergeom(n_left + n_right, n_left, size).pmf(np.arange(n_left + 1)))
+
+
+def test_hundred_thousand_million_places() -> None:
+    subset, middle = Subset(10**11, 10**9, (8,)), 3 * 10**10
+    places, _ = draw_places(subset, middle - 10**6, middle + 10**6)
+    parts = [draw_places(subset, *ends)[0] for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
+    assert np.concatenate(parts).tolist() == places.tolist()
+    assert abs(len(places) - 20_000) < 5 * math.sqrt(20_000)
+    assert len(draw_places(Subset(10**10, 10**10, (8,)), 0, 3)[0]) == 3
+
+
+def test_the_largest_halves_that_numpy_draws() -> None:
+    generator = np.random.default_rng(1)
+    for n_right in (subsets._MOST_HALF, subsets._MOST_HALF + 1):
+        left = subsets._draw_left(generator, subsets._MOST_HALF, n_right, 10**6)
+        assert abs(left - 500_000) < 5 * 500
+
+
+# ---- names in keys
+
+
+def test_numbers_of_names_are_the_same_everywhere() -> None:
+    assert stable_number("male") == 8766684980474722411
+    assert len({stable_number(name) for name in ("", "male", "female", "a & b", "muslím")}) == 5
+    assert all(0 <= stable_number(name) < 2**64 for name in ("", "male"))
