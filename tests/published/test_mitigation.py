@@ -1,0 +1,70 @@
+"""The comments that the authors of the experiment added (Mitigating): they mitigate the terms they were chosen for."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+import biasspark
+from biasspark.cli import Progress
+from biasspark.mitigation.experiment import Folder, run_experiment
+from biasspark.mitigation.settings import MODELS, Mitigation
+from biasspark.mitigation.training_data import read_snippets
+
+CHOSEN_FOR = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006}
+OTHERS = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
+ADDED = 4_620
+"""Comments that the slides say were added: the files' parts train and dev."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def summaries(
+    spark_session: SparkSession, shared_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Row]:
+    """The summary of each model, trained on a corpus whose imbalance is about what was added for it."""
+    folder = shared_data / "wiki_testsets"
+    if not folder.is_dir():
+        pytest.skip(f"the authors' comments are not here: {folder}")
+    settings = Mitigation(
+        rows=20_000,
+        test_rows=4_800,
+        terms=(*CHOSEN_FOR, *OTHERS),
+        imbalanced=CHOSEN_FOR,
+        debiasing=str(folder / "toxicity_debiasing_data.parquet"),
+        random=str(folder / "toxicity_debiasing_data_random.parquet"),
+        text="comment",
+        filter="split <> 'test'",
+    )
+    snippets = read_snippets(spark_session, settings, date(2026, 1, 15))
+    place = Folder(spark_session, str(tmp_path_factory.mktemp("mitigation") / "run"))
+    scored = run_experiment(place, settings, snippets, Progress())
+    assert {model: size["n_added"] for model, size in scored.sizes.items()} == {
+        "baseline": 0,
+        "control": ADDED,
+        "mitigated": ADDED,
+    }
+    terms = {"column": "comment_text", "list": list(settings.terms)}
+    summary = biasspark.model_summary(scored.test_set, models=MODELS, label="label", identities={"terms": terms})
+    return {row.model: row for row in summary.collect()}
+
+
+def test_chosen_comments_mitigate_and_random_ones_do_not(summaries: dict[str, Row]) -> None:
+    """As printed: 6.37, with random comments 6.84, with chosen ones 4.07."""
+    difference = {model: summaries[model].pinned_auc_equality_difference for model in MODELS}
+    assert difference["mitigated"] < 0.7 * min(difference["baseline"], difference["control"])
+    assert difference["control"] > 0.8 * difference["baseline"]
+
+
+def test_harmless_mentions_are_taken_for_toxicity_less_often(summaries: dict[str, Row]) -> None:
+    lowest = {model: summaries[model].bpsn_auc_min for model in MODELS}
+    assert lowest["mitigated"] > max(lowest["baseline"], lowest["control"]) + 0.1
+    assert summaries["baseline"].bpsn_auc_min_identity in CHOSEN_FOR
+
+
+def test_nothing_is_lost_over_all(summaries: dict[str, Row]) -> None:
+    assert summaries["mitigated"].auc >= summaries["baseline"].auc

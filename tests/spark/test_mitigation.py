@@ -1,0 +1,230 @@
+"""The mitigation experiment, small: what is added mitigates, and the night of its test set shows it."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import job_parser, run_job
+from biasspark.errors import InputError
+from biasspark.mitigation import classifier
+from biasspark.mitigation.settings import Mitigation
+from biasspark.mitigation.training_data import generate_additions, read_snippets
+from biasspark.tables.views import DUCKDB_FILE
+from jobs import mitigation_experiment as job
+
+NIGHT = "2026-01-15"
+TERMS = ("gay", "muslim", "old", "male", "white", "deaf")
+IMBALANCED = ("gay", "muslim")
+ROWS, TEST_ROWS = 4_000, 2_400
+FEWER = {"N_FEATURES": 2**14, "MOST_STEPS": 25}
+"""Enough for texts of some hundred words, and faster."""
+
+CONFIG = """
+[mitigation]
+rows = 4000
+test_rows = 2400
+seed = 2
+terms = "terms.txt"
+imbalanced = { gay = 0.02, muslim = 0.02 }
+[output]
+path = "warehouse"
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run of the job: its exit code, what it printed, and where its corpora lie."""
+
+    code: int
+    out: str
+    err: str
+    warehouse: Path
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return found
+
+    @property
+    def corpora(self) -> Path:
+        return self.warehouse / "mitigation" / f"run_date={NIGHT}" / f"run_id={self.summary['run_id']}"
+
+    def ask(self, query: str, corpus: str = "") -> list[tuple[Any, ...]]:
+        """Ask the tables, or one of the corpora, which stands where the query says FROM it."""
+        with duckdb.connect() as database:
+            database.execute((self.warehouse / DUCKDB_FILE).read_text("utf-8"))
+            database.execute("SET TimeZone = 'UTC'")
+            if corpus:
+                files = f"read_parquet('{self.corpora / corpus}/*.parquet', hive_partitioning = false)"
+                database.execute(f"CREATE VIEW it AS SELECT * FROM {files}")
+            return database.execute(query).fetchall()
+
+
+def run(folder: Path, *flags: str) -> Done:
+    (folder / "terms.txt").write_text("\n".join(TERMS), "utf-8")
+    (folder / "warehouse").mkdir(exist_ok=True)
+    config = folder / "c.toml"
+    config.write_text(CONFIG, "utf-8")
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_job(job.main, job_parser(""), ["--config", str(config), "--run-date", NIGHT, *flags])
+    return Done(code, out.getvalue(), err.getvalue(), folder / "warehouse")
+
+
+@pytest.fixture(scope="module")
+def done(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in FEWER.items():
+            patch.setattr(classifier, name, value)
+        done = run(tmp_path_factory.mktemp("mitigation"))
+    assert done.code == 0, done.out + done.err
+    return done
+
+
+def test_the_mitigated_model_is_less_biased_than_both_others(done: Done) -> None:
+    found = done.ask("SELECT model, pinned_auc_equality_difference, bpsn_auc_min FROM latest_model_summary")
+    difference, lowest_bpsn = ({row[0]: row[place] for row in found} for place in (1, 2))
+    for other in ("baseline", "control"):
+        assert difference["mitigated"] < 0.6 * difference[other]
+        assert lowest_bpsn["mitigated"] > lowest_bpsn[other] + 0.1
+    worst = done.ask("SELECT model, bpsn_auc_min_identity FROM latest_model_summary WHERE model <> 'mitigated'")
+    assert {identity for _, identity in worst} <= set(IMBALANCED)
+
+
+def test_the_job_says_what_the_tables_say(done: Done) -> None:
+    assert done.summary["job"] == "mitigation_experiment"
+    assert done.summary["best"] == "mitigated"
+    assert done.out.splitlines()[-2] == "The mitigated model is the least biased of the three."
+    columns = ("model", "auc", "pinned_auc_equality_difference", "subgroup_auc_min", "bpsn_auc_min", "bnsp_auc_min")
+    said = sorted(tuple(model[column] for column in columns) for model in done.summary["models"])
+    assert said == sorted(done.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
+    [gap] = done.ask(
+        "SELECT max(greatest(abs(negative_aeg), abs(positive_aeg))) FROM latest_bias_metrics WHERE model = 'control' "
+        "AND identity <> '(overall)'"
+    )
+    assert gap == (next(m["aeg_max_abs"] for m in done.summary["models"] if m["model"] == "control"),)
+    ledger = done.ask("SELECT job, corpus, n_rows, json_extract(config, '$.mitigation.seed')::INT FROM bias_runs")
+    assert ledger == [("bias_metrics", "mitigation", TEST_ROWS, 2)]
+
+
+def test_what_is_added_follows_the_plan(done: Done) -> None:
+    """Counted anew in the texts, the comments that are added are those that the terms lack."""
+    buckets = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
+    mentions = " OR ".join(f"regexp_matches(comment_text, '\\b{term}\\b', 'i')" for term in IMBALANCED[:1])
+    counts = f"SELECT length(comment_text), label, ({mentions}) FROM it"
+    corpus, added = done.ask(counts, "corpus"), done.ask(counts, "mitigated")
+    assert not any(label for _, label, _ in added)
+    for low, high in buckets:
+        rows = [(label, about) for length, label, about in corpus if low <= length <= high]
+        n_toxic, n_gay = sum(label for label, _ in rows), sum(about for _, about in rows)
+        n_toxic_gay = sum(label and about for label, about in rows)
+        lacking = max(0, -(-n_toxic_gay * len(rows) // n_toxic) - n_gay)
+        assert sum(about for length, _, about in added if low <= length <= high) == lacking
+    sizes = {model["model"]: (model["n_training"], model["n_added"]) for model in done.summary["models"]}
+    n_added = len(added)
+    assert sizes == {
+        "baseline": (ROWS, 0), "control": (ROWS + n_added, n_added), "mitigated": (ROWS + n_added, n_added),
+    }  # fmt: skip
+    assert done.ask("SELECT count(*), count_if(label) FROM it", "control") == [(n_added, 0)]
+    assert done.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
+
+
+def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(done: Done) -> None:
+    models = ("baseline", "control", "mitigated")
+    described = done.ask("DESCRIBE it", "test_set")
+    assert [row[:2] for row in described] == [
+        *(("id", "BIGINT"), ("comment_text", "VARCHAR"), ("label", "BOOLEAN"), ("template", "VARCHAR")),
+        *((model, "DOUBLE") for model in models),
+    ]
+    for model in models:
+        [(least, most, n_scores)] = done.ask(
+            f"SELECT min({model}), max({model}), count(DISTINCT {model}) FROM it", "test_set"
+        )
+        assert 0 < least < 0.2
+        assert 0.8 < most < 1
+        assert n_scores > 100
+    trained = {
+        text
+        for corpus in ("corpus", "control", "mitigated")
+        for text in done.ask("SELECT comment_text FROM it", corpus)
+    }
+    assert not trained & set(done.ask("SELECT comment_text FROM it", "test_set"))
+
+
+def test_training_is_the_same_to_the_last_bit_for_any_partitions(
+    spark: SparkSession, done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classifier, "N_FEATURES", 2**10)
+    monkeypatch.setattr(classifier, "MOST_STEPS", 5)
+    comments = spark.read.parquet(str(done.corpora / "corpus")).where("id < 500")
+    models = {
+        name: classifier.train_classifier(
+            classifier.hash_words(comments.repartition(partitions, "id")), 500, f"{tmp_path}/{name}"
+        )
+        for name, partitions in (("one", 1), ("other", 4))
+    }
+    one, other = (model.coefficients.toArray().tobytes() for model in models.values())
+    assert one == other
+    assert models["one"].intercept == models["other"].intercept != 0
+    # In a session that has published: it has become one that cannot be sent to executors.
+    scores = classifier.score_comments(comments.limit(20), models).select("one", "other").collect()
+    assert len({row.one for row in scores}) > 2
+    assert all(row.one == row.other for row in scores)
+
+
+def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    done = run(tmp_path, "--dry-run")
+    assert done.code == 0, done.err
+    assert done.summary["status"] == "planned"
+    assert "imbalanced: gay 2.00%, muslim 2.00%" in done.out
+    assert list((tmp_path / "warehouse").iterdir()) == []
+
+
+def test_a_corpus_that_lacks_nothing_is_refused(spark: SparkSession) -> None:
+    columns = "identity STRING, length_low INT, length_high INT, n_negatives_to_add BIGINT"
+    # The row of all comments, the sum over lengths, a bucket in which nothing is toxic, and one in balance.
+    rows = [("(overall)", 20, 59, 5), ("gay", None, None, 5), ("gay", 20, 59, None), ("gay", 60, 179, 0)]
+    with pytest.raises(InputError, match=r"rows = 7: no term of this training corpus lacks harmless comments, so "):
+        generate_additions(spark.createDataFrame(rows, columns), Mitigation(rows=7))
+
+
+def write_snippets(folder: Path, **columns: list[Any]) -> str:
+    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def test_snippets_are_harmless_comments_of_the_column_and_the_filter(spark: SparkSession, tmp_path: Path) -> None:
+    part = ["train", "train", "test"]
+    chosen = write_snippets(tmp_path, comment=["A gay choir.", None, "Left out."], split=part)
+    random = write_snippets(tmp_path, comment=["A choir.", "Another one.", "Left out."], split=part)
+    settings = Mitigation(debiasing=chosen, random=random, text="comment", filter="split <> 'test'")
+    found = read_snippets(spark, settings, date(2026, 1, 15))
+    assert {model: [tuple(row) for row in frame.collect()] for model, frame in found.items()} == {
+        "control": [(None, "A choir.", False, None), (None, "Another one.", False, None)],
+        "mitigated": [(None, "A gay choir.", False, None)],
+    }
+
+
+def test_snippets_that_do_not_fit_are_refused_together(spark: SparkSession, tmp_path: Path) -> None:
+    chosen = write_snippets(tmp_path, words=["A gay choir."])
+    settings = Mitigation(debiasing=chosen, random=str(tmp_path / "none.parquet"))
+    with pytest.raises(InputError) as caught:
+        read_snippets(spark, settings, date(2026, 1, 15))
+    of_random, of_chosen = caught.value.faults
+    assert "none.parquet: there is nothing at this path." in of_random
+    assert of_chosen == (
+        f'[mitigation] text = "comment_text": there is no such column in {chosen}. It has: words. Name one that it has.'
+    )
