@@ -133,7 +133,7 @@ def pinned_auc(
         "seed": seed,
         "include_subgroup_in_background": include_subgroup_in_background,
     }
-    return _further(df, PINNED_AUC, pinned_auc=table, **measures)
+    return _further(df, PINNED_AUC, {"pinned_auc": table}, **measures)
 
 
 def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
@@ -177,7 +177,7 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
         With all faults at once; for an identity that is not there, with those that are.
     """
     table = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    found = _read(pinned_skew=table, **measures)
+    found = _read({"pinned_skew": table}, **measures)
     return skew_classes(measure(df, found, only=identity)).select(*PINNED_SKEW.value_columns)
 
 
@@ -200,7 +200,7 @@ def threshold_rates(
     DataFrame
         The columns of the table ``threshold_rates`` less the run's.
     """
-    return _further(df, THRESHOLD_RATES, thresholds={"at": at, "grid": grid}, **measures)
+    return _further(df, THRESHOLD_RATES, {"thresholds": {"at": at, "grid": grid}}, **measures)
 
 
 def threshold_summary(
@@ -210,7 +210,7 @@ def threshold_summary(
 
     Takes what `threshold_rates` takes, and returns the columns of the table ``threshold_summary`` less the run's.
     """
-    return _further(df, THRESHOLD_SUMMARY, thresholds={"at": at, "grid": grid}, **measures)
+    return _further(df, THRESHOLD_SUMMARY, {"thresholds": {"at": at, "grid": grid}}, **measures)
 
 
 def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Any) -> DataFrame:
@@ -219,7 +219,7 @@ def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Any) -> Data
     Bins span [0, 1], or all scores of a model where some lie outside. Takes what `bias_metrics` takes besides, and
     returns the columns of the table ``score_histograms`` less the run's.
     """
-    return _further(df, SCORE_HISTOGRAMS, histograms={"bins": bins}, **measures)
+    return _further(df, SCORE_HISTOGRAMS, {"histograms": {"bins": bins}}, **measures)
 
 
 def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
@@ -278,7 +278,7 @@ def label_balance(
         The columns of the table ``label_balance`` less the run's.
     """
     table = {"text": text, "length": length, "buckets": buckets}
-    return balance_labels(df, _read(scored=False, label_balance=table, **measures))
+    return balance_labels(df, _read({"label_balance": table}, False, **measures))
 
 
 def template_scores(df: DataFrame, *, template: str, **measures: Any) -> DataFrame:
@@ -287,19 +287,22 @@ def template_scores(df: DataFrame, *, template: str, **measures: Any) -> DataFra
     ``template`` is the column that says from which template a row was made. Takes what `bias_metrics` takes besides,
     and returns the columns of the table ``template_scores`` less the run's.
     """
-    return _further(df, TEMPLATE_SCORES, templates={"column": template}, **measures)
+    return _further(df, TEMPLATE_SCORES, {"templates": {"column": template}}, **measures)
 
 
-def _further(df: DataFrame, table: Table, **measures: Any) -> DataFrame:
+def _further(df: DataFrame, table: Table, part: Mapping[str, Any], /, **measures: Any) -> DataFrame:
     """Measure a part that a configuration turns on by a table of its own."""
-    return _measure(df, **measures).further_tables()[table].select(*table.value_columns)
+    return measure(df, _read(part, **measures)).further_tables()[table].select(*table.value_columns)
 
 
 def _measure(df: DataFrame, **measures: Any) -> Measurement:
-    return measure(df, _read(**measures))
+    return measure(df, _read({}, **measures))
 
 
 def _read(  # noqa: PLR0913 - the public functions' keywords, named once
+    part: Mapping[str, Any],
+    scored: bool = True,
+    /,
     *,
     label: str,
     identities: Sequence[str] | Mapping[str, Any] | Identities,
@@ -312,8 +315,6 @@ def _read(  # noqa: PLR0913 - the public functions' keywords, named once
     engine: str = "blocks",
     ranges: int = 0,
     level: float = 0.95,
-    scored: bool = True,
-    **further: Mapping[str, Any],
 ) -> Measures:
     if not isinstance(identities, Mapping | Identities):
         identities = {"columns": identities, "threshold": identity_threshold, "unannotated": unannotated}
@@ -329,6 +330,6 @@ def _read(  # noqa: PLR0913 - the public functions' keywords, named once
         "slices": slices,
         "ranking": {"engine": engine, "ranges": ranges},
         "intervals": {"level": level},
-        **further,
+        **part,
     }
     return parse_measures(table, scored=scored)

@@ -138,7 +138,7 @@ def _describe_test_set(mitigation: Mitigation) -> dict[str, Any]:
     """Return the tables of `MADE`."""
     terms = {term: [term] for term in mitigation.terms}
     return {
-        "corpus": {"name": mitigation.corpus or "unnamed", "path": FOLDER, "id": "id", "duplicates": "allow"},
+        "corpus": {"name": mitigation.corpus, "path": FOLDER, "id": "id", "duplicates": "allow"},
         "label": {"column": LABEL},
         "models": {name: name for name in MODELS},
         "identities": {"terms": {"column": TEXT, "list": terms}},

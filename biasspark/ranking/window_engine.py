@@ -49,7 +49,8 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
     cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
     counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
     below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
-    ranked = counts.join(_offsets(counts), on=[*_GROUP, _RANGE], how="inner")
+    # Spark reckons with the size of the files, whatever is exploded after, and would broadcast the counts.
+    ranked = counts.join(_offsets(counts).hint("shuffle_hash"), on=[*_GROUP, _RANGE], how="inner")
     for cell in FOUR_CELLS:
         inside = F.coalesce(F.sum(cell).over(below_in_range), F.lit(0))
         ranked = ranked.withColumn(f"{cell}_below", F.col(f"{cell}_lower") + inside)

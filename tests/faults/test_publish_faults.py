@@ -226,6 +226,7 @@ def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
     PathStore(str(first_night)).check(spark, [U_STATISTICS, BIAS_METRICS])
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_publishes_nothing(first_night: Path) -> None:
     """A limit on the size of files fails a write half-way, as a full disk does."""
     done = run_dying(first_night, limit=1_000_000)

@@ -126,6 +126,7 @@ def reached_frame(spark: SparkSession, rows: Sequence[Row], found: Floats) -> An
 
 @on_spark
 @given(rows=rows_of(tied_scores), thresholds=st.lists(tied_scores, min_size=1, max_size=3))
+@pytest.mark.slow
 def test_rates_of_a_class_add_up_to_1_and_counts_to_its_cell(
     spark_session: SparkSession, rows: list[Row], thresholds: list[float]
 ) -> None:
@@ -245,6 +246,7 @@ cells = st.tuples(cell_sizes, cell_sizes)
 
 @on_spark
 @given(st.data())
+@pytest.mark.slow
 def test_plan_reaches_the_goal_and_one_fewer_would_not(spark_session: SparkSession, data: st.DataObject) -> None:
     """In whole numbers: positives·all rows against all positives·rows."""
     buckets = [(20, 59), (60, 179)]

@@ -164,7 +164,7 @@ def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, "id").persist()
     rankings = [
-        rank(examples, codebook, [np.array(cut)], engine)
+        rank(examples, codebook, [np.array(cut)], engine=engine)
         for engine, cut in zip(ENGINES, ([-0.1, 0.4], [0.0]), strict=True)
     ]
     wanted = want_statistics(rows, measures, codebook.singles)
@@ -322,11 +322,12 @@ def test_a_ranking_scans_once_and_shuffles_once(spark: SparkSession, corpus_path
 def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, corpus_path: str) -> None:
     measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus())
     with ranked_once(measurement) as (tally, _):
-        plans = {table.name: plan_of(frame) for table, frame in measurement.tables(tally, 100).items()}
-    for name in ("u_statistics", "bias_metrics", "model_summary"):
-        assert "InMemoryTableScan" in plans[name]
-        assert_no_window_over_everything(plans[name])
-    assert "FileScan" not in plans["rejected_rows"]
+        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
+        plans = {name: plan_of(frame) for name, frame in found.items()}
+    assert set(plans) == {"u_statistics", "bias_metrics", "model_summary", *FURTHER_TABLES}
+    for plan in plans.values():
+        assert "InMemoryTableScan" in plan
+        assert_no_window_over_everything(plan)
 
 
 def test_windows_never_hold_a_whole_corpus(spark: SparkSession, corpus_path: str) -> None:
@@ -338,7 +339,12 @@ def test_windows_never_hold_a_whole_corpus(spark: SparkSession, corpus_path: str
 
 def measures_of_corpus(ranking: dict[str, Any] | None = None) -> Measures:
     table = {**MEASURED, "label": {"column": "toxic"}, "identities": ["male", "female"]}
-    return parse_measures(table | {"ranking": ranking or {}})
+    further = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
+    return parse_measures(table | further | {"ranking": ranking or {}})
+
+
+FURTHER_TABLES = ("pinned_auc", "threshold_rates", "threshold_summary", "score_histograms", "label_balance")
+"""What else comes of the one ranking of `measures_of_corpus`."""
 
 
 # ---- jobs: what was really read and moved
@@ -398,14 +404,19 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, corp
         tally, _ = kept.__enter__()
     assert (ranking.queries, ranking.scans, ranking.shuffles) == (1, 1, 1)
     with watch("tables") as tables:
-        rows = {table.name: frame.collect() for table, frame in measurement.tables(tally, 100).items()}
+        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
+        rows = {name: frame.collect() for name, frame in found.items()}
     kept.__exit__(None, None, None)
     assert (tables.scans, tables.shuffles) == (0, 0)
-    assert {name: len(found) for name, found in rows.items()} == {
+    assert len(rows.pop("score_histograms")) > 2 * (2 + 2 * 4)
+    assert {name: len(listed) for name, listed in rows.items()} == {
         "u_statistics": 2 * (1 + 2 * 6),
         "bias_metrics": 2 * 2,
         "model_summary": 2,
-        "rejected_rows": 0,
+        "pinned_auc": 2 * 2,
+        "threshold_rates": 2 * 2,
+        "threshold_summary": 2,
+        "label_balance": 1 + 2,
     }
     # Two columns of scores would be 320 kB.
     assert max(work.driver_bytes for work in (survey, ranking, tables)) < 80_000
@@ -415,7 +426,8 @@ def test_rejects_cost_one_more_scan(spark: SparkSession, corpus_path: str, watch
     corpus = spark.read.parquet(corpus_path).withColumn("toxic", F.expr("nullif(toxic, id % 10 = 0)"))
     measurement = measure(corpus, measures_of_corpus(), "id", "allow")
     with ranked_once(measurement) as (tally, _), watch("tables with rejects") as tables:
-        n_rows = {table.name: len(frame.collect()) for table, frame in measurement.tables(tally, 7).items()}
+        found = {table.name: frame for table, frame in measurement.tables(tally, 7).items() if frame is not None}
+        n_rows = {name: len(frame.collect()) for name, frame in found.items()}
     assert tally.rejects["null_label"] > 1000
     assert n_rows["rejected_rows"] == 7
     assert tables.scans == 1

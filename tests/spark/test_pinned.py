@@ -110,6 +110,7 @@ def test_no_trial_where_there_is_no_subgroup_or_no_row(sampled: list[Row]) -> No
             assert (row.sampled_mean, row.sampled_sd) == (None, None)
 
 
+@pytest.mark.slow
 def test_trials_follow_from_the_seed_alone(spark: SparkSession) -> None:
     few = measures(models={"narrow": "s2"}, slices=None)
 

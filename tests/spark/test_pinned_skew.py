@@ -190,6 +190,7 @@ def frame_of(spark: SparkSession, corpus: Corpus, order: np.ndarray) -> DataFram
     return spark.createDataFrame(pd.DataFrame(data))
 
 
+@pytest.mark.slow
 def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession) -> None:
     corpus = make_corpus(200)
     orders = [np.arange(200), np.random.default_rng(5).permutation(200)]
@@ -215,6 +216,7 @@ def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession) -> None:
     assert rows[0][8] == pytest.approx(pinned_auc(*corpus), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_one_identity_of_any_source_is_measured_as_among_all(spark: SparkSession) -> None:
     rng = np.random.default_rng(8)
     rows = [
