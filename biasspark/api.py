@@ -164,7 +164,7 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     seed : int
         Of the draws: it fixes which rows are dropped, on any cluster.
     **measures
-        What `bias_metrics` takes; the engine is always "windows".
+        What `bias_metrics` takes; the engine is always "blocks".
 
     Returns
     -------

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
+from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
-from biasspark.pipeline import WORST, describe_run, find_warnings, measure, ranked_once, worst_identities
+from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
+
+WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
+MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
 
 
 def run_night(
@@ -60,3 +66,35 @@ def conclude(
     summary |= {"n_rows": record.n_rows, "n_rejected": record.n_rejected, "rejects": record.rejects}
     summary |= {"warnings": warnings, "tables": published.n_rows, "output": store.root}
     return Outcome(summary=summary, table=table + "".join(f"\nwarning: {text}" for text in warnings))
+
+
+def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:
+    """Return the identities with the lowest of their subgroup, BPSN and BNSP AUC, crossed pairs left out."""
+    lowest = F.least("subgroup_auc", "bpsn_auc", "bnsp_auc")
+    rows = (
+        metrics.where(lowest.isNotNull() & ~F.col(CROSSED))
+        .orderBy(lowest, *WORST[:3])
+        .select(*WORST)
+        .limit(most)
+        .collect()
+    )
+    return [row.asDict() for row in rows]
+
+
+def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
+    """Return where pinned AUC moves most, a metric a row: its value before rows are dropped, and after."""
+    far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
+    found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
+    return [row for one in found for row in _list_moves(one)]
+
+
+def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
+    key = {name: skewed[name] for name in (MODEL, SLICE, "n_rows", "n_dropped")}
+    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARISED_AUCS)}
+    for metric, name, after, sd in (
+        ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
+        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
+    ):
+        before, now = skewed[name], skewed[after]
+        moved = None if before is None or now is None else now - before
+        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "moved": moved}

@@ -6,22 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from biasspark import __version__
-from biasspark.columns import (
-    ALL_ROWS,
-    CROSSED,
-    IDENTITY,
-    MODEL,
-    SLICE,
-    SUBGROUP_NEGATIVE,
-    SUBGROUP_POSITIVE,
-    SUMMARISED_AUCS,
-)
+from biasspark.columns import MODEL
 from biasspark.config import Config, Measures, PinnedAuc
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
@@ -29,7 +18,7 @@ from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.labels import label_counts
 from biasspark.corpus.marks import Marks, mark_scores
-from biasspark.corpus.one_identity import keep_identity, keep_value
+from biasspark.corpus.one_identity import check_identity, keep_identity
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
@@ -37,7 +26,7 @@ from biasspark.corpus.templates import template_scores
 from biasspark.errors import InputError
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.hygiene import ScoreProfile, score_warnings
+from biasspark.metrics.hygiene import ScoreProfile, best_subgroup_aucs, score_warnings
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import with_auc
@@ -47,7 +36,7 @@ from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
 from biasspark.ranking.engine import Ranking, rank, read_overview
 from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
-from biasspark.ranking.window_engine import name_ranks
+from biasspark.ranking.skew_engine import sum_kept_rows
 from biasspark.session import describe, persisted
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import (
@@ -67,8 +56,6 @@ from biasspark.tables.schemas import (
 
 JOB = "bias_metrics"
 _NO_SCORES = Profile(0, 0, 0, math.inf, -math.inf)
-WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
-MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
 
 
 @dataclass(frozen=True)
@@ -163,7 +150,7 @@ def measure(
     duplicates : {"allow", "estimate", "reject"}
         What to do about ids that repeat.
     only : str, optional
-        The one identity that is ranked, by windows, while all else is left out.
+        The one identity that is asked for: it is ranked by blocks, and all else is left out.
 
     Raises
     ------
@@ -182,7 +169,7 @@ def measure(
     with describe(spark, "survey the corpus"), input_faults("corpus"):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     if only is not None:
-        survey = keep_value(survey, measures.identities, only)
+        check_identity(survey, measures.identities, only)
     kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *kept = mark_duplicates(corpus, id_column)
@@ -192,7 +179,8 @@ def measure(
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
     ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
     statistics = with_auc(ranking.statistics)
-    kept += [frame for frame in (ranking.ranked, statistics, ranking.reached) if frame is not None]
+    parts = ranking.parts if only is not None else None  # which its trials read once more
+    kept += [frame for frame in (parts, ranking.ranked, statistics, ranking.reached) if frame is not None]
     return Measurement(corpus, measures, survey, codebook, ranking, marks, statistics, id_column, tuple(kept))
 
 
@@ -232,53 +220,21 @@ def skew_classes(measurement: Measurement) -> DataFrame:
     """Return the table ``pinned_skew``, less the run's columns, of a corpus measured for its identity ``only``."""
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
-    ranks = name_ranks(measurement.ranking.ranked, measurement.codebook, skew.identity)
-    return pinned_skew(measurement.statistics, ranks, skew, pinned.include_subgroup_in_background)
-
-
-def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC moves most, a metric a row: its value before rows are dropped, and after."""
-    far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
-    found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
-    return [row for one in found for row in _list_moves(one)]
-
-
-def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
-    key = {name: skewed[name] for name in (MODEL, SLICE, "n_rows", "n_dropped")}
-    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARISED_AUCS)}
-    for metric, name, after, sd in (
-        ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
-        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
-    ):
-        before, now = skewed[name], skewed[after]
-        moved = None if before is None or now is None else now - before
-        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "moved": moved}
+    ranking = measurement.ranking
+    assert ranking.parts is not None  # the engine is blocks
+    kept = sum_kept_rows(ranking.parts, ranking.ranked, measurement.codebook, skew)
+    return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background)
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """Return what a person should look at: repeated ids, and peculiar scores."""
-    within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
-    everyone = measurement.statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
     with describe(measurement.corpus.sparkSession, "combine the ranges"):
-        best = {row[MODEL]: row["best"] for row in everyone.groupBy(MODEL).agg(F.max("auc").alias("best")).collect()}
+        best = {row[MODEL]: row["best"] for row in best_subgroup_aucs(measurement.statistics).collect()}
     scores = [
         ScoreProfile(model, **profiles.get(model, _NO_SCORES)._asdict(), best_subgroup_auc=best.get(model))
         for model in measurement.codebook.models
     ]
     return (*measurement.survey.warnings, *score_warnings(scores))
-
-
-def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:
-    """Return the identities with the lowest of their subgroup, BPSN and BNSP AUC, crossed pairs left out."""
-    lowest = F.least("subgroup_auc", "bpsn_auc", "bnsp_auc")
-    rows = (
-        metrics.where(lowest.isNotNull() & ~F.col(CROSSED))
-        .orderBy(lowest, *WORST[:3])
-        .select(*WORST)
-        .limit(most)
-        .collect()
-    )
-    return [row.asDict() for row in rows]
 
 
 def describe_run(config: Config, tally: Tally, warnings: tuple[str, ...], spark_version: str) -> RunRecord:

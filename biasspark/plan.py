@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biasspark.columns import ALL_ROWS
 from biasspark.config import Config, Identities
-from biasspark.tables.schemas import Table
+from biasspark.tables.schemas import REJECTED_ROWS, Table
 
 
 def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
@@ -13,7 +13,8 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
     passes = ["survey", *(["ids"] if corpus.duplicates == "reject" else []), "ranking"]
     passes += ["templates"] if config.templates else []
     passes += ["trials"] if config.pinned_auc and config.pinned_auc.trials else []
-    scans = f"{len(passes)} ({', '.join(passes)}), and 1 more if there are rejects to write"
+    scans = f"{len(passes)} ({', '.join(passes)})"
+    scans += ", and 1 more if there are rejects to write" if REJECTED_ROWS in tables else ""
     moved = "of 8 bytes a score and 24 a mention"
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"

@@ -12,8 +12,8 @@ from biasspark.config import Config, PinnedSkew, load_config
 from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
-from biasspark.night import conclude
-from biasspark.pipeline import MOVED, describe_run, find_warnings, measure, moved_most, ranked_once, skew_classes
+from biasspark.night import MOVED, conclude, moved_most
+from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once, skew_classes
 from biasspark.plan import describe_plan
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish

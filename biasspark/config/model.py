@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any
 
 from biasspark.columns import FOUR_CELLS
@@ -192,6 +194,13 @@ class PinnedSkew:
     fraction: float = 0.5
     trials: int = 100
     seed: int = 1
+
+    def n_dropped(self, n_rows: int) -> int:
+        """Return the fraction of so many rows, halves rounded up, of the decimal that was written.
+
+        0.29 of 50 is 14.5, of the binary number next to 0.29 a little less.
+        """
+        return math.floor(Fraction(repr(self.fraction)) * n_rows + Fraction(1, 2))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One identity of a configuration alone: what is asked of one costs what one costs."""
+"""One identity of a configuration alone: what is asked of one costs about what one costs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 
 
 def keep_identity(measures: AnyMeasures, identity: str) -> AnyMeasures:
-    """Return what is left of the measures where one identity is ranked, by windows, and nothing else is measured.
+    """Return what is left of the measures where one identity is ranked, by blocks, and nothing else is measured.
 
-    Of an identity that is a value of a column, the column stays with all of its values: see `keep_value`.
+    Where it may be a value of a column, the columns of values stay, and their other values are ranked, too, at the cost
+    of the rows that have them.
     """
     return replace(
         measures,
         identities=measures.identities.only(identity),
-        ranking=replace(measures.ranking, engine="windows"),
+        ranking=replace(measures.ranking, engine="blocks"),
         pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
         thresholds=None,
         histograms=None,
@@ -29,8 +30,8 @@ def keep_identity(measures: AnyMeasures, identity: str) -> AnyMeasures:
     )
 
 
-def keep_value(survey: Survey, identities: Identities, identity: str) -> Survey:
-    """Return the survey of a corpus without the values that are other identities.
+def check_identity(survey: Survey, identities: Identities, identity: str) -> None:
+    """Refuse an identity that is not there, now that the values of the corpus are known.
 
     Raises
     ------
@@ -38,14 +39,11 @@ def keep_value(survey: Survey, identities: Identities, identity: str) -> Survey:
         If the configuration names no such identity and no column has the value that would be it. Those that there are,
         are listed.
     """
-    values = {
-        column: {value if column == identities.array else f"{column}={value}": value for value in found}
+    values = (
+        value if column == identities.array else f"{column}={value}"
         for column, found in survey.values.items()
-    }
-    known = (*identities.known_names, *(name for names in values.values() for name in names))
+        for value in found
+    )
+    known = (*identities.known_names, *values)
     if identity not in known:
         raise InputError(say_unknown_identity(identity, known))
-    kept: dict[str, tuple[str, ...]] = {
-        column: (names[identity],) if identity in names else () for column, names in values.items()
-    }
-    return replace(survey, values=kept)

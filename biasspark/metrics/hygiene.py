@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame
+
+from biasspark.columns import ALL_ROWS, CROSSED, MODEL, SLICE, SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE
+
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
 
@@ -35,6 +40,13 @@ class ScoreProfile:
 def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
     """Return a sentence for each peculiarity of each model's scores, with what it probably means."""
     return tuple(f"model {profile.model}: {fault}" for profile in profiles for fault in _peculiarities(profile))
+
+
+def best_subgroup_aucs(statistics: DataFrame) -> DataFrame:
+    """Return ``model, best``: the largest subgroup AUC over identities of all rows, crossed pairs left out."""
+    within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
+    everyone = statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
+    return everyone.groupBy(MODEL).agg(F.max("auc").alias("best"))
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:

@@ -59,14 +59,6 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
     return ranked.select(*_GROUP, "score", *kept)
 
 
-def name_ranks(ranked: DataFrame, codebook: Codebook, identity: str) -> DataFrame:
-    """Return the ranks of one identity: `model` and `slice` by name, `score`, and the counts of `rank_windows`."""
-    own = ranked.where(F.col(IDENTITY) == codebook.number[identity]).drop(IDENTITY)
-    return own.withColumns(
-        {MODEL: name_of(F.col(MODEL), codebook.models), SLICE: name_of(F.col(SLICE), codebook.slices)}
-    )
-
-
 def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
     """Return the integers of the U statistics from ranks, in the form of the blocks engine."""
     sums = ranked.groupBy(*_GROUP).agg(*(column for pair in CELL_PAIRS for column in _pair_sums(*pair)))

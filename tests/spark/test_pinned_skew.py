@@ -6,6 +6,7 @@ import io
 import json
 import math
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,25 +14,22 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
 from biasspark.cli import job_parser, run_job
 from biasspark.config import PinnedSkew, parse_measures
-from biasspark.metrics.skew import pinned_skew
-from biasspark.metrics.statistics import with_auc
-from biasspark.pipeline import measure
+from biasspark.pipeline import Measurement, measure, ranked_once, skew_classes
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import pinned_skew as job
 from tests.oracle.suite import (
     PAIRS,
-    STATISTICS_SCHEMA,
     auc_by_pairs,
     cut_cells,
     pinned_auc,
-    statistics_rows,
     weighted_auc,
 )
 
@@ -70,34 +68,32 @@ def weighted_pinned_auc(corpus: Corpus, weight: np.ndarray, include_subgroup: bo
     return weighted_auc(score[known], label[known], counts * (member + times_drawn))
 
 
-def frames_of(spark: SparkSession, corpora: dict[str, Corpus]) -> tuple[DataFrame, DataFrame]:
-    """Give the U statistics and the ranks of the identity ``g`` for each model."""
-    statistics: list[tuple[object, ...]] = []
-    ranks: list[tuple[object, ...]] = []
-    for model, (score, label, inside) in corpora.items():
-        cells = cut_cells(score, label, inside)
-        statistics += statistics_rows(score, label, {"g": inside}, key=(model, "all"))
-        for at in np.unique(score):
-            counts = [
-                int(n) for c in CELLS for n in ((cells[c] == at).sum(), (cells[c] < at).sum(), (cells[c] > at).sum())
-            ]
-            ranks.append((model, "all", float(at), *counts))
-    columns = ", ".join(f"{cell} bigint, {cell}_below bigint, {cell}_above bigint" for cell in CELLS)
-    return (
-        with_auc(spark.createDataFrame(statistics, STATISTICS_SCHEMA)),
-        spark.createDataFrame(ranks, f"model string, slice string, score double, {columns}"),
-    )
+def measure_corpora(spark: SparkSession, corpora: dict[str, Corpus]) -> Measurement:
+    """Rank the identity ``g`` of corpora under each other, each of them scored by the model of its name alone."""
+    frames = [
+        pd.DataFrame(
+            {"label": label, "g": pd.array(inside, "Float64"), **dict.fromkeys(corpora, math.nan), name: score}
+        )
+        for name, (score, label, inside) in corpora.items()
+    ]
+    table = {"label": {"column": "label"}, "models": list(corpora), "identities": {"columns": ["g"]}}
+    table["slices"] = {"nobody": "g > 1"}
+    return measure(spark.createDataFrame(pd.concat(frames)), parse_measures(table), only="g")
+
+
+def drop_rows(measurement: Measurement, **skew: Any) -> DataFrame:
+    measures = replace(measurement.measures, pinned_skew=PinnedSkew(identity="g", **skew))
+    return skew_classes(replace(measurement, measures=measures))
 
 
 @pytest.fixture(scope="module")
 def skewed(spark_session: SparkSession) -> dict[str, Row]:
     """Drop three tenths of each of the four cells."""
-    statistics, ranks = frames_of(spark_session, {"m": make_corpus()})
-    frames = [
-        pinned_skew(statistics, ranks, PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=TRIALS))
-        for cell in CELLS
-    ]
-    return {row["cell"]: row for row in reduce(DataFrame.unionByName, frames).collect()}
+    measurement = measure_corpora(spark_session, {"m": make_corpus()})
+    with ranked_once(measurement):
+        frames = [drop_rows(measurement, cell=cell, fraction=0.3, trials=TRIALS) for cell in CELLS]
+        rows = reduce(DataFrame.unionByName, frames).where(F.col("slice") == "all").collect()
+        return {row["cell"]: row for row in rows}
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -142,8 +138,12 @@ def test_cells_of_which_nothing_is_left(spark: SparkSession) -> None:
         "one": (score, label, inside),
         "two": (score, label, np.where(np.arange(8) == 6, 1.0, inside)),
     }
-    found = pinned_skew(*frames_of(spark, corpora), PinnedSkew(identity="g", fraction=0.5, trials=3)).collect()
-    rows = {row["model"]: row for row in found}
+    found = drop_rows(measure_corpora(spark, corpora), trials=3).collect()
+    for row in (row.asDict() for row in found if row["slice"] == "nobody"):
+        assert (row["n_rows"], row["n_dropped"], row["trials"]) == (0, 0, 3)
+        assert {value for name, value in row.items() if "_auc" in name} == {None}
+    rows = {row["model"]: row for row in found if row["slice"] == "all"}
+    assert len(found) == 2 * len(rows)
     assert {name: (row.n_rows, row.n_dropped) for name, row in rows.items()} == {
         "none": (0, 0),
         "one": (1, 1),
@@ -173,8 +173,8 @@ def test_as_many_rows_are_dropped_as_the_decimal_says_that_was_written(spark: Sp
     """
     assert 0.285 * 9500 < 2707.5
     score, label = np.r_[np.zeros(9500), -1.0, 0.0, 1.0, 2.0, 2.0], np.r_[np.zeros(9500), np.ones(5)] == 1
-    statistics, ranks = frames_of(spark, {"m": (score, label, np.ones(9505))})
-    (row,) = pinned_skew(statistics, ranks, PinnedSkew(identity="g", fraction=0.285, trials=1)).collect()
+    measurement = measure_corpora(spark, {"m": (score, label, np.ones(9505))})
+    row, _ = sorted(drop_rows(measurement, fraction=0.285, trials=1).collect())
     assert (row.n_rows, row.n_dropped, row.trials) == (9500, 2708, 1)
     assert row.subgroup_auc == row.subgroup_auc_sampled_mean == row.pinned_auc_sampled_mean == 0.7
     assert row.subgroup_auc_sampled_sd is row.pinned_auc_sampled_sd is None
@@ -242,11 +242,17 @@ def test_one_identity_of_any_source_is_measured_as_among_all(spark: SparkSession
     }
     table = {"label": {"column": "label"}, "models": ["score"], "identities": identities}
     among_all = measure(corpus, parse_measures(table)).statistics.collect()
-    for name in ("male", "race=y", "a=b", "queer"):
+    of_array = ["a=b", "x", "y"]  # which may hold "race=y", too
+    for name, ranked in {
+        "male": ["male"],
+        "race=y": ["race=x", "race=y", *of_array],
+        "a=b": of_array,
+        "queer": ["queer"],
+    }.items():
         alone = measure(corpus, parse_measures(table), only=name)
-        assert alone.codebook.names == ("(overall)", name)
+        assert alone.codebook.singles == tuple(ranked)
         assert sorted(map(tuple, alone.statistics.collect())) == sorted(
-            tuple(row) for row in among_all if row["identity"] in (name, "(overall)")
+            tuple(row) for row in among_all if row["identity"] in (*ranked, "(overall)")
         )
 
 
@@ -355,7 +361,8 @@ def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, fold
     assert code == 0, err
     plan = dict(line.split(":", 1) for line in out.splitlines()[:-1])
     assert plan["identities"].strip() == "1 columns (g)"
-    assert plan["engine"].strip() == "windows"
+    assert plan["engine"].strip() == "blocks"
+    assert plan["scans"].strip() == "2 (survey, ranking)"
     assert plan["drops"].strip() == "0.25 of background_positive of g, 5 times"
     assert plan["tables"].strip() == f"pinned_skew, bias_runs in {folder}/nowhere"
     assert not (folder / "nowhere").exists()

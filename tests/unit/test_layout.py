@@ -28,6 +28,7 @@ KERNELS = (
     "biasspark/ranking/placements.py",
     "biasspark/ranking/reached.py",
     "biasspark/ranking/segments.py",
+    "biasspark/ranking/skew_trials.py",
     "biasspark/ranking/sorting.py",
     "biasspark/ranking/subsets.py",
 )
