@@ -38,7 +38,13 @@ ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
 """Why an identity is unknown on a row that stays."""
 
 MODEL, SLICE, IDENTITY, CROSSED = "model", "slice", "identity", "crossed"
+NULL_GROUP, OTHER_GROUP = "(null)", "(other)"
+"""The groups of a grouping of the rows that no value gives: NULL, and what is past the limit."""
+
 ROW_ID, REASON = "row_id", "reason"
+HONEST, SEGMENTS = "honest", "segments"
+LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED = "label", "score", "n_opposite", "ordered_doubled"
+IN_CROWDS, ORDERED_IN_CROWDS = "in_crowds", "ordered_in_crowds"
 
 RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
 """The rates of decisions at a threshold, in the order of `threshold_rates`."""

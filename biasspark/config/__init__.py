@@ -7,6 +7,7 @@ wrong is reported at once, in one ``ConfigError``.
 
 from __future__ import annotations
 
+from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
 from biasspark.config.further import divide
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
@@ -45,6 +46,7 @@ __all__ = [
     "MOST_RANGES",
     "OUTPUT_FORMATS",
     "UNANNOTATED",
+    "Attribution",
     "Config",
     "Corpus",
     "Crossed",
@@ -55,13 +57,16 @@ __all__ = [
     "LabelBalance",
     "Measures",
     "Output",
+    "Pairs",
     "PinnedAuc",
     "PinnedSkew",
     "Ranking",
     "Rejects",
+    "SliceSearch",
     "Templates",
     "Terms",
     "Thresholds",
+    "Tree",
     "cut_to_width",
     "divide",
     "load_config",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from biasspark.columns import FOUR_CELLS
+from biasspark.config.attribution import read_attribution
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
     Histograms,
@@ -21,7 +23,7 @@ from biasspark.config.model import (
 from biasspark.config.section import Section, find_repeated, keys_of
 from biasspark.config.wording import show_value
 
-FURTHER = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew")
+FURTHER = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew", "attribution")
 MOST_TRIALS = 100_000
 MOST_THRESHOLDS = 10_001
 MOST_BINS = 10_000
@@ -31,17 +33,18 @@ LONGEST = 2**31 - 1
 
 def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
     """Read the parts that the configuration has; None for the others. ``measures`` are the parts that all have."""
-    readers = (
+    readers: tuple[Callable[..., Any], ...] = (
         _read_pinned_auc,
         _read_thresholds,
         _read_histograms,
         _read_label_balance,
         _read_templates,
         _read_pinned_skew,
+        partial(read_attribution, models=measures["models"]),
     )
     given = {name: table.get(name) for name in FURTHER}
     further: dict[str, Any] = {
-        name: None if given[name] is None else read(given[name], faults)
+        name: None if given[name] is None else read(value=given[name], faults=faults)
         for name, read in zip(FURTHER, readers, strict=True)
     }
     _check_trials(further["pinned_auc"], measures["ranking"], faults)

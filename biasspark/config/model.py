@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from biasspark.columns import FOUR_CELLS
+from biasspark.config.attribution import Attribution
 
 ENGINES = ("blocks", "windows")
 UNANNOTATED = ("exclude", "background")
@@ -273,6 +274,7 @@ class Measures:
     label_balance: LabelBalance | None = None
     templates: Templates | None = None
     pinned_skew: PinnedSkew | None = None
+    attribution: Attribution | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.

@@ -138,6 +138,10 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
     _refuse_unknown_tables(table, CONFIGURED, faults)
     corpus = _read_corpus(table.get("corpus"), base, faults)
     measures = _read_measures(table, base, faults)
+    if measures["attribution"] and not corpus.id and "id" not in (table.get("corpus") or {}):
+        faults.append(
+            '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
+        )
     rejects = _read_rejects(table.get("rejects"), faults)
     return Config(corpus=corpus, **measures, rejects=rejects, output=_read_output(table.get("output"), base, faults))
 
@@ -146,12 +150,19 @@ def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scor
     measures: dict[str, Any] = {
         "label": _read_label(table.get("label"), faults),
         "models": _read_models(table.get("models"), faults) if scored else {},
-        "identities": read_identities(table.get("identities"), base, faults),
+        "identities": _read_identities(table, base, faults),
         "slices": _read_slices(table.get("slices"), faults),
         "ranking": _read_ranking(table.get("ranking"), faults),
         "intervals": _read_intervals(table.get("intervals"), faults),
     }
     return measures | read_further(table, measures, faults)
+
+
+def _read_identities(table: Mapping[str, Any], base: Path, faults: list[str]) -> Identities:
+    """Read the identities; attribution alone needs none."""
+    if table.get("identities") is None and table.get("attribution") is not None:
+        return Identities()
+    return read_identities(table.get("identities"), base, faults)
 
 
 def _read_corpus(value: object, base: Path, faults: list[str]) -> Corpus:

@@ -19,7 +19,7 @@ from biasspark.config.wording import describe_kind, list_choices, show_key, show
 
 MOST_WHOLE = 2**63 - 1
 
-Name = TypeVar("Name", str, float)
+Name = TypeVar("Name", str, float, tuple[str, str])
 
 
 class Section:

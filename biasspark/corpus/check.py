@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
@@ -98,6 +98,10 @@ def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, st
         yield "[label_balance] length", measures.label_balance.length, kinds, "a number, or a text that holds one"
     if measures.templates:
         yield "[templates] column", measures.templates.column, (), "a single value"
+    for name in measures.attribution.numeric if measures.attribution else ():
+        yield "[attribution] numeric", name, (NumericType, StringType), "a number, or a text that holds one"
+    for name in measures.attribution.categorical if measures.attribution else ():
+        yield "[attribution] categorical", name, (), "a single value"
 
 
 def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
@@ -129,9 +133,27 @@ def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
             )
 
 
+def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str) -> Iterator[str]:
+    for name, text in groupings.items():
+        where, reason = f'[attribution.groupings] {name} = "{text}"', None
+        try:
+            kind = corpus.select(F.expr(text)).schema[0].dataType
+            corpus.where(F.expr(text).isNotNull()).schema  # noqa: B018 - refuses what needs other rows
+        except AnalysisException as error:
+            reason = (find_error_condition(error) or "it cannot be analysed").split(".")[0]
+        if reason:
+            rule = "It must be a column or a Spark SQL expression."
+            yield f"{where}: Spark refuses it ({reason}). {rule} {shown} Correct it."
+        elif not _fits(kind, ()):
+            yield f"{where}: it is of type {kind.simpleString()}. It must be a single value. Name another, or cast it."
+
+
 def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iterator[str]:
     named = [(f"[slices] {name}", text) for name, text in measures.slices.items()]
     named += [(f"[identities] predicates.{name}", text) for name, text in measures.identities.predicates.items()]
+    if measures.attribution:
+        named += [(f"[attribution.segments] {name}", text) for name, text in measures.attribution.segments.items()]
+        yield from _grouping_faults(corpus, measures.attribution.groupings, shown)
     for where, text in named:
         try:
             kind = corpus.select(F.expr(text)).schema[0].dataType

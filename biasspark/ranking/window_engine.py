@@ -24,11 +24,11 @@ from biasspark.columns import (
     MODEL,
     NEGATIVE,
     POSITIVE,
-    SCORE_REASONS,
     SLICE,
 )
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import field, name_of, states
+from biasspark.corpus.tallies import count_rows
 from biasspark.ranking.blocks import Floats
 
 _GROUP = (MODEL, SLICE, IDENTITY)
@@ -119,35 +119,7 @@ def overview(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> Data
         F.min("score").alias("lowest"),
         F.max("score").alias("highest"),
     )
-    return scores.unionByName(_count_rows(examples, codebook), allowMissingColumns=True)
-
-
-def _count_rows(examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return one row, `counts`, in the order of `Codebook.tallies`."""
-    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
-
-
-def _counted(codebook: Codebook) -> list[Column]:
-    """Return the condition that each tally counts, in their order."""
-    row_reason = field("row_reason", 0, codebook)
-    stays = row_reason == 0
-    reasons = [field("score_reason", n, codebook) for n in range(len(codebook.models))]
-    fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons))
-    by_number = states(codebook)
-    conditions = {
-        ("rows", 0): F.lit(True),
-        ("rejected", 0): ~stays | fails_all,
-        ("annotation", 0): stays & (field("annotation", 0, codebook) == 1),
-    }
-    for what, number in codebook.tallies:
-        if what == "row_reason":
-            conditions[what, number] = row_reason == number
-        elif what == "score_reason":
-            model, code = divmod(number, len(SCORE_REASONS))
-            conditions[what, number] = stays & (reasons[model] == code + 1)
-        elif what == "pair":
-            conditions[what, number] = by_number[number]
-    return [conditions[tally] for tally in codebook.tallies]
+    return scores.unionByName(count_rows(examples, codebook), allowMissingColumns=True)
 
 
 def _scored(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
@@ -233,7 +205,7 @@ def _listed(statistics: DataFrame, examples: DataFrame, codebook: Codebook) -> D
     if not codebook.pairs:
         return statistics
     first = len(codebook.tallies) - len(codebook.pairs)
-    counts = _count_rows(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
+    counts = count_rows(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
     enough = counts.where((F.col("place") >= first) & (F.col("n_members") >= codebook.min_rows))
     pairs = enough.select((F.col("place") - first + codebook.first_pair).alias(IDENTITY))
     crossed = statistics.where(F.col(IDENTITY) >= codebook.first_pair).join(pairs, on=IDENTITY, how="left_semi")

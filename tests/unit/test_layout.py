@@ -17,9 +17,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
-GROUND_FLOOR = ("config", "errors", "columns", "session", "tables.schemas")
-MAPS = ("pipeline", "api")
+GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
+MAPS = ("pipeline", "attributing", "api", "attribution_api")
 KERNELS = (
+    "biasspark/attribution/growth.py",
+    "biasspark/attribution/pair_kernel.py",
+    "biasspark/attribution/slice_counter.py",
+    "biasspark/attribution/slice_evidence.py",
+    "biasspark/attribution/slice_kernel.py",
+    "biasspark/attribution/splits.py",
     "biasspark/corpus/codebook.py",
     "biasspark/ranking/blocks.py",
     "biasspark/ranking/combine.py",

@@ -1,0 +1,171 @@
+"""What the nodes of a tree show, and which of its leaves are found to differ: tests on exact sums. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
+from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, adjust, welch_p_value
+from biasspark.features import Feature, say_condition, write_predicate
+
+
+@dataclass(frozen=True)
+class LossSums:
+    """The AUC loss of some rows of one label, in quarters.
+
+    Attributes
+    ----------
+    n
+        How many rows.
+    total, squares
+        Sum of ``loss_doubled``, and of its squares.
+    """
+
+    n: int = 0
+    total: int = 0
+    squares: int = 0
+
+    def __add__(self, other: LossSums) -> LossSums:
+        """Return the sums of the rows of both."""
+        return LossSums(self.n + other.n, self.total + other.total, self.squares + other.squares)
+
+    def ordered_square_sum(self, n_opposite: int) -> int:
+        """Return the sum of squares of ``ordered_doubled`` = 2·n_opposite - ``loss_doubled``."""
+        return 4 * n_opposite**2 * self.n - 4 * n_opposite * self.total + self.squares
+
+
+_NO_LOSSES = LossSums()
+
+
+@dataclass(frozen=True)
+class NodeSums:
+    """Sums over the rows of one node.
+
+    Attributes
+    ----------
+    train, honest
+        Of the values of rows that grow the tree, and of those that estimate.
+    honest_negative, honest_positive
+        Of the AUC losses of rows of either label that estimate.
+    loss_doubled
+        Sum over all rows, of either kind, of four times their AUC loss.
+    """
+
+    train: Moments = NO_ROWS
+    honest: Moments = NO_ROWS
+    honest_negative: LossSums = _NO_LOSSES
+    honest_positive: LossSums = _NO_LOSSES
+    loss_doubled: int = 0
+
+    @classmethod
+    def of(cls, values: Moments, losses: LossSums, *, honest: bool, label: bool) -> NodeSums:
+        """Return the sums of rows that are all of one kind and one label."""
+        if not honest:
+            return cls(train=values, loss_doubled=losses.total)
+        if label:
+            return cls(honest=values, honest_positive=losses, loss_doubled=losses.total)
+        return cls(honest=values, honest_negative=losses, loss_doubled=losses.total)
+
+    def __add__(self, other: NodeSums) -> NodeSums:
+        """Return the sums of the rows of both."""
+        return NodeSums(
+            self.train + other.train,
+            self.honest + other.honest,
+            self.honest_negative + other.honest_negative,
+            self.honest_positive + other.honest_positive,
+            self.loss_doubled + other.loss_doubled,
+        )
+
+
+@dataclass(frozen=True)
+class NodeEvidence:
+    """What is known of one node; the fields are columns of attribution_segments.
+
+    Attributes
+    ----------
+    node_id, parent_id, depth, is_leaf
+        Where the node stands.
+    rule, predicate
+        What selects its rows, as words and as SQL.
+    n_train, mean_train, n_honest, mean_honest
+        Rows of either kind, and their mean value; None of no rows.
+    p_train_honest
+        By Welch's test, rows that grow the tree against rows that estimate, both in the node.
+    false_discovery
+        Whether that p-value is below 0.05.
+    p_value
+        By Welch's test, honest rows in the node against honest rows outside of it; None for the root.
+    loss_share
+        Of the AUC loss of all rows of the tree, that of the node's; None where there is none.
+    p_adjusted
+        By Benjamini and Hochberg over the leaves of the tree; None for inner nodes.
+    found
+        Whether the adjusted p-value is below 0.05 and the node is no false discovery; None for inner nodes.
+    """
+
+    node_id: int
+    parent_id: int | None
+    depth: int
+    is_leaf: bool
+    rule: str
+    predicate: str
+    n_train: int
+    mean_train: float | None
+    n_honest: int
+    mean_honest: float | None
+    p_train_honest: float | None
+    false_discovery: bool | None
+    p_value: float | None
+    loss_share: float | None
+    p_adjusted: float | None = None
+    found: bool | None = None
+
+
+def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Sequence[Feature]) -> list[NodeEvidence]:
+    """Return what each node of a tree shows, in the order of its nodes.
+
+    Parameters
+    ----------
+    tree : GrownTree
+        Of any depth; a root alone is a leaf of which nothing is found.
+    sums : mapping
+        By (tree, node_id), with an entry for every node.
+    features : sequence of Feature
+        What the conditions are on.
+
+    Notes
+    -----
+    A p-value is None where a sample has fewer than two rows. A leaf without one is not found.
+    """
+    root = sums[tree.number, ROOT]
+    judged = [_judge(node, sums[tree.number, node.node_id], root, features) for node in tree.nodes]
+    leaves = [node for node in judged if node.is_leaf]
+    adjusted = adjust([leaf.p_value for leaf in leaves])
+    decided = {leaf.node_id: _decide(leaf, p_adjusted) for leaf, p_adjusted in zip(leaves, adjusted, strict=True)}
+    return [decided.get(node.node_id, node) for node in judged]
+
+
+def _judge(node: Node, sums: NodeSums, root: NodeSums, features: Sequence[Feature]) -> NodeEvidence:
+    p_train_honest = welch_p_value(sums.train, sums.honest)
+    return NodeEvidence(
+        node_id=node.node_id,
+        parent_id=node.parent_id,
+        depth=node.depth,
+        is_leaf=node.is_leaf,
+        rule=say_condition(node.condition, features),
+        predicate=write_predicate(node.condition, features),
+        n_train=sums.train.n,
+        mean_train=sums.train.mean,
+        n_honest=sums.honest.n,
+        mean_honest=sums.honest.mean,
+        p_train_honest=p_train_honest,
+        false_discovery=None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+        p_value=welch_p_value(sums.honest, root.honest - sums.honest),
+        loss_share=sums.loss_doubled / root.loss_doubled if root.loss_doubled else None,
+    )
+
+
+def _decide(leaf: NodeEvidence, p_adjusted: float | None) -> NodeEvidence:
+    found = p_adjusted is not None and p_adjusted < SIGNIFICANT and not leaf.false_discovery
+    return replace(leaf, p_adjusted=p_adjusted, found=found)

@@ -1,0 +1,178 @@
+"""The variance of a segment's mean attribution, from what a ranking engine counts of the segment as an identity.
+
+A row's attribution hangs on the rows of the other label, which are a sample as well. So each row of the slice moves the
+mean of a segment twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers, no Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class CellPair(NamedTuple):
+    """One row of `u_statistics`, of two cells (low, high).
+
+    Attributes
+    ----------
+    u_doubled
+        2 x pairs with the high row's score above, + ties.
+    low_square_sum, high_square_sum
+        Sum over the rows of that cell of its doubled placement, squared.
+    """
+
+    u_doubled: int
+    low_square_sum: int
+    high_square_sum: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedSegment:
+    """What a ranking engine counts of a segment's honest rows, the subgroup, and all other rows of the slice.
+
+    Attributes
+    ----------
+    n_subgroup_negative, n_subgroup_positive, n_background_negative, n_background_positive
+        Sizes of the four cells.
+    subgroup
+        The pair of cells (subgroup_negative, subgroup_positive).
+    bpsn
+        The pair (subgroup_negative, background_positive).
+    bnsp
+        The pair (background_negative, subgroup_positive).
+    negative_square_sum, positive_square_sum
+        Sum over the segment's honest rows of either label of `ordered_doubled` squared: the doubled placement against
+        all rows of the other label.
+    """
+
+    n_subgroup_negative: int
+    n_subgroup_positive: int
+    n_background_negative: int
+    n_background_positive: int
+    subgroup: CellPair
+    bpsn: CellPair
+    bnsp: CellPair
+    negative_square_sum: int
+    positive_square_sum: int
+
+
+def influence_variance(segment: RankedSegment) -> float | None:
+    """Return the variance of the mean normalised attribution of a segment's honest rows.
+
+    Let L be the honest rows, k of them, with mean attribution t; and T⁺, T⁻ the sums of the attributions of their
+    positives and negatives. The slice has p positives and n negatives. Row i moves the mean by its influence
+
+        ψ_i = 1[i ∈ L]·(a_i - t)/k + (k⁻/k)(g_i - t⁻)/p    of a positive; of a negative, with k⁺, h_i, t⁺ and n
+
+    where g_i is half the share of L's negatives that i is rightly ordered with. The variance is the sum of ψ_i² over
+    all rows of the slice.
+
+    Parameters
+    ----------
+    segment : RankedSegment
+        In the integers of `u_statistics`; ties count one half throughout.
+
+    Returns
+    -------
+    float or None
+        At least 0, rounded once. None where the slice lacks a label, so that no attribution is defined, and where L has
+        fewer than two rows, whose spread says nothing. If L has one label, only rows of the other are compared with
+        it: the second term of its own label is 0.
+
+    Notes
+    -----
+    For the positives: D_i is the doubled placement against all n negatives, of which d_i is against those of L and b_i
+    against the others; so a_i = D_i/(4n), and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which needs no k⁻ to divide by. Then
+
+        k²·Σψ² = Σ_L (D/(4n) - t)² + (2/p)·Σ_L (D/(4n) - t)(d/4 - T⁻) + (1/p²)·Σ_all (d/4 - T⁻)²
+
+    Σ_L D² is given. Σ_L d² and Σ_L b² are the squares of two pairs of cells, so Σ_L D·d = (Σ D² + Σ d² - Σ b²)/2 as
+    b = D - d. Σ_all d² adds to Σ_L d² that of the background's positives. The negatives are the same upside down.
+
+    Costs some fifty operations on whole numbers, whatever the number of rows.
+    """
+    return variance_of_influences(_negatives(segment), _positives(segment))
+
+
+def variance_of_influences(negatives: Placed, positives: Placed) -> float | None:
+    """Return the variance of `influence_variance` from the sums of either label.
+
+    They may be of one model's placements, or of what is linear in them, as the difference of two models' placements.
+    """
+    k = negatives.k + positives.k
+    if k < 2 or not negatives.n or not positives.n:
+        return None
+    negative_total = negatives.attribution_total(positives.n)
+    positive_total = positives.attribution_total(negatives.n)
+    mean = (negative_total + positive_total) / k
+    squares = positives.square_sum(negatives.n, mean, negative_total)
+    squares += negatives.square_sum(positives.n, mean, positive_total)
+    return float(squares / k**2)
+
+
+class Placed(NamedTuple):
+    """The rows of one label, placed against those of the other: sums over the segment's rows, but for the last.
+
+    Attributes
+    ----------
+    n, k
+        Rows of the label, and those in the segment.
+    placed
+        Sum of doubled placements D against all rows of the other label.
+    placed_inside
+        Sum of doubled placements d against the segment's rows of the other label.
+    squares, squares_inside, squares_outside
+        Sums of D², d² and (D - d)².
+    squares_inside_of_all
+        Sum of d² over all rows of the label.
+    """
+
+    n: int
+    k: int
+    placed: int
+    placed_inside: int
+    squares: int
+    squares_inside: int
+    squares_outside: int
+    squares_inside_of_all: int
+
+    def attribution_total(self, n_opposite: int) -> Fraction:
+        """Return the sum of the attributions of the segment's rows."""
+        return Fraction(self.placed, 4 * n_opposite)
+
+    def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
+        """Return k²·Σψ² over all rows of the label, k being the rows of the segment."""
+        total = self.attribution_total(n_opposite)
+        crossed = Fraction(self.squares + self.squares_inside - self.squares_outside, 2)
+        own = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
+        both = crossed / (16 * n_opposite) - opposite_total * total
+        both -= mean * (Fraction(self.placed_inside, 4) - self.k * opposite_total)
+        compared = Fraction(self.squares_inside_of_all, 16) - self.n * opposite_total**2
+        return own + 2 * both / self.n + compared / self.n**2
+
+
+def _positives(segment: RankedSegment) -> Placed:
+    return Placed(
+        n=segment.n_subgroup_positive + segment.n_background_positive,
+        k=segment.n_subgroup_positive,
+        placed=segment.subgroup.u_doubled + segment.bnsp.u_doubled,
+        placed_inside=segment.subgroup.u_doubled,
+        squares=segment.positive_square_sum,
+        squares_inside=segment.subgroup.high_square_sum,
+        squares_outside=segment.bnsp.high_square_sum,
+        squares_inside_of_all=segment.subgroup.high_square_sum + segment.bpsn.high_square_sum,
+    )
+
+
+def _negatives(segment: RankedSegment) -> Placed:
+    return Placed(
+        n=segment.n_subgroup_negative + segment.n_background_negative,
+        k=segment.n_subgroup_negative,
+        placed=segment.subgroup.u_doubled + segment.bpsn.u_doubled,
+        placed_inside=segment.subgroup.u_doubled,
+        squares=segment.negative_square_sum,
+        squares_inside=segment.subgroup.low_square_sum,
+        squares_outside=segment.bpsn.low_square_sum,
+        squares_inside_of_all=segment.subgroup.low_square_sum + segment.bnsp.low_square_sum,
+    )

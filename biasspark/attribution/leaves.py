@@ -1,0 +1,94 @@
+"""Which leaf of its tree a row is in, as one column for any number of trees.
+
+A chain of CASE for every split of every tree would pass what Spark can compile. So each leaf of a tree has a bit, and
+each bin of each feature the bits of the leaves whose conditions allow it. What the bits of all of a row's bins have in
+common is the bit of its leaf: one lookup in a constant array for each feature, however many trees there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+
+from biasspark.attribution.growth import GrownTree, Node, NodeKey
+
+_BITS = 62
+"""Leaves of a tree that share a BIGINT."""
+
+_STRIDE = 65
+"""Places for the leaves of one tree: 62, and the 65th, which no bit at all leads to."""
+
+
+def leaf_of(trees: Sequence[GrownTree], wanted: Collection[NodeKey] | None = None) -> Column:
+    """Return a row's leaf in its tree.
+
+    Parameters
+    ----------
+    trees : sequence of GrownTree
+        Of any depth; they need not be complete, nor all trees.
+    wanted : collection of (tree, node_id), optional
+        The leaves that are asked for, all unless given.
+
+    Returns
+    -------
+    Column of INT
+        The leaf's node_id, by the columns ``tree`` and ``bin_k``. NULL for a row of no wanted leaf.
+
+    Notes
+    -----
+    For each 62 leaves, a lookup for each feature that is split on. The arrays have an entry for each tree and bin.
+    """
+    leaves: list[list[Node]] = [[] for _ in range(1 + max((tree.number for tree in trees), default=0))]
+    for tree in trees:
+        leaves[tree.number] = [node for node in tree.nodes if node.is_leaf]
+        if wanted is not None:
+            leaves[tree.number] = [node for node in leaves[tree.number] if (tree.number, node.node_id) in wanted]
+    n_bins = _count_bins(trees)
+    found = [
+        _leaf_among([members[start : start + _BITS] for members in leaves], n_bins)
+        for start in range(0, max(map(len, leaves)), _BITS)
+    ]
+    return F.coalesce(*found) if found else F.lit(None).cast("int")
+
+
+def _count_bins(trees: Sequence[GrownTree]) -> dict[int, int]:
+    """Return how many bins each feature has that is split on: where it is first, both sides hold all of them."""
+    n_bins: dict[int, int] = {}
+    for node in (node for tree in trees for node in tree.nodes):
+        for place, bins in node.condition.items():
+            n_bins[place] = max(n_bins.get(place, 0), max(bins) + 1)
+    return n_bins
+
+
+def _leaf_among(leaves: Sequence[Sequence[Node]], n_bins: Mapping[int, int]) -> Column:
+    """Return which of at most 62 leaves of its tree a row is in."""
+    tree, asked = F.col("tree"), {place for members in leaves for node in members for place in node.condition}
+    bits = [_look_up([(1 << len(members)) - 1 for members in leaves], tree)]
+    for place in sorted(asked):
+        allowed = [bits_of for members in leaves for bits_of in _bits_by_bin(members, place, n_bins[place])]
+        bits.append(_look_up(allowed, tree * n_bins[place] + F.col(f"bin_{place}")))
+    ids = [node_id for members in leaves for node_id in _ids_by_bit(members)]
+    # Below a single bit all bits are set, and their number is its place; below no bit at all there are 64 ones.
+    place_of_bit = F.bit_count(reduce(Column.bitwiseAND, bits) - 1)
+    return F.nullif(_look_up(ids, tree * _STRIDE + place_of_bit), F.lit(0)).cast("int")
+
+
+def _bits_by_bin(leaves: Sequence[Node], place: int, n_bins: int) -> list[int]:
+    """Return for each bin of a feature the bits of the leaves that allow it."""
+    allowed = [0] * n_bins
+    for bit, node in enumerate(leaves):
+        for bin_ in node.condition.get(place, range(n_bins)):
+            allowed[bin_] |= 1 << bit
+    return allowed
+
+
+def _ids_by_bit(leaves: Sequence[Node]) -> list[int]:
+    return [node.node_id for node in leaves] + [0] * (_STRIDE - len(leaves))
+
+
+def _look_up(numbers: Sequence[int], place: Column) -> Column:
+    """Return the number at a place, NULL past the end. One text is a smaller plan than a literal for each number."""
+    return F.get(F.split(F.lit(",".join(map(str, numbers))), ",").cast("array<bigint>"), place)

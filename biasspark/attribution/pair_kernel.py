@@ -1,0 +1,364 @@
+"""Pair segments without pairs: the tree, the AUC of each node and its tests, from rows alone. numpy only.
+
+A pair is a negative and a positive. Its label is 1 where the positive scores higher, 0 where it scores lower, and 1/2
+where they tie. The tree explains labels by least squares, so a tie is to it a label like the others, half way between:
+it pulls the mean of its node towards 1/2. Labels are kept doubled, as 2, 0 and 1.
+
+A node is a set of negatives times a set of positives. The doubled labels of its pairs whose positive is in bin b of a
+feature add up to the doubled placements of those positives among the node's negatives,
+
+    Σ_{i positive in b} d_i,  d_i = 2·#{j: s_j < s_i} + #{j: s_j = s_i},
+
+and those whose negative is in b likewise to Σ_{j negative in b} d_j, d_j = 2·#{i: s_i > s_j} + #{i: s_i = s_j}. That is
+all that a cut is chosen by, so a tree over 10,000 times 10,000 pairs is grown by looking up 20,000 scores in sorted
+ones, and is the one that the cross join would give. The mean label of a node is the AUC of its positives against its
+negatives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from biasspark.attribution.significance import SIGNIFICANT, adjust
+from biasspark.attribution.splits import Bools, Cut, Fits, Floats, Ints, best_cut
+from biasspark.config.attribution import Pairs
+from biasspark.features import Condition, Feature
+
+NEGATIVE, POSITIVE = 0, 1
+"""The sides of a pair, by place."""
+
+ROOT = 1
+"""Number of the node of all pairs; the children of node k are 2k and 2k + 1."""
+
+T = TypeVar("T")
+
+
+class Examples(NamedTuple):
+    """Examples of one label, ascending by score.
+
+    Attributes
+    ----------
+    scores
+        float64 [n_rows].
+    bins
+        int64 [n_features, n_rows].
+    """
+
+    scores: Floats
+    bins: Ints
+
+
+Sample: TypeAlias = tuple[Examples, Examples]
+"""Negatives and positives."""
+
+Rows: TypeAlias = tuple[Ints, Ints]
+"""Places of some negatives and of some positives in their sample, ascending."""
+
+
+class Samples(NamedTuple):
+    """Independent examples: those that grow the tree, and those that estimate."""
+
+    train: Sample
+    honest: Sample
+
+
+class Auc(NamedTuple):
+    """How positives are placed against negatives.
+
+    Attributes
+    ----------
+    placements
+        Of each negative and of each positive, doubled: how many of the other side it is rightly ordered with, times
+        two, plus ties.
+    value
+        Ties one half; None where a side is empty.
+    variance
+        DeLong's; None where a side has fewer than two rows.
+    """
+
+    placements: tuple[Ints, Ints]
+    value: float | None
+    variance: float | None
+
+
+class Node(NamedTuple):
+    """A node: a condition on negatives and one on positives, and the rows of both samples that meet them."""
+
+    node_id: int
+    depth: int
+    is_leaf: bool
+    conditions: tuple[Condition, Condition]
+    rows: tuple[Rows, Rows]
+
+
+class Segment(NamedTuple):
+    """What a node says of its pairs: the columns of ``pair_segments``, with conditions in place of their texts."""
+
+    node_id: int
+    parent_id: int | None
+    depth: int
+    is_leaf: bool
+    conditions: tuple[Condition, Condition]
+    n_pairs_train: int
+    mean_train: float | None
+    n_negatives_honest: int
+    n_positives_honest: int
+    mean_honest: float | None
+    variance_honest: float | None
+    p_value: float | None
+    p_train_honest: float | None
+    false_discovery: bool | None
+    p_adjusted: float | None = None
+    found: bool | None = None
+
+
+class _Split(NamedTuple):
+    side: int
+    feature: int
+    cut: Cut
+
+
+class _Fewest(NamedTuple):
+    """What either child must have: pairs in training, and distinct rows on either side of both samples."""
+
+    pairs: int
+    rows: int
+
+
+def sort_examples(scores: Floats, bins: Ints) -> Examples:
+    """Put the examples of one label in the order of their scores; `bins` has a row a feature."""
+    order = np.argsort(scores, kind="stable")
+    return Examples(scores[order], bins[:, order])
+
+
+def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs) -> list[Segment]:
+    """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
+
+    Parameters
+    ----------
+    samples : Samples
+        Up to a million rows a side: sums of squared placements are kept in 63 bits.
+    features : sequence of Feature
+        What the rows of `Examples.bins` are.
+    settings : Pairs
+        Depth, and the fewest pairs and rows of a leaf.
+
+    Returns
+    -------
+    list of Segment
+        Every node by number, the root first. The same for any order of the rows. If a sample lacks a label, the root
+        alone, with None for what cannot be computed.
+
+    Notes
+    -----
+    A split is on one feature of one side: of all features of the negatives, then of the positives, the first whose
+    best cut explains most.
+
+    ``p_value`` says whether a node's honest AUC differs from that of all honest pairs (`_test_against_all`);
+    ``p_train_honest`` whether it differs from the node's training AUC, which is of other examples, so that variances
+    add up. ``p_adjusted`` is ``p_value`` adjusted over the leaves that have one (Benjamini and Hochberg 1995). A leaf
+    is found where ``p_adjusted`` < 0.05 and ``p_train_honest`` >= 0.05. All tests are two-sided and normal. Where
+    scores depend on no feature, something is found in 4 % of trees at an AUC of 0.76, in 5 % at 0.92, 6 % at 0.96 and
+    12 % at 0.99, where too few pairs are wrongly ordered for that (1,000 runs each, of 1,000 rows a side).
+
+    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes a row and
+    node on the way down, never a pair.
+    """
+    overall = measure_auc(samples.honest, _all_rows(samples.honest))
+    segments = [_measure(node, samples, overall) for node in grow_tree(samples, features, settings)]
+    return _decide(sorted(segments, key=lambda segment: segment.node_id))
+
+
+def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Iterator[Node]:
+    """Give every node, parents before their children; depth first, so that few are held at a time."""
+    every = (_all_rows(samples.train), _all_rows(samples.honest))
+    n_pairs = math.prod(len(side.scores) for side in samples.train)
+    min_leaf = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
+    fewest = _Fewest(min_leaf, max(settings.min_side, 1))
+    waiting = [Node(ROOT, 0, True, ({}, {}), every)]
+    while waiting:
+        node = waiting.pop()
+        split = _best_split(node, samples, features, fewest) if node.depth < settings.max_depth else None
+        yield node._replace(is_leaf=split is None)
+        if split:
+            waiting += _divide(node, split, samples)
+
+
+def measure_auc(sample: Sample, rows: Rows) -> Auc:
+    """Return the AUC of these positives against these negatives, and its variance by DeLong.
+
+    With placements d of either side, doubled, against the n rows of the other, U = Σd / 2 from either side, and a
+    side of m rows has the part [m·Σd² - (Σd)²] / (4·n²·m²·(m - 1)) of the variance. In whole numbers, rounded once.
+    """
+    placements = _place(sample, rows)
+    n_negatives, n_positives = map(len, rows)
+    if not n_negatives * n_positives:
+        return Auc(placements, None, None)
+    value = int(placements[POSITIVE].sum()) / (2 * n_negatives * n_positives)
+    of_negatives = _delong_part(placements[NEGATIVE], n_positives)
+    of_positives = _delong_part(placements[POSITIVE], n_negatives)
+    if of_negatives is None or of_positives is None:
+        return Auc(placements, value, None)
+    return Auc(placements, value, of_negatives + of_positives)
+
+
+def _all_rows(sample: Sample) -> Rows:
+    negatives, positives = (np.arange(len(side.scores)) for side in sample)
+    return negatives, positives
+
+
+def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
+    """Return doubled placements: the places left and right of ties add up to twice the rows below, plus ties."""
+    negatives, positives = (side.scores[chosen] for side, chosen in zip(sample, rows, strict=True))
+    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
+    reached = np.searchsorted(positives, negatives, "left") + np.searchsorted(positives, negatives, "right")
+    return 2 * len(positives) - reached, below
+
+
+def _delong_part(placements: Ints, n_opposite: int) -> float | None:
+    m = len(placements)
+    if m < 2:
+        return None
+    total, squares = int(placements.sum()), int(np.square(placements).sum())
+    return (m * squares - total * total) / (4 * n_opposite**2 * m**2 * (m - 1))
+
+
+def _best_split(node: Node, samples: Samples, features: Sequence[Feature], fewest: _Fewest) -> _Split | None:
+    train, honest = node.rows
+    if min(map(len, (*train, *honest))) < fewest.rows:
+        return None
+    placements = _place(samples.train, train)
+    best: _Split | None = None
+    for side in (NEGATIVE, POSITIVE):
+        n_opposite = len(train[1 - side])
+        least = np.array([max(fewest.rows, -(-fewest.pairs // n_opposite)), fewest.rows])
+        for place, feature in enumerate(features):
+            bins = [_bins(sample, rows, side, place) for sample, rows in zip(samples, node.rows, strict=True)]
+            counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
+            # Sums of fewer than 2^53 units: a double holds them exactly.
+            sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
+            inside = node.conditions[side].get(place)
+            cut = best_cut(feature, counts[:, 0] * n_opposite, sums, _leaves_enough(counts, least), inside)
+            if cut and (best is None or cut.gain > best.cut.gain):
+                best = _Split(side, place, cut)
+    return best
+
+
+def _bins(sample: Sample, rows: Rows, side: int, place: int) -> Ints:
+    bins: Ints = sample[side].bins[place, rows[side]]
+    return bins
+
+
+def _leaves_enough(counts: Ints, least: Ints) -> Fits:
+    """Say of cuts whether either side has enough rows: `counts` [n_bins, 2] in training and honest, `least` [2]."""
+    every = counts.sum(axis=0)
+
+    def fits(left: Bools) -> Bools:
+        held = left @ counts
+        enough: Bools = ((held >= least) & (every - held >= least)).all(axis=1)
+        return enough
+
+    return fits
+
+
+def _divide(node: Node, split: _Split, samples: Samples) -> Iterator[Node]:
+    for number, bins in enumerate((split.cut.left, split.cut.right)):
+        condition = {**node.conditions[split.side], split.feature: bins}
+        conditions = _put(node.conditions, split.side, condition)
+        train, honest = (_keep(sample, rows, split, bins) for sample, rows in zip(samples, node.rows, strict=True))
+        yield Node(2 * node.node_id + number, node.depth + 1, True, conditions, (train, honest))
+
+
+def _keep(sample: Sample, rows: Rows, split: _Split, bins: frozenset[int]) -> Rows:
+    inside = np.isin(_bins(sample, rows, split.side, split.feature), list(bins))
+    return _put(rows, split.side, rows[split.side][inside])
+
+
+def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
+    """Return both sides with this one replaced."""
+    return (value, sides[POSITIVE]) if side == NEGATIVE else (sides[NEGATIVE], value)
+
+
+def _measure(node: Node, samples: Samples, overall: Auc) -> Segment:
+    train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
+    is_root = node.node_id == ROOT
+    p_train_honest = _test_samples(train, honest)
+    return Segment(
+        node_id=node.node_id,
+        parent_id=None if is_root else node.node_id // 2,
+        depth=node.depth,
+        is_leaf=node.is_leaf,
+        conditions=node.conditions,
+        n_pairs_train=math.prod(map(len, train.placements)),
+        mean_train=train.value,
+        n_negatives_honest=len(honest.placements[NEGATIVE]),
+        n_positives_honest=len(honest.placements[POSITIVE]),
+        mean_honest=honest.value,
+        variance_honest=honest.variance,
+        p_value=None if is_root else _test_against_all(honest, overall, node.rows[1]),
+        p_train_honest=p_train_honest,
+        false_discovery=None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+    )
+
+
+def _test_samples(train: Auc, honest: Auc) -> float | None:
+    if train.value is None or train.variance is None or honest.value is None or honest.variance is None:
+        return None
+    return _two_sided(train.value - honest.value, train.variance + honest.variance)
+
+
+def _test_against_all(leaf: Auc, overall: Auc, rows: Rows) -> float | None:
+    """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
+
+    Both AUCs are means over the same rows, so their errors go together. Let the leaf have k of the m positives, V_i be
+    the share of the leaf's negatives that positive i is rightly ordered with, ties half, W_i that of all negatives. To
+    first order, an error of either AUC is a sum over positives, and one over negatives, of what each row deviates; of
+    the difference A_L - A row i has the part
+
+        φ_i = 1[i in L]·(V_i - A_L) / sqrt(k·(k - 1)) - (W_i - A) / sqrt(m·(m - 1)),
+
+    and negatives likewise; variance = Σφ² over both. sqrt(k·(k - 1)) stands for k so that the squares add up to what
+    DeLong gives for either AUC alone, and the products to their covariance (DeLong, DeLong and Clarke-Pearson 1988).
+    It is never negative, and 0 where the leaf is everything.
+    """
+    if leaf.value is None or leaf.variance is None or overall.value is None:
+        return None
+    parts: list[float] = []
+    for side in (NEGATIVE, POSITIVE):
+        influence = -_deviations(overall, side)
+        influence[rows[side]] += _deviations(leaf, side)
+        parts += np.square(influence).tolist()
+    # fsum rounds once: the sum depends on no order.
+    return _two_sided(leaf.value - overall.value, math.fsum(parts))
+
+
+def _deviations(auc: Auc, side: int) -> Floats:
+    """Return how far each row's share of rightly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
+    placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
+    mean = int(placements.sum()) / (2 * n_opposite * k)
+    deviations: Floats = (placements / (2 * n_opposite) - mean) / math.sqrt(k * (k - 1))
+    return deviations
+
+
+def _two_sided(difference: float, variance: float) -> float:
+    """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
+    if variance == 0:
+        return 0.0 if difference else 1.0
+    return math.erfc(abs(difference) / math.sqrt(2 * variance))
+
+
+def _decide(segments: Sequence[Segment]) -> list[Segment]:
+    """Adjust the tests of the leaves, and say which are found; a leaf without a test is not."""
+    p_adjusted = adjust([segment.p_value if segment.is_leaf else None for segment in segments])
+    return [
+        segment._replace(p_adjusted=p, found=_is_found(p, segment.false_discovery) if segment.is_leaf else None)
+        for segment, p in zip(segments, p_adjusted, strict=True)
+    ]
+
+
+def _is_found(p_adjusted: float | None, false_discovery: bool | None) -> bool:
+    return p_adjusted is not None and p_adjusted < SIGNIFICANT and false_discovery is False

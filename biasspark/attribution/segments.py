@@ -1,0 +1,156 @@
+"""Segments on which a model gains or loses its AUC (Attributing, section 5.3): RANKED rows -> trees -> table rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.attribution.evidence import NodeEvidence, NodeSums, judge_nodes
+from biasspark.attribution.growth import ROOT, GrownTree, NodeKey
+from biasspark.attribution.losses import cross_entropy, gini, normalized_attribution
+from biasspark.attribution.significance import interval
+from biasspark.attribution.slice_evidence import FoundSlice
+from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
+from biasspark.features import Condition, Feature, say_condition, write_predicate
+
+AUC = "auc"
+
+
+class TreeKey(NamedTuple):
+    """What a tree is about.
+
+    Attributes
+    ----------
+    model, baseline_model, slice
+        Whose rows; the baseline is empty where none is subtracted.
+    target
+        What is predicted: `AUC` stands for the normalised attribution.
+    """
+
+    model: str
+    baseline_model: str
+    slice: str
+    target: str
+
+
+def plan_trees(
+    models: Mapping[str, bool], slices: Sequence[str], targets: Sequence[str], compare: Sequence[tuple[str, str]]
+) -> list[TreeKey]:
+    """List the trees to grow, in the order of their numbers.
+
+    Parameters
+    ----------
+    models
+        By name, whether the model's scores are probabilities; without, there are no trees of its losses.
+    """
+    single = [
+        TreeKey(model, "", name, target)
+        for target, model, name in product(targets, models, slices)
+        if target == AUC or models[model]
+    ]
+    return single + [TreeKey(model, baseline, name, AUC) for (model, baseline), name in product(compare, slices)]
+
+
+def tree_rows(ranked: DataFrame, keys: Sequence[TreeKey], features: Sequence[Feature], link: str | None) -> DataFrame:
+    """Return ROWS, of which trees are grown, for trees of single models; rows without opposite ones are in no tree.
+
+    Parameters
+    ----------
+    ranked : DataFrame
+        RANKED rows with ``honest`` and bins.
+    keys : sequence of TreeKey
+        Those of all trees, by number; trees with a baseline are left out.
+    """
+    values = {AUC: normalized_attribution(), "cross_entropy": cross_entropy(link), "gini": gini(link)}
+    frames = []
+    for target in dict.fromkeys(key.target for key in keys if not key.baseline_model):
+        own = {n: key for n, key in enumerate(keys) if key.target == target and not key.baseline_model}
+        number = _number_of({(key.model, key.slice): n for n, key in own.items()})
+        rows = ranked.where(F.col(N_OPPOSITE) > 0).select(
+            number.alias("tree"),
+            *(LABEL, HONEST),
+            values[target].alias("value"),
+            (2 * F.col(N_OPPOSITE) - F.col(ORDERED_DOUBLED)).alias("loss_doubled"),
+            *(f"bin_{place}" for place in range(len(features))),
+        )
+        frames.append(rows.where(F.col("tree").isNotNull()))
+    return reduce(DataFrame.unionByName, frames)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One node of a tree: what the tree is about, what the node shows, what its rows meet, and its sums."""
+
+    key: TreeKey
+    evidence: NodeEvidence
+    condition: Condition
+    sums: NodeSums
+
+    def row(self, variance: float | None, level: float) -> dict[str, Any]:
+        """Return its row of ``attribution_segments``, with the interval that the variance of its honest mean gives."""
+        low, high = interval(self.evidence.mean_honest, variance, level)
+        return {**self.key._asdict(), **vars(self.evidence), "mean_honest_low": low, "mean_honest_high": high}
+
+    @property
+    def place(self) -> tuple[str, str, Condition]:
+        """Its model, its slice and its condition."""
+        return self.key.model, self.key.slice, self.condition
+
+    @property
+    def variance_of_mean(self) -> float | None:
+        """The variance of the honest mean of a loss, which hangs on no other row."""
+        variance = self.sums.honest.variance
+        return None if variance is None else variance / self.sums.honest.n
+
+
+@dataclass(frozen=True)
+class LosingSlice:
+    """One slice of those that lack most: of which model and slice of the corpus, and what it shows."""
+
+    model: str
+    slice: str
+    found: FoundSlice
+
+    @property
+    def place(self) -> tuple[str, str, Condition]:
+        """Its model, its slice of the corpus and its condition."""
+        return self.model, self.slice, self.found.condition
+
+    @property
+    def sums(self) -> NodeSums:
+        """The sums over its rows."""
+        return self.found.sums
+
+    def row(self, variance: float | None, features: Sequence[Feature], level: float) -> dict[str, Any]:
+        """Return its row of ``attribution_slices``, with the interval that the variance of its honest mean gives."""
+        low, high = interval(self.found.mean_honest, variance, level)
+        said = {"rule": say_condition(self.found.condition, features)}
+        said |= {"predicate": write_predicate(self.found.condition, features)}
+        ends = {"mean_honest_low": low, "mean_honest_high": high}
+        return {MODEL: self.model, SLICE: self.slice, **vars(self.found), **said, **ends}
+
+
+def list_segments(
+    keys: Sequence[TreeKey], trees: Sequence[GrownTree], sums: Mapping[NodeKey, NodeSums], features: Sequence[Feature]
+) -> list[Segment]:
+    """Return every node of every tree that has rows."""
+    return [
+        Segment(key, evidence, node.condition, sums[tree.number, node.node_id])
+        for key, tree in zip(keys, trees, strict=True)
+        for node, evidence in zip(tree.nodes, judge_nodes(tree, sums, features), strict=True)
+        if sums[tree.number, ROOT].train.n + sums[tree.number, ROOT].honest.n
+    ]
+
+
+def _number_of(numbers: Mapping[tuple[str, str], int]) -> Column:
+    """Return the number of the tree of a row's model and slice, NULL where there is none."""
+    chosen = F.lit(None).cast("int")
+    for (model, name), number in numbers.items():
+        chosen = F.when((F.col(MODEL) == model) & (F.col(SLICE) == name), F.lit(number)).otherwise(chosen)
+    return chosen

@@ -1,0 +1,134 @@
+"""Whether what a segment shows is more than chance: moments, Welch's test, Benjamini-Hochberg, intervals. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from math import sqrt
+from statistics import NormalDist
+
+SIGNIFICANT = 0.05
+"""A p-value below is taken as evidence."""
+
+EXACT = Context(prec=200, traps=[Inexact])
+"""Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over rows, exact, so that they may be added and subtracted in any order.
+
+    Attributes
+    ----------
+    n
+        How many rows.
+    total
+        Sum of their values.
+    squares
+        Sum of their squared values.
+    """
+
+    n: int
+    total: Decimal
+    squares: Decimal
+
+    @property
+    def mean(self) -> float | None:
+        """The mean, rounded once; None of no rows."""
+        return float(Fraction(self.total) / self.n) if self.n else None
+
+    @property
+    def variance(self) -> float | None:
+        """The variance of the values, with n - 1; None of fewer than two rows.
+
+        It is computed from fractions, so two nearly equal numbers are subtracted without loss. Squares that were
+        rounded before they were summed may bring it below 0, where it is 0.
+        """
+        if self.n < 2:
+            return None
+        return max(float((Fraction(self.squares) - Fraction(self.total) ** 2 / self.n) / (self.n - 1)), 0.0)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both."""
+        total, squares = EXACT.add(self.total, other.total), EXACT.add(self.squares, other.squares)
+        return Moments(self.n + other.n, total, squares)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """Return the moments of the rows without those of the other, which are among them."""
+        total, squares = EXACT.subtract(self.total, other.total), EXACT.subtract(self.squares, other.squares)
+        return Moments(self.n - other.n, total, squares)
+
+
+NO_ROWS = Moments(0, Decimal(0), Decimal(0))
+
+
+def welch_p_value(a: Moments, b: Moments) -> float | None:
+    """Return the two-sided p-value of Welch's t-test that the means behind two samples are equal.
+
+    With V = s²/n of either sample, t = (mean_a - mean_b) / sqrt(V_a + V_b) has about Student's distribution with
+    (V_a + V_b)² / (V_a²/(n_a - 1) + V_b²/(n_b - 1)) degrees of freedom (Welch 1947).
+
+    Parameters
+    ----------
+    a, b : Moments
+        Samples without a common row.
+
+    Returns
+    -------
+    float or None
+        In [0, 1]. None where a sample has fewer than two rows. Where neither varies, 1 if their means are equal, else
+        0, which is the limit of ever smaller variances.
+    """
+    if a.variance is None or b.variance is None:
+        return None
+    # Means are subtracted before they are rounded.
+    difference = float(Fraction(a.total) / a.n - Fraction(b.total) / b.n)
+    part_a, part_b = a.variance / a.n, b.variance / b.n
+    variance = part_a + part_b
+    if variance == 0 or difference == 0:
+        return 0.0 if difference else 1.0
+    # Shares of the variance, not its square, which could pass below the smallest double.
+    share_a, share_b = part_a / variance, part_b / variance
+    freedom = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
+    return _student_p_value(difference / sqrt(variance), freedom)
+
+
+def adjust(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted so that calling those below q findings makes a share q of them false at the most.
+
+    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and Hochberg
+    1995). None stays None, and is not one of the m.
+    """
+    order = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    least = 1.0
+    for rank, (p_value, place) in reversed(list(enumerate(order, start=1))):
+        least = min(least, p_value * len(order) / rank)
+        adjusted[place] = least
+    return adjusted
+
+
+def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
+
+    Parameters
+    ----------
+    mean, variance : float or None
+        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
+    level : float
+        Nominal coverage, in (0, 1).
+    """
+    if mean is None or variance is None:
+        return None, None
+    half = round(NormalDist().inv_cdf(0.5 + level / 2), 12) * sqrt(variance)
+    return mean - half, mean + half
+
+
+def _student_p_value(t: float, freedom: float) -> float:
+    """Return how likely Student's t is at least as far from 0."""
+    # Imported here because loading it takes half a second, which only a run that tests something is to pay for.
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    return float(2 * stdtr(freedom, -abs(t)))

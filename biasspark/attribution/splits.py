@@ -1,0 +1,176 @@
+"""The best cut of one feature: of its bins in two, so that a node's values vary least within either side. numpy only.
+
+With n rows and S the sum of their values, of the node and of its left and right sides, a cut explains
+
+    gain = S_l² / n_l + S_r² / n_r - S² / n = (n·S_l - n_l·S)² / (n·n_l·n_r)
+
+of the sum of squares. It is computed in whole numbers and rounded once, so cuts that explain equally much tie however
+large the values are, and a tie is decided by order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from biasspark.features import NULL_BIN, Feature
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+BigInts: TypeAlias = npt.NDArray[np.object_]
+"""Python integers, which never overflow."""
+
+Fits: TypeAlias = Callable[[Bools], Bools]
+"""Says which cuts are allowed: from the bins on the left of each, [n_cuts, n_bins], to [n_cuts]."""
+
+_AT_ONCE = 64
+"""So many cuts are shown to `fits` together: mostly one of the best is allowed."""
+
+
+class Cut(NamedTuple):
+    """A cut of a node's bins in two.
+
+    Attributes
+    ----------
+    gain
+        By how much it reduces the sum of squares of the values around their mean; above 0.
+    left, right
+        The bins of either side: disjoint, and together those of the node.
+    """
+
+    gain: float
+    left: frozenset[int]
+    right: frozenset[int]
+
+
+class _Order(NamedTuple):
+    """The bins with rows in one order. A cut stands after each but the last.
+
+    Attributes
+    ----------
+    ranks
+        By bin its place in the order, and of an interval without rows that of the interval which it goes with.
+    gains
+        By cut.
+    left_is_larger
+        By cut, whether the left side has at least as many rows as the right.
+    """
+
+    ranks: Ints
+    gains: Floats
+    left_is_larger: Bools
+
+
+def best_cut(
+    feature: Feature,
+    counts: Ints,
+    sums: npt.NDArray[Any],
+    fits: Fits | None = None,
+    bins: frozenset[int] | None = None,
+) -> Cut | None:
+    """Return the allowed cut of a node that explains most, or None where none that is allowed explains anything.
+
+    Parameters
+    ----------
+    feature : Feature
+        If numeric, cuts stand between two intervals, with NULL on either side, or between NULL and all others. If
+        not, values, NULL among them, stand in the order of their means, in which one cut is the best of all that
+        there are (Fisher 1958).
+    counts, sums : int64 [n_bins], int64 or float64 [n_bins]
+        By bin the rows of the node, and the sum of their values, below 2^62 in all and finite.
+    fits : callable, optional
+        What a cut must meet besides, such as the fewest rows of either side.
+    bins : frozenset of int, optional
+        The bins of the node's condition; `feature.bins` unless given.
+
+    Returns
+    -------
+    Cut or None
+        Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
+        Of values, the left side has the lower means, and equal means stand in the order of the bins.
+
+    Notes
+    -----
+    A bin without rows in `counts` may have rows that are not counted, so it, too, goes to a definite side. An interval
+    goes with the next below that has rows, or where none has with the first: a cut stands where a bin with rows
+    begins. NULL, or a value, goes to the side of more rows (if equal to the left), whose mean it can sway least.
+
+    Costs m log m for m bins with rows, and for `fits` matrices of 64 cuts times all bins, most often one.
+    """
+    inside = np.isin(np.arange(feature.n_bins), list(feature.bins if bins is None else bins))
+    rows = np.where(inside, counts, 0)
+    if np.count_nonzero(rows) < 2:
+        return None
+    whole, scale = _whole_numbers(sums)
+    orders = [_measure(feature, order, rows, whole, scale) for order in _orders(feature, rows, whole)]
+    loose = inside & (rows == 0)
+    loose[NULL_BIN + 1 :] &= not feature.numeric
+    for gains, left in _best_first(orders, inside, loose):
+        allowed = np.flatnonzero(fits(left)) if fits else np.arange(1)
+        if len(allowed):
+            chosen = left[allowed[0]]
+            return Cut(float(gains[allowed[0]]), _bins_of(chosen), _bins_of(inside & ~chosen))
+    return None
+
+
+def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
+    """Return sums times a scale, as whole numbers: exactly, as every float is a fraction."""
+    if np.issubdtype(sums.dtype, np.integer):
+        return sums.astype(object), 1
+    fractions = [Fraction(float(value)) for value in sums]
+    scale = lcm(*(fraction.denominator for fraction in fractions))
+    return np.array([int(fraction * scale) for fraction in fractions], object), scale
+
+
+def _orders(feature: Feature, rows: Ints, whole: BigInts) -> list[Ints]:
+    """Return the bins with rows in each order in which cuts are tried."""
+    bins = np.flatnonzero(rows)
+    if not feature.numeric:
+        return [np.array(sorted(bins, key=lambda place: (whole[place] / int(rows[place]), place)))]
+    known = bins[bins != NULL_BIN]
+    return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
+
+
+def _measure(feature: Feature, order: Ints, rows: Ints, whole: BigInts, scale: int) -> _Order:
+    n_left = np.cumsum(rows[order])
+    sum_left = np.cumsum(whole[order])
+    n, total = int(n_left[-1]), sum_left[-1]
+    left, right = n_left[:-1].astype(object), (n - n_left[:-1]).astype(object)
+    # Python divides whole numbers of any size with one rounding, so equal gains are equal floats.
+    gains = (n * sum_left[:-1] - left * total) ** 2 / (n * left * right * scale**2)
+    return _Order(_rank_bins(feature, order), gains.astype(float), 2 * n_left[:-1] >= n)
+
+
+def _rank_bins(feature: Feature, order: Ints) -> Ints:
+    """Return the place of every bin in an order; of bins that are in none, and are no intervals, past its end."""
+    ranks = np.full(feature.n_bins, len(order))
+    ranks[order] = np.arange(len(order))
+    known = np.sort(order[order != NULL_BIN])
+    if feature.numeric and len(known):
+        nearest = np.searchsorted(known, np.arange(1, feature.n_bins), side="right") - 1
+        ranks[1:] = ranks[known[np.maximum(nearest, 0)]]
+    return ranks
+
+
+def _best_first(orders: Sequence[_Order], inside: Bools, loose: Bools) -> Iterator[tuple[Floats, Bools]]:
+    """Give some cuts at once, those that explain most first: gains, and the bins on the left. None that explains 0."""
+    gains = np.concatenate([order.gains for order in orders])
+    ranks = np.stack([order.ranks for order in orders])
+    left_is_larger = np.concatenate([order.left_is_larger for order in orders])
+    n_cuts = len(orders[0].gains)
+    best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
+    for start in range(0, len(best), _AT_ONCE):
+        some = best[start : start + _AT_ONCE]
+        left = ranks[some // n_cuts] <= (some % n_cuts)[:, np.newaxis]
+        left[:, loose] = left_is_larger[some, np.newaxis]
+        yield gains[some], left & inside
+
+
+def _bins_of(chosen: Bools) -> frozenset[int]:
+    return frozenset(np.flatnonzero(chosen).tolist())

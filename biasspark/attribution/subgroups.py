@@ -1,0 +1,97 @@
+"""What the ranking engine says of segments that were ranked as identities: AUCs, and variances of their means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+
+from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.influence import CellPair, RankedSegment, influence_variance
+from biasspark.columns import (
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    IDENTITY,
+    MODEL,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+)
+from biasspark.features import Condition
+
+WITHIN = (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE)
+_BPSN = (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE)
+_BNSP = (BACKGROUND_NEGATIVE, SUBGROUP_POSITIVE)
+
+Pairs = Mapping[tuple[str, str], Row]
+"""Rows of ``u_statistics`` by (low_cell, high_cell)."""
+
+ConditionNames = Mapping[frozenset[tuple[int, frozenset[int]]], str]
+
+
+@dataclass(frozen=True)
+class Subgroups:
+    """What was ranked.
+
+    Attributes
+    ----------
+    named
+        By model, slice and identity.
+    names
+        The identity that stands for the honest rows which meet a condition.
+    """
+
+    named: Mapping[tuple[str, str, str], Pairs]
+    names: ConditionNames
+
+    def variance(self, place: tuple[str, str, Condition], sums: NodeSums) -> float | None:
+        """Return the variance of the mean attribution of the honest rows of a (model, slice) that meet a condition."""
+        model, name, condition = place
+        return variance_of_mean(self.named[model, name, self.names[frozenset(condition.items())]], sums)
+
+
+def name_conditions(conditions: Iterable[Condition]) -> ConditionNames:
+    """Name every condition; equal ones have one name."""
+    different = dict.fromkeys(frozenset(condition.items()) for condition in conditions)
+    return {condition: f"biasspark condition {number}" for number, condition in enumerate(different)}
+
+
+def read_statistics(statistics: Iterable[Row]) -> dict[tuple[str, str, str], dict[tuple[str, str], Row]]:
+    """Put rows of ``u_statistics`` in their places."""
+    found: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
+    for row in statistics:
+        found.setdefault((row[MODEL], row[SLICE], row[IDENTITY]), {})[row["low_cell"], row["high_cell"]] = row
+    return found
+
+
+def subgroup_auc(pairs: Pairs) -> float | None:
+    """Return the AUC within a segment; None where a label is missing."""
+    auc: float | None = pairs[WITHIN]["auc"]
+    return auc
+
+
+def variance_of_mean(pairs: Pairs, sums: NodeSums) -> float | None:
+    """Return the variance of the mean normalised attribution of a segment's honest rows: see `influence_variance`."""
+    sizes = {
+        SUBGROUP_NEGATIVE: pairs[WITHIN]["n_low"],
+        SUBGROUP_POSITIVE: pairs[WITHIN]["n_high"],
+        BACKGROUND_NEGATIVE: pairs[_BNSP]["n_low"],
+        BACKGROUND_POSITIVE: pairs[_BPSN]["n_high"],
+    }
+    n_negative = sizes[SUBGROUP_NEGATIVE] + sizes[BACKGROUND_NEGATIVE]
+    n_positive = sizes[SUBGROUP_POSITIVE] + sizes[BACKGROUND_POSITIVE]
+    return influence_variance(
+        RankedSegment(
+            **{f"n_{cell}": n for cell, n in sizes.items()},
+            subgroup=_read_pair(pairs[WITHIN]),
+            bpsn=_read_pair(pairs[_BPSN]),
+            bnsp=_read_pair(pairs[_BNSP]),
+            negative_square_sum=sums.honest_negative.ordered_square_sum(n_positive),
+            positive_square_sum=sums.honest_positive.ordered_square_sum(n_negative),
+        )
+    )
+
+
+def _read_pair(row: Row) -> CellPair:
+    return CellPair(*(int(row[name]) for name in CellPair._fields))

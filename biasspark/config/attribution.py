@@ -1,0 +1,270 @@
+"""The part ``[attribution]`` of a configuration: what is asked about the rows that cost a model its AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from biasspark.columns import OVERALL
+from biasspark.config.section import Section, find_repeated, keys_of
+from biasspark.config.wording import list_choices, quote, show_value
+
+TARGETS = ("auc", "cross_entropy", "gini")
+LINKS = ("logit",)
+MOST_DEPTH = 10
+MOST_BINS = 1024
+MOST_SAMPLED = 100_000
+MOST_SLICES = 50
+MOST_PREDICATES = 3
+MOST_SEGMENTS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """How segments are grown, and how rows are split into those that grow and those that estimate.
+
+    Attributes
+    ----------
+    max_depth
+        Levels of splits.
+    min_leaf
+        The fewest rows of a leaf, of those that grow the tree and of those that estimate.
+    min_gain
+        The least share of the target's variance that a split must explain.
+    max_bins
+        Into how many quantiles a numeric feature with more distinct values is cut.
+    honest_fraction
+        The share of rows, by hash of the id, that estimate.
+    seed
+        Of that hash.
+    """
+
+    max_depth: int = 4
+    min_leaf: int = 100
+    min_gain: float = 0.0
+    max_bins: int = 256
+    honest_fraction: float = 0.5
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """How pair segments are grown.
+
+    Attributes
+    ----------
+    positives, negatives
+        The most examples of either label that are sampled to grow the tree; as many others are to estimate.
+    max_depth
+        Levels of splits.
+    min_leaf
+        The fewest pairs of a leaf; None is a tenth of them.
+    min_side
+        The fewest distinct examples of a leaf on either side, both those that grow the tree and those that estimate.
+    seed
+        Of the samples.
+    """
+
+    positives: int = 1000
+    negatives: int = 1000
+    max_depth: int = 4
+    min_leaf: int | None = None
+    min_side: int = 30
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceSearch:
+    """How slices are searched beside the tree, with the tree's split of the rows.
+
+    Attributes
+    ----------
+    max_predicates
+        Of how many conditions on different features a slice is the conjunction at the most, up to 3.
+    most
+        How many slices are reported.
+    min_rows
+        The fewest rows of a slice, of those that search and of those that estimate.
+    max_bins
+        Into how many intervals of about equally many rows a numeric feature is cut at the most.
+    """
+
+    max_predicates: int = 3
+    most: int = 10
+    min_rows: int = 100
+    max_bins: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribution:
+    """What is attributed; what is left out is not done.
+
+    Attributes
+    ----------
+    write_examples
+        Whether the attribution of every row is written.
+    numeric, categorical
+        Columns that trees, slices and pairs may split on.
+    groupings
+        Name to column or SQL expression, for crosses.
+    segments
+        Name to SQL predicate, for the table of losses.
+    compare
+        Pairs of models: model, baseline.
+    targets
+        What trees predict.
+    link
+        How scores outside 0 to 1 become probabilities for the losses; None where they do not.
+    tree, pairs, slice_search
+        None where they are not wanted.
+    """
+
+    write_examples: bool = False
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    groupings: dict[str, str] = field(default_factory=dict)
+    segments: dict[str, str] = field(default_factory=dict)
+    compare: tuple[tuple[str, str], ...] = ()
+    targets: tuple[str, ...] = TARGETS[:1]
+    link: str | None = None
+    tree: Tree | None = None
+    pairs: Pairs | None = None
+    slice_search: SliceSearch | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns to split on: numeric ones first."""
+        return (*self.numeric, *self.categorical)
+
+    @property
+    def split(self) -> Tree:
+        """How rows are split into those that search and those that estimate, also where no tree is grown."""
+        return self.tree or Tree()
+
+
+def read_attribution(value: object, models: Collection[str], faults: list[str]) -> Attribution:
+    """Read ``[attribution]``; ``models`` are the names of those that there are."""
+    section = Section("[attribution]", value, keys_of(Attribution), faults)
+    found = Attribution(
+        write_examples=section.flag("write_examples", Attribution.write_examples),
+        numeric=section.names("numeric"),
+        categorical=section.names("categorical"),
+        groupings=_read_texts(section, "groupings", "a grouping's name", "a column or an expression"),
+        segments=_read_texts(section, "segments", "a segment's name", "the predicate"),
+        compare=_read_pairs_of_models(section, models),
+        targets=_read_targets(section),
+        link=section.choice("link", LINKS) if "link" in section.table else None,
+        tree=_read_tree(section.table.get("tree"), faults),
+        pairs=_read_pairs(section.table.get("pairs"), faults),
+        slice_search=_read_slice_search(section.table.get("slice_search"), faults),
+    )
+    _check_features(section, found)
+    _check_parts(section, found)
+    return found
+
+
+def _read_texts(section: Section, key: str, names: str, values: str) -> dict[str, str]:
+    own = Section(f"[attribution.{key}]", section.table.get(key), (), section.faults)
+    found = own.texts_by_name(names, values, multiline=True)
+    if len(found) > MOST_SEGMENTS:
+        own.complain("", f"{len(found)} of them. {MOST_SEGMENTS} are the most. Measure them in several runs.")
+    return found
+
+
+def _read_pairs_of_models(section: Section, models: Collection[str]) -> tuple[tuple[str, str], ...]:
+    given, found = section.table.get("compare", []), []
+    for pair in given if isinstance(given, list | tuple) else [given]:
+        match pair:
+            case [str(model), str(baseline)] if model != baseline and {model, baseline} <= set(models):
+                found.append((model, baseline))
+            case _:
+                section.complain(
+                    f"compare: {show_value(pair)}",
+                    f"this is no pair. It must be a list of two different models of {list_choices(models)}, the second "
+                    'the baseline. Write, for example, compare = [["new", "old"]].',
+                )
+    for model, baseline in find_repeated(found):
+        section.complain("compare", f"{quote(model)} and {quote(baseline)} are listed twice. Remove one.")
+    return tuple(found)
+
+
+def _read_targets(section: Section) -> tuple[str, ...]:
+    found = section.names("targets") if "targets" in section.table else Attribution.targets
+    for target in found:
+        if target not in TARGETS:
+            section.complain(f"targets: {quote(target)}", f"It must be one of {list_choices(TARGETS)}. Correct it.")
+    for target in find_repeated(found):
+        section.complain("targets", f"{quote(target)} is listed twice. Remove one.")
+    return found
+
+
+def _read_tree(value: object, faults: list[str]) -> Tree | None:
+    if value is None:
+        return None
+    section = Section("[attribution.tree]", value, keys_of(Tree), faults)
+    return Tree(
+        max_depth=section.whole("max_depth", Tree.max_depth, MOST_DEPTH, least=1),
+        min_leaf=section.whole("min_leaf", Tree.min_leaf, least=2),
+        min_gain=_read_fraction(section, "min_gain", Tree.min_gain),
+        max_bins=section.whole("max_bins", Tree.max_bins, MOST_BINS, least=2),
+        honest_fraction=_read_fraction(section, "honest_fraction", Tree.honest_fraction, inside=True),
+        seed=section.whole("seed", Tree.seed),
+    )
+
+
+def _read_fraction(section: Section, key: str, default: float, inside: bool = False) -> float:
+    found = section.number(key, default)
+    if (0 < found < 1) if inside else (0 <= found < 1):
+        return found
+    ends = "both excluded" if inside else "1 excluded"
+    section.refuse(key, f"It must lie between 0 and 1, {ends}.", f"Write, for example, {key} = {default or 0.01}.")
+    return default
+
+
+def _read_pairs(value: object, faults: list[str]) -> Pairs | None:
+    if value is None:
+        return None
+    section = Section("[attribution.pairs]", value, keys_of(Pairs), faults)
+    return Pairs(
+        positives=section.whole("positives", Pairs.positives, MOST_SAMPLED, least=2),
+        negatives=section.whole("negatives", Pairs.negatives, MOST_SAMPLED, least=2),
+        max_depth=section.whole("max_depth", Pairs.max_depth, MOST_DEPTH, least=1),
+        min_leaf=section.whole("min_leaf", 1, least=1) if "min_leaf" in section.table else None,
+        min_side=section.whole("min_side", Pairs.min_side, least=2),
+        seed=section.whole("seed", Pairs.seed),
+    )
+
+
+def _read_slice_search(value: object, faults: list[str]) -> SliceSearch | None:
+    if value is None:
+        return None
+    section = Section("[attribution.slice_search]", value, keys_of(SliceSearch), faults)
+    return SliceSearch(
+        max_predicates=section.whole("max_predicates", SliceSearch.max_predicates, MOST_PREDICATES, least=1),
+        most=section.whole("most", SliceSearch.most, MOST_SLICES, least=1),
+        min_rows=section.whole("min_rows", SliceSearch.min_rows, least=2),
+        max_bins=section.whole("max_bins", SliceSearch.max_bins, 64, least=2),
+    )
+
+
+def _check_features(section: Section, found: Attribution) -> None:
+    """Refuse features that are named twice, and searches that have none."""
+    for name in find_repeated(found.features):
+        what = f"{quote(name)} is named 2 times. Features must differ. Remove one."
+        section.complain("numeric and categorical", what)
+    for key in ("tree", "pairs", "slice_search"):
+        if key in section.table and not found.features:
+            section.complain(
+                key,
+                "there is no feature to split on. At least one is required. Write, for example, numeric = "
+                '["comment_length"], or remove the line.',
+            )
+
+
+def _check_parts(section: Section, found: Attribution) -> None:
+    """Refuse what only a tree uses where there is no tree, and the name that stands for all rows."""
+    for key in ("compare", "targets"):
+        if key in section.table and found.tree is None and section.table.get("tree") is None:
+            section.complain(key, "Only a tree uses it, and there is none. Add tree = {}, or remove the line.")
+    if OVERALL in found.segments:
+        section.complain(f"segments: {quote(OVERALL)}", "That name stands for all rows. Rename the segment.")

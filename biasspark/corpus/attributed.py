@@ -1,0 +1,54 @@
+"""What goes along with each row to be attributed: its id, the part it plays, its bins and its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+from pyspark.sql.types import StructType
+
+from biasspark.columns import HONEST, ROW_ID, SEGMENTS
+from biasspark.config import Attribution, Tree
+from biasspark.corpus.features import bin_columns, bin_name
+from biasspark.corpus.values import column
+from biasspark.features import Condition, Feature
+
+_PARTS = 1 << 30
+
+
+def carried_columns(
+    attribution: Attribution, features: Sequence[Feature], schema: StructType, id_column: str
+) -> dict[str, Column]:
+    """Return what goes along with each row, by name; the id only where something is said of single rows."""
+    found = {bin_name(place): own for place, own in enumerate(bin_columns(features, schema))}
+    if attribution.tree or attribution.slice_search:
+        found[HONEST] = is_honest(id_column, attribution.split)
+    if attribution.write_examples or attribution.pairs or attribution.compare:
+        found[ROW_ID] = column(id_column)
+    return found | {SEGMENTS: segment_bits(attribution.segments)}
+
+
+def is_honest(id_column: str, split: Tree) -> Column:
+    """Return whether a row only estimates: by a seeded hash of its id as text, so not by where the row lies."""
+    part = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_PARTS))
+    return part < F.lit(round(split.honest_fraction * _PARTS))
+
+
+def segment_bits(segments: Mapping[str, str]) -> Column:
+    """Return a word whose bit k is set in the k-th segment; a predicate that is NULL is false."""
+    bits = [F.when(F.expr(text), F.lit(1 << place)).otherwise(F.lit(0)) for place, text in enumerate(segments.values())]
+    return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
+
+
+def crowd_bits(conditions: Sequence[Condition]) -> Column:
+    """Return a word whose bit k is set on honest rows whose bins meet the k-th condition."""
+    bits = [F.when(F.col(HONEST) & meets(own), F.lit(1 << k)).otherwise(F.lit(0)) for k, own in enumerate(conditions)]
+    return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
+
+
+def meets(condition: Condition) -> Column:
+    """Return whether the bins of a row meet a condition."""
+    allowed = [F.col(bin_name(place)).isin(sorted(bins)) for place, bins in condition.items()]
+    return reduce(Column.__and__, allowed, F.lit(True))

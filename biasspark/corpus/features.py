@@ -1,0 +1,156 @@
+"""Which bins the features have, and in which bin a row is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql.types import StringType, StructType
+
+from biasspark.config import Attribution
+from biasspark.corpus.ordered import count_up_to
+from biasspark.corpus.values import category, number
+from biasspark.errors import InputError
+from biasspark.features import NULL_BIN, Feature, write_name
+
+MOST_CATEGORIES = 1000
+"""A feature of more values splits nothing that a person could read."""
+
+_BUCKETS, _ACCURACY = 64, 1000
+
+
+def bin_name(place: int) -> str:
+    """Return the column that holds the bin of a feature."""
+    return f"bin_{place}"
+
+
+def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Feature, ...]:
+    """Cut every feature into bins: numeric ones first, in the order of the configuration.
+
+    A numeric feature has a bin for each of its values, or where there are more than ``tree.max_bins`` of them, one from
+    each exact quantile to the next: the value of row ``floor(k N / max_bins)`` of the N rows in order, for every k,
+    begins a bin. A categorical feature has a bin for each value, in the order of code points.
+
+    Raises
+    ------
+    InputError
+        If a categorical feature has more than 1,000 values.
+
+    Notes
+    -----
+    Runs two Spark jobs when called, each a narrow scan; the second shuffles the distinct numbers. No result depends on
+    partitions. The driver receives no more than the bins.
+    """
+    schema = corpus.schema
+    values = {name: number(name, schema[name].dataType) + F.lit(0.0) for name in attribution.numeric}
+    texts = {name: category(name, schema[name].dataType) for name in attribution.categorical}
+    if not (values or texts):
+        return ()
+    columns = [column.alias(bin_name(place)) for place, column in enumerate([*values.values(), *texts.values()])]
+    narrow = corpus.select(*columns)
+    asked = [_quantiles(bin_name(place)) for place in range(len(values))]
+    asked += [_some_values(bin_name(len(values) + place)) for place in range(len(texts))]
+    nulls = [F.count_if(F.col(bin_name(place)).isNull()).alias(f"nulls_{place}") for place in range(len(columns))]
+    found = narrow.agg(*asked, *nulls).collect()[0]
+    buckets = [found[bin_name(place)] or [] for place in range(len(values))]
+    edges = _find_edges(narrow, buckets, attribution.split.max_bins) if values else []
+    kinds: list[tuple[str, tuple[str, ...] | tuple[float, ...]]] = list(zip(values, edges, strict=True))
+    kinds += [(name, _in_order(found[bin_name(len(values) + n)], name)) for n, name in enumerate(texts)]
+    return tuple(
+        Feature(
+            name=name,
+            sql=_write_value(name, numeric=place < len(values), schema=schema),
+            numeric=place < len(values),
+            values=own,
+            nullable=found[f"nulls_{place}"] > 0,
+        )
+        for place, (name, own) in enumerate(kinds)
+    )
+
+
+def bin_columns(features: Sequence[Feature], schema: StructType) -> list[Column]:
+    """Return the bin of every feature on a row of the corpus, as INT."""
+    found = []
+    for place, feature in enumerate(features):
+        read = number if feature.numeric else category
+        value = read(feature.name, schema[feature.name].dataType)
+        place_of = F.when(value.isNull(), F.lit(NULL_BIN)).otherwise(count_up_to(value, feature.values))
+        found.append(place_of.cast("int").alias(bin_name(place)))
+    return found
+
+
+def _quantiles(name: str) -> Column:
+    """Cut a feature roughly: that only spreads the work of the second job."""
+    shares = [share / _BUCKETS for share in range(1, _BUCKETS)]
+    return F.percentile_approx(name, shares, _ACCURACY).alias(name)
+
+
+def _some_values(name: str) -> Column:
+    return F.slice(F.collect_set(name), 1, MOST_CATEGORIES + 1).alias(name)
+
+
+def _find_edges(narrow: DataFrame, buckets: Sequence[Sequence[float]], max_bins: int) -> list[tuple[float, ...]]:
+    """Return where the bins of every numeric feature begin."""
+    entries = [
+        F.struct(
+            F.lit(place).alias("feature"),
+            count_up_to(F.col(bin_name(place)), sorted(set(cuts))).alias("bucket"),
+            F.col(bin_name(place)).alias("value"),
+        )
+        for place, cuts in enumerate(buckets)
+    ]
+    values = narrow.select(F.explode(F.array(*entries)).alias("entry")).select("entry.*")
+    counts = (
+        values.where(F.col("value").isNotNull())
+        .groupBy("feature", "bucket", "value")
+        .agg(F.count(F.lit(1)).alias("n_rows"))
+    )
+    ranked = _before(counts, ("feature", "bucket"), "value").join(
+        F.broadcast(_totals(counts)), on=["feature", "bucket"], how="inner"
+    )
+    before, cuts = F.col("n_lower") + F.col("n_before"), F.lit(max_bins).cast("bigint")
+    cut = F.ceil(before * cuts / F.col("n_all"))
+    begins = (cut >= 1) & (cut < cuts) & (cut * F.col("n_all") < (before + F.col("n_rows")) * cuts)
+    chosen = ranked.where((F.col("n_distinct") <= cuts) | (before == 0) | begins)
+    found: dict[int, list[float]] = {place: [] for place in range(len(buckets))}
+    for row in chosen.select("feature", "value").collect():
+        found[row["feature"]].append(row["value"])
+    return [tuple(sorted(edges, key=lambda edge: (math.isnan(edge), edge))) for edges in found.values()]
+
+
+def _totals(counts: DataFrame) -> DataFrame:
+    """Return for each feature and bucket the rows in lower buckets, and the rows and values of the feature."""
+    totals = counts.groupBy("feature", "bucket").agg(
+        F.sum("n_rows").alias("n_rows"), F.count(F.lit(1)).alias("n_values")
+    )
+    every = Window.partitionBy("feature").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    return _before(totals, ("feature",), "bucket").select(
+        *("feature", "bucket", F.col("n_before").alias("n_lower")),
+        F.sum("n_rows").over(every).alias("n_all"),
+        F.sum("n_values").over(every).alias("n_distinct"),
+    )
+
+
+def _before(counts: DataFrame, within: tuple[str, ...], order: str) -> DataFrame:
+    """Add the rows before each entry."""
+    lower = Window.partitionBy(*within).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
+    return counts.withColumn("n_before", F.coalesce(F.sum("n_rows").over(lower), F.lit(0).cast("bigint")))
+
+
+def _in_order(values: Sequence[str], name: str) -> tuple[str, ...]:
+    if len(values) > MOST_CATEGORIES:
+        raise InputError(
+            f"[attribution] categorical: '{name}' has more than {MOST_CATEGORIES:,} distinct values. A segment of so "
+            "many says nothing to a person. Name another column, or cut it into groups by a view."
+        )
+    return tuple(sorted(values))
+
+
+def _write_value(name: str, numeric: bool, schema: StructType) -> str:
+    """Return a feature's value as SQL."""
+    is_text, written = isinstance(schema[name].dataType, StringType), write_name(name)
+    if numeric:
+        return f"try_cast(trim({written}) AS DOUBLE)" if is_text else written
+    return written if is_text else f"CAST({written} AS STRING)"

@@ -1,0 +1,40 @@
+"""Rows read and rejected, counted in Spark SQL."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.columns import SCORE_REASONS
+from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.states import field, states
+
+
+def count_rows(examples: DataFrame, codebook: Codebook) -> DataFrame:
+    """Return one row, `counts`, in the order of `Codebook.tallies`."""
+    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
+
+
+def _counted(codebook: Codebook) -> list[Column]:
+    """Return the condition that each tally counts, in their order."""
+    row_reason = field("row_reason", 0, codebook)
+    stays = row_reason == 0
+    reasons = [field("score_reason", n, codebook) for n in range(len(codebook.models))]
+    fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons))
+    by_number = states(codebook)
+    conditions = {
+        ("rows", 0): F.lit(True),
+        ("rejected", 0): ~stays | fails_all,
+        ("annotation", 0): stays & (field("annotation", 0, codebook) == 1),
+    }
+    for what, number in codebook.tallies:
+        if what == "row_reason":
+            conditions[what, number] = row_reason == number
+        elif what == "score_reason":
+            model, code = divmod(number, len(SCORE_REASONS))
+            conditions[what, number] = stays & (reasons[model] == code + 1)
+        elif what == "pair":
+            conditions[what, number] = by_number[number]
+    return [conditions[tally] for tally in codebook.tallies]

@@ -1,0 +1,182 @@
+"""Blocks of rows: what a task hands over where every row is to get its placement back. numpy and pyarrow only.
+
+A block holds rows of one (model, slice) and one range of the score line, in any order: score, label and what goes
+along with the row. In each range the rows are sorted once; from there on every placement is a running count.
+
+Rows are placed among *crowds*: the first is everybody, and others may be asked for, sets of rows that are told by the
+bits of a word that goes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from biasspark.columns import IN_CROWDS, LABEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE
+from biasspark.corpus.codebook import Codebook
+from biasspark.ranking.blocks import Floats, Ints
+from biasspark.ranking.memberships import read_field
+from biasspark.ranking.sorting import FLUSH_ROWS
+
+Flags = NDArray[np.bool_]
+_ROWS_A_BATCH = 1 << 17
+
+
+class RowPart(NamedTuple):
+    """Some rows of a range, and how many of each label there are in every crowd."""
+
+    model: int
+    slice: int
+    score_range: int
+    negatives: list[int]
+    positives: list[int]
+    data: bytes
+
+
+class Surroundings(NamedTuple):
+    """What a range does not know of itself, by crowd: rows beyond it that its own are rightly ordered with, and all."""
+
+    negatives_below: Ints
+    positives_above: Ints
+    every_negative: Ints
+    every_positive: Ints
+
+
+def cut_rows(
+    batches: Iterable[pa.RecordBatch],
+    codebook: Codebook,
+    boundaries: Sequence[Floats],
+    carried: Sequence[str],
+    n_crowds: int = 0,
+) -> Iterator[RowPart]:
+    """Cut the rows of one task at the boundaries, for every model and slice in which they count.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        EXAMPLES: words and scores, as the codebook names them, and the columns `carried`.
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet.
+    n_crowds : int
+        How many crowds there are besides everybody; the column ``in_crowds`` goes along and tells who is in them.
+    """
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(len(one) for one in held) >= FLUSH_ROWS:
+            yield from _cut_table(pa.Table.from_batches(held), codebook, boundaries, carried, n_crowds)
+            held = []
+    if held:
+        yield from _cut_table(pa.Table.from_batches(held), codebook, boundaries, carried, n_crowds)
+
+
+def _cut_table(
+    table: pa.Table, codebook: Codebook, boundaries: Sequence[Floats], carried: Sequence[str], n_crowds: int
+) -> Iterator[RowPart]:
+    words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
+    positive = read_field(words, codebook.fields["label", 0]) == 1
+    stays = read_field(words, codebook.fields["row_reason", 0]) == 0
+    slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
+    along = table.select(list(carried)).combine_chunks()
+    crowds = _find_crowds(along, n_crowds)
+    for model, name in enumerate(codebook.score_columns):
+        scores = table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
+        usable = stays & (read_field(words, codebook.fields["score_reason", model]) == 0)
+        for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
+            rows = np.flatnonzero(chosen)
+            ranges = np.searchsorted(boundaries[model], scores[rows], "right").astype(np.uint16)
+            rows = rows[np.argsort(ranges, kind="stable")]  # a radix sort
+            ends = np.cumsum(np.bincount(ranges, minlength=len(boundaries[model]) + 1))
+            for score_range, own in enumerate(np.split(rows, ends[:-1])):
+                if len(own):
+                    negatives, positives = _count_labels(positive[own], [crowd[own] for crowd in crowds])
+                    data = _encode(scores[own], positive[own], along.take(pa.array(own)))
+                    yield RowPart(model, number, score_range, negatives, positives, data)
+
+
+def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.RecordBatch]:
+    """Give every row of a range its placements, ascending by score.
+
+    A positive is rightly ordered with the negatives below it, a negative with the positives above it; ties count half,
+    so placements are doubled to stay whole.
+
+    Parameters
+    ----------
+    blocks : sequence of bytes
+        All rows of the range, as `cut_rows` made them.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``label, score, n_opposite, ordered_doubled``, where there are crowds also ``ordered_in_crowds``, and what went
+        along.
+    """
+    table = read_rows(blocks)
+    scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
+    crowds = [np.ones(len(scores), bool), *_find_crowds(table, len(around.every_negative) - 1)]
+    placed = [
+        double_placements(scores, positive, crowd, Surroundings(*(counts[place] for counts in around)))
+        for place, crowd in enumerate(crowds)
+    ]
+    opposite = np.where(positive, around.every_negative[0], around.every_positive[0])
+    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE)}
+    columns |= {N_OPPOSITE: pa.array(opposite), ORDERED_DOUBLED: pa.array(placed[0])}
+    if len(placed) > 1:
+        offsets = pa.array(np.arange(len(scores) + 1, dtype=np.int32) * (len(placed) - 1))
+        columns[ORDERED_IN_CROWDS] = pa.ListArray.from_arrays(offsets, np.stack(placed[1:], axis=1).ravel())
+    columns |= {name: table.column(name) for name in table.column_names[2:]}
+    yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
+
+
+def read_rows(blocks: Sequence[bytes]) -> pa.Table:
+    """Return all rows of a range, ascending by score."""
+    table = pa.concat_tables(map(_decode, blocks)).combine_chunks()
+    return table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
+
+
+def double_placements(scores: Floats, positive: Flags, crowd: Flags, around: Surroundings) -> Ints:
+    """Return for each of the sorted rows twice the opposite rows of a crowd it is rightly ordered with, plus its ties.
+
+    Parameters
+    ----------
+    crowd : bool array
+        Which of the rows are in it.
+    around : Surroundings
+        Of the crowd alone.
+    """
+    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
+    run = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(scores)]))
+    positives = np.add.reduceat((positive & crowd).astype(np.int64), first)
+    negatives = np.add.reduceat((~positive & crowd).astype(np.int64), first)
+    below = around.negatives_below + np.cumsum(negatives) - negatives
+    above = around.positives_above + positives.sum() - np.cumsum(positives)
+    placed: Ints = np.where(positive, (2 * below + negatives)[run], (2 * above + positives)[run])
+    return placed
+
+
+def _find_crowds(table: pa.Table, n_crowds: int) -> list[Flags]:
+    words: Ints = table.column(IN_CROWDS).to_numpy() if n_crowds else np.empty(0, np.int64)
+    return [np.asarray((words >> place) & 1 == 1) for place in range(n_crowds)]
+
+
+def _count_labels(positive: Flags, crowds: Sequence[Flags]) -> tuple[list[int], list[int]]:
+    """Count the negatives and the positives of everybody and of each crowd."""
+    everybody = np.ones(len(positive), bool)
+    positives = [int((positive & crowd).sum()) for crowd in (everybody, *crowds)]
+    return [int(crowd.sum()) - n for crowd, n in zip((everybody, *crowds), positives, strict=True)], positives
+
+
+def _encode(scores: Floats, positive: Flags, along: pa.Table) -> bytes:
+    table = pa.table({SCORE: scores, LABEL: positive, **dict(zip(along.column_names, along.columns, strict=True))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _decode(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

@@ -1,0 +1,78 @@
+"""Attributions, losses, crosses and influences by loops over all pairs; shares no code with the product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class Example(NamedTuple):
+    """One row: its score, its label, whether it only estimates, and whatever tells groups."""
+
+    score: float
+    label: bool
+    honest: bool = False
+    group: str | None = None
+
+
+def credit(row: Example, other: Example) -> float:
+    """Return 1 where a positive and a negative are rightly ordered, 0 where not, one half for a tie."""
+    if row.score == other.score:
+        return 0.5
+    return float((row.score > other.score) == row.label)
+
+
+def opposite(row: Example, rows: Sequence[Example]) -> list[Example]:
+    return [other for other in rows if other.label != row.label]
+
+
+def attribution(row: Example, rows: Sequence[Example]) -> float:
+    return math.fsum(credit(row, other) for other in opposite(row, rows)) / 2
+
+
+def normalized(row: Example, rows: Sequence[Example]) -> float:
+    return attribution(row, rows) / len(opposite(row, rows))
+
+
+def auc(rows: Sequence[Example]) -> float:
+    positives = [row for row in rows if row.label]
+    return math.fsum(2 * normalized(row, rows) for row in positives) / len(positives)
+
+
+def cross_entropy(row: Example) -> float:
+    q = min(max(row.score, 1e-15), 1 - 1e-15)
+    return -math.log(q if row.label else 1 - q)
+
+
+def gini(row: Example) -> float:
+    return 1 - row.score if row.label else row.score
+
+
+def influences(inside: Sequence[bool], rows: Sequence[Example]) -> list[float]:
+    """Return the influence of every row on the mean normalised attribution of the rows inside."""
+    own = [row for row, is_in in zip(rows, inside, strict=True) if is_in]
+    values = [normalized(row, rows) for row in own]
+    k, t = len(own), math.fsum(values) / len(own)
+    found = []
+    for row, is_in in zip(rows, inside, strict=True):
+        others = [other for other in own if other.label != row.label]
+        influence = (normalized(row, rows) - t) / k if is_in else 0.0
+        if others:
+            placed = math.fsum(credit(row, other) for other in others) / 2 / len(others)
+            mean = math.fsum(normalized(other, rows) for other in others) / len(others)
+            alike = sum(other.label == row.label for other in rows)
+            influence += len(others) / k * (placed - mean) / alike
+        found.append(influence)
+    return found
+
+
+def variance(inside: Sequence[bool], rows: Sequence[Example], baseline: Sequence[Example] | None = None) -> float:
+    """Return the sum of squared influences, of a model or of its difference to a baseline."""
+    own = influences(inside, rows)
+    theirs = influences(inside, baseline) if baseline else [0.0] * len(rows)
+    return math.fsum((a - b) ** 2 for a, b in zip(own, theirs, strict=True))
+
+
+def mean_of(value: Callable[[Example], float], rows: Sequence[Example]) -> float:
+    return math.fsum(map(value, rows)) / len(rows)

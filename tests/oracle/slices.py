@@ -1,0 +1,75 @@
+"""Slices by trying every conjunction, row by row: slow, and obvious."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import NamedTuple
+
+from biasspark.config.attribution import SliceSearch
+from biasspark.features import Feature
+
+
+class SearchedRow(NamedTuple):
+    bins: tuple[int, ...]
+    honest: bool
+    value: Fraction
+
+
+@dataclass(frozen=True)
+class ForcedSlice:
+    """A slice, and the places of its rows."""
+
+    condition: dict[int, frozenset[int]]
+    score: Fraction
+    train: tuple[int, ...]
+    honest: tuple[int, ...]
+
+
+def list_predicates(place: int, feature: Feature, rows: Sequence[SearchedRow], max_bins: int) -> list[frozenset[int]]:
+    """List the sets of bins of one feature, the lowest first."""
+    every = list(range(len(feature.values) + 1))
+    if not feature.numeric:
+        return [frozenset([number]) for number in every]
+    null, *known = every
+    in_order = sorted(row.bins[place] for row in rows if not row.honest and row.bins[place] != null)
+    full = sorted(set(in_order))
+    part_of = {}
+    for number in full:
+        # The middle of the rows of this bin, when all rows stand in order from 0 to n.
+        middle = in_order.index(number) + Fraction(in_order.count(number), 2)
+        part_of[number] = int(middle * max_bins / len(in_order)) if len(full) > max_bins else number
+    parts: dict[int, list[int]] = {}
+    for number in known:
+        below = [other for other in full if other <= number] or full[:1]
+        parts.setdefault(part_of[below[-1]] if below else 0, []).append(number)
+    return [frozenset([null]), *map(frozenset, parts.values())]
+
+
+def search_by_force(
+    rows: Sequence[SearchedRow], features: Sequence[Feature], settings: SliceSearch
+) -> list[ForcedSlice]:
+    """Return the best slices: by score, then shorter ones first, then those of earlier predicates."""
+    training = [row.value for row in rows if not row.honest]
+    if not training:
+        return []
+    mean = Fraction(sum(training)) / len(training)
+    predicates = [list_predicates(place, feature, rows, settings.max_bins) for place, feature in enumerate(features)]
+    every = [(place, bins) for place, own in enumerate(predicates) for bins in own]
+    found: dict[tuple[int, ...], ForcedSlice] = {}
+    for length in range(1, settings.max_predicates + 1):
+        for chosen in combinations(every, length):
+            condition = dict(chosen)
+            if len(condition) < length:
+                continue
+            inside = [
+                number for number, row in enumerate(rows) if all(row.bins[p] in own for p, own in condition.items())
+            ]
+            train = tuple(number for number in inside if not rows[number].honest)
+            honest = tuple(number for number in inside if rows[number].honest)
+            score = sum((mean - rows[number].value for number in train), Fraction(0))
+            if min(len(train), len(honest)) >= settings.min_rows and score > 0:
+                found.setdefault(tuple(inside), ForcedSlice(condition, score, train, honest))
+    return sorted(found.values(), key=lambda own: -own.score)[: settings.most]

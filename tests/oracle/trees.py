@@ -1,0 +1,105 @@
+"""A tree grown row by row, in fractions, with every cut tried; shares no code with the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class GrowingRow(NamedTuple):
+    """Bins by feature, 0 being NULL; whether the row only estimates; what is predicted."""
+
+    bins: tuple[int, ...]
+    honest: bool
+    value: Fraction
+
+
+class Asked(NamedTuple):
+    """By feature whether it is numeric, and all its bins; and what leaves and splits must keep to."""
+
+    numeric: tuple[bool, ...]
+    bins: tuple[frozenset[int], ...]
+    max_depth: int
+    min_leaf: int
+    min_gain: Fraction = Fraction(0)
+
+
+def square_sum(rows: Sequence[GrowingRow]) -> Fraction:
+    """Sum of squares of the values around their mean."""
+    if not rows:
+        return Fraction(0)
+    mean = sum((row.value for row in rows), Fraction(0)) / len(rows)
+    return sum(((row.value - mean) ** 2 for row in rows), Fraction(0))
+
+
+def grow_by_loops(rows: Sequence[GrowingRow], asked: Asked) -> dict[int, list[int]]:
+    """Give the rows of each node, by place, under the numbers 1, and 2k and 2k + 1 for the children of k."""
+    nodes = {1: list(range(len(rows)))}
+    least = asked.min_gain * square_sum([row for row in rows if not row.honest])
+    frontier = [(1, dict(enumerate(asked.bins)))]
+    for _ in range(asked.max_depth):
+        children = []
+        for node_id, bins in frontier:
+            here = nodes[node_id]
+            best: tuple[Fraction, int, frozenset[int]] | None = None
+            for feature in range(len(asked.bins)):
+                for left in every_left([rows[place] for place in here], feature, bins[feature], asked):
+                    gain = gain_of([rows[place] for place in here], feature, left, asked.min_leaf)
+                    if gain is not None and gain > 0 and gain >= least and (best is None or gain > best[0]):
+                        best = gain, feature, left
+            if best:
+                _, feature, left = best
+                for child, side in ((2 * node_id, left), (2 * node_id + 1, bins[feature] - left)):
+                    nodes[child] = [place for place in here if rows[place].bins[feature] in side]
+                    children.append((child, {**bins, feature: side}))
+        frontier = children
+    return nodes
+
+
+def gain_of(rows: Sequence[GrowingRow], feature: int, left: frozenset[int], min_leaf: int) -> Fraction | None:
+    """Say how much of the sum of squares a cut takes away; None where a side has too few rows of either kind."""
+    sides: list[list[GrowingRow]] = [[], []]
+    for row in rows:
+        sides[row.bins[feature] not in left].append(row)
+    for side in sides:
+        n_honest = sum(row.honest for row in side)
+        if min(n_honest, len(side) - n_honest) < min_leaf:
+            return None
+    growing = [[row for row in side if not row.honest] for side in sides]
+    return square_sum(growing[0] + growing[1]) - square_sum(growing[0]) - square_sum(growing[1])
+
+
+def every_left(
+    rows: Sequence[GrowingRow], feature: int, bins: frozenset[int], asked: Asked
+) -> Iterator[frozenset[int]]:
+    """Give the left sides of all cuts, those that win ties first, with the bins that hold no growing row."""
+    by_bin: dict[int, list[Fraction]] = {}
+    for row in rows:
+        if not row.honest:
+            by_bin.setdefault(row.bins[feature], []).append(row.value)
+    if asked.numeric[feature]:
+        known = sorted(set(by_bin) - {0})
+        orders = [[0, *known], [*known, 0]] if 0 in by_bin else [known]
+    else:
+        orders = [sorted(by_bin, key=lambda place: (sum(by_bin[place], Fraction(0)) / len(by_bin[place]), place))]
+    for order in orders:
+        for size in range(1, len(order)):
+            yield _with_empty_bins(set(order[:size]), by_bin, bins, numeric=asked.numeric[feature])
+
+
+def _with_empty_bins(
+    left: set[int], by_bin: dict[int, list[Fraction]], bins: frozenset[int], *, numeric: bool
+) -> frozenset[int]:
+    n_left = sum(len(by_bin[place]) for place in left)
+    larger_is_left = 2 * n_left >= sum(map(len, by_bin.values()))
+    known = sorted(set(by_bin) - {0})
+    for place in bins - by_bin.keys():
+        if numeric and place > 0:
+            below = [other for other in known if other < place]
+            goes_left = (below[-1] if below else known[0]) in left
+        else:
+            goes_left = larger_is_left
+        if goes_left:
+            left.add(place)
+    return frozenset(left)

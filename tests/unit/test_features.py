@@ -1,0 +1,170 @@
+"""Conditions as words and as SQL; the SQL is run by DuckDB on what ends texts, starts escapes or is no number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.features import NULL_BIN, Feature, say_condition, write_name, write_predicate, write_text
+
+AGE = Feature("age", "age", numeric=True, values=(17.0, 30.5, 65.0), nullable=True)
+HOURS = Feature("hours", "hours", numeric=True, values=(1.0, 40.0), nullable=False)
+WORK = Feature("work", "work", numeric=False, values=("Sales", "Craft", "Tech", "Farming"), nullable=True)
+SEX = Feature("sex", "sex", numeric=False, values=("Female", "Male"), nullable=False)
+FEATURES = (AGE, HOURS, WORK, SEX)
+
+HOSTILE = (
+    "it's",
+    "'",
+    "''",
+    "\\",
+    "\\'",
+    "a\\nb",
+    "a\nb",
+    "\t",
+    "${x}",
+    "$1",
+    "$$",
+    "%_",
+    "x' OR 1=1 --",
+    'say "so"',
+    "`",
+    "",
+    " ",
+    "null",
+    "Ünïcödé 🙂",
+    "chr(39)",
+    ";",
+)
+
+
+# ---- words
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ({}, "all rows"),
+        ({0: {0, 1}}, "(age < 30.5 or null)"),
+        ({0: {1}}, "age < 30.5"),
+        ({0: {2}}, "30.5 <= age < 65"),
+        ({0: {3, 0}}, "(age >= 65 or null)"),
+        ({0: {0}}, "age is null"),
+        ({0: {1, 2, 3}}, "age is not null"),
+        ({0: {0, 1, 2, 3}}, "all rows"),
+        ({1: {2}}, "hours >= 40"),
+        ({1: {1, 2}}, "all rows"),
+        ({2: {1}}, "work is Sales"),
+        ({2: {1, 2, 0}}, "work is Sales, Craft or null"),
+        ({2: {1, 2, 3, 0}}, "work is not Farming"),
+        ({2: {1, 2, 3}}, "work is not Farming or null"),
+        ({2: {1, 2, 3, 4}}, "work is not null"),
+        ({2: {0}}, "work is null"),
+        ({3: {2}}, "sex is Male"),
+        ({2: {3}, 0: {1}}, "age < 30.5 and work is Tech"),
+    ],
+)
+def test_words(condition: dict[int, set[int]], said: str) -> None:
+    assert say_condition({place: frozenset(bins) for place, bins in condition.items()}, FEATURES) == said
+
+
+# ---- SQL
+
+
+def bin_of(feature: Feature, value: Any) -> int:
+    """Say in which bin a value is."""
+    if value is None:
+        return NULL_BIN
+    if not feature.numeric:
+        return feature.values.index(value) + 1
+    if math.isnan(value):
+        return len(feature.values)
+    return max(sum(float(start) <= value for start in feature.values), 1)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def assert_selects(
+    database: duckdb.DuckDBPyConnection, values: list[Any], feature: Feature, conditions: list[frozenset[int]]
+) -> None:
+    """Check that each condition's predicate is true on exactly its rows, and NULL on none."""
+    column = "DOUBLE" if feature.numeric else "VARCHAR"
+    database.execute(f"CREATE OR REPLACE TABLE corpus (place INT, {feature.sql} {column})")
+    database.executemany("INSERT INTO corpus VALUES (?, ?)", list(enumerate(values)))
+    for bins in conditions:
+        predicate = write_predicate({0: bins}, [feature])
+        found = database.execute(f"SELECT ({predicate}) FROM corpus ORDER BY place").fetchall()
+        assert [is_in for (is_in,) in found] == [bin_of(feature, value) in bins for value in values], predicate
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("last", [0.1 + 0.2, math.inf, math.nan])
+def test_intervals_select_exactly_their_rows(database: duckdb.DuckDBPyConnection, nullable: bool, last: float) -> None:
+    starts = (-math.inf, -1e-300, 0.1, last)
+    feature = Feature("x", "x", numeric=True, values=starts, nullable=nullable)
+    values = [
+        -math.inf,
+        -5.0,
+        -1e-300,
+        -0.0,
+        0.0,
+        0.1,
+        math.nextafter(0.1, 0),
+        0.3,
+        0.1 + 0.2,
+        1e300,
+        math.inf,
+        math.nan,
+    ]
+    values += [None] if nullable else []
+    known = [frozenset(range(start, stop + 1)) for start in range(1, 5) for stop in range(start, 5)]
+    with_null = [bins | {NULL_BIN} for bins in known] + [frozenset({NULL_BIN})]
+    assert_selects(database, values, feature, known + with_null if nullable else known)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_values_select_exactly_their_rows(database: duckdb.DuckDBPyConnection, text: str) -> None:
+    feature = Feature("v", "v", numeric=False, values=(text, "plain", "other"), nullable=True)
+    conditions = [frozenset(bins) for size in (1, 2, 3) for bins in combinations(range(4), size)]
+    assert_selects(database, [None, text, "plain", "other", text, None], feature, conditions)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_texts_read_back(database: duckdb.DuckDBPyConnection, text: str) -> None:
+    assert database.execute(f"SELECT {write_text(text)}").fetchone() == (text,)
+
+
+def test_neither_quotes_nor_escapes_nor_variables_stand_in_texts() -> None:
+    """DuckDB and Spark read backslashes differently, and Spark puts variables in for ${...}."""
+    for text in HOSTILE:
+        inside = "".join(write_text(text).split("'")[1::2])
+        assert not set("'\\$") & set(inside)
+
+
+def test_conditions_on_several_features_are_joined() -> None:
+    condition = {2: frozenset({1, 2}), 0: frozenset({0, 1}), 3: frozenset({1}), 1: frozenset({1, 2})}
+    assert write_predicate(condition, FEATURES) == (
+        "(age < CAST('30.5' AS DOUBLE) OR age IS NULL) AND (work IN ('Sales', 'Craft') AND work IS NOT NULL)"
+        " AND sex IN ('Female')"
+    )
+    assert write_predicate({}, FEATURES) == "TRUE"
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("age", "age"), ("_a1", "_a1"), ("hours per week", "`hours per week`"), ("order", "`order`"), ("a`b", "`a``b`")],
+)
+def test_names_are_quoted_where_they_must_be(name: str, written: str) -> None:
+    assert write_name(name) == written

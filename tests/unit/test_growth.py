@@ -1,0 +1,195 @@
+"""Trees grown from histograms, against a grower that loops over rows; what is found where there is nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.attribution.evidence import judge_nodes
+from biasspark.attribution.growth import GrownTree, Limits, grow
+from biasspark.config.attribution import Tree
+from biasspark.features import Feature
+from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
+from tests.trees_without_spark import Sample, grow_samples, measure_samples, sum_nodes
+
+
+def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:
+    values: Any = tuple(map(float, range(n_values))) if numeric else tuple(f"v{place}" for place in range(n_values))
+    return Feature(f"x{n_values}", f"x{n_values}", numeric, values, nullable)
+
+
+def rows_of_nodes(tree: GrownTree, sample: Sample) -> dict[int, list[int]]:
+    return {node.node_id: np.flatnonzero(sample.inside(node)).tolist() for node in tree.nodes}
+
+
+def loop(sample: Sample, features: list[Feature], asked: Tree) -> dict[int, list[int]]:
+    rows = [
+        GrowingRow(tuple(bins), bool(honest), Fraction(int(value)))
+        for bins, honest, value in zip(sample.bins.tolist(), sample.honest, sample.values, strict=True)
+    ]
+    numeric, bins = tuple(feature.numeric for feature in features), tuple(feature.bins for feature in features)
+    return grow_by_loops(rows, Asked(numeric, bins, asked.max_depth, asked.min_leaf, Fraction(asked.min_gain)))
+
+
+# ---- against loops
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.booleans()), min_size=1, max_size=3),
+    few_values=st.booleans(),
+    min_leaf=st.integers(1, 6),
+    min_gain=st.sampled_from([0.0, 0.0625]),
+)
+def test_trees_are_those_of_loops(
+    seed: int, kinds: list[tuple[bool, int, bool]], few_values: bool, min_leaf: int, min_gain: float
+) -> None:
+    """Ties, NULLs, features of one value, bins in which only honest rows are."""
+    rng = np.random.default_rng(seed)
+    features = [make_feature(*kind) for kind in kinds]
+    bins = np.stack([rng.integers(1 - feature.nullable, feature.n_bins, 70) for feature in features], axis=1)
+    values = rng.integers(0, 3 if few_values else 1000, 70) + 500 * (bins[:, 0] > 2)
+    sample = Sample(bins, values, rng.random(70) < 0.5)
+    asked = Tree(max_depth=3, min_leaf=min_leaf, min_gain=min_gain)
+    (tree,) = grow_samples([sample], features, asked)
+    assert rows_of_nodes(tree, sample) == loop(sample, features, asked)
+
+
+@pytest.fixture(scope="module")
+def two_samples() -> list[Sample]:
+    rng = np.random.default_rng(1)
+    bins = rng.integers(0, 5, (2, 400, 3))
+    values = rng.integers(0, 1000, (2, 400)) + 300 * (bins[:, :, 1] == 3) + 200 * (bins[:, :, 0] > 2)
+    return [Sample(bins[place], values[place], rng.random(400) < 0.5) for place in range(2)]
+
+
+FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)]
+
+
+def test_nodes_partition_their_rows(two_samples: list[Sample]) -> None:
+    trees = grow_samples(two_samples, FEATURES, Tree(max_depth=4, min_leaf=10))
+    assert [tree.number for tree in trees] == [0, 1]
+    for tree, sample in zip(trees, two_samples, strict=True):
+        rows = rows_of_nodes(tree, sample)
+        assert len(rows) > 7
+        assert list(rows) == sorted(rows)
+        for node in tree.nodes:
+            assert node.parent_id == (node.node_id // 2 or None)
+            assert node.depth == node.node_id.bit_length() - 1
+            children = rows.get(2 * node.node_id, []) + rows.get(2 * node.node_id + 1, [])
+            assert sorted(children) == ([] if node.is_leaf else rows[node.node_id])
+            n_honest = int(sample.honest[rows[node.node_id]].sum())
+            assert min(n_honest, len(rows[node.node_id]) - n_honest) >= 10
+
+
+def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
+    asked = Tree(max_depth=3, min_leaf=10)
+    together = grow_samples(two_samples, FEATURES, asked)
+    alone = [grow_samples([sample], FEATURES, asked)[0] for sample in two_samples]
+    assert [tree.nodes for tree in together] == [tree.nodes for tree in alone]
+
+
+def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[Sample]) -> None:
+    measure, calls = measure_samples(two_samples, FEATURES), []
+
+    def listen(trees: Any, keys: Any) -> Any:
+        calls.append(list(keys))
+        return measure(trees, keys)
+
+    trees = grow(listen, FEATURES, Limits(3, 10, (0.0, 0.0)))
+    assert len(calls) == 3
+    assert calls[0] == [(0, 1), (1, 1)]
+    rows = [rows_of_nodes(tree, sample) for tree, sample in zip(trees, two_samples, strict=True)]
+    for keys in calls[1:]:
+        assert len({(tree, node_id // 2) for tree, node_id in keys}) == len(keys)
+        for tree, node_id in keys:
+            assert len(rows[tree][node_id]) <= len(rows[tree][node_id ^ 1])
+
+
+@pytest.mark.parametrize("asked", [Tree(max_depth=0, min_leaf=1), Tree(min_leaf=120), Tree(min_leaf=1, min_gain=1.0)])
+def test_a_root_alone(two_samples: list[Sample], asked: Tree) -> None:
+    (tree,) = grow_samples(two_samples[:1], FEATURES, asked)
+    assert [(node.node_id, node.parent_id, node.is_leaf) for node in tree.nodes] == [(1, None, True)]
+    (judged,) = judge_nodes(tree, sum_nodes(tree, two_samples[0]), FEATURES)
+    assert (judged.rule, judged.predicate, judged.found) == ("all rows", "TRUE", False)
+    assert judged.p_value is judged.p_adjusted is judged.loss_share is None
+
+
+def test_no_feature_and_no_row() -> None:
+    nothing = Sample(np.empty((0, 3), np.int64), np.empty(0, np.int64), np.empty(0, bool))
+    for features in ([], FEATURES):
+        (tree,) = grow_samples([nothing], features, Tree(min_leaf=1))
+        (judged,) = judge_nodes(tree, sum_nodes(tree, nothing), features)
+        assert (judged.n_train, judged.n_honest, judged.mean_train, judged.mean_honest) == (0, 0, None, None)
+        assert (judged.p_train_honest, judged.false_discovery, judged.found) == (None, None, False)
+
+
+# ---- what is found
+
+
+def draw_null(rng: np.random.Generator, n: int) -> Sample:
+    """Normalised attributions of rows whose features say nothing of them, in units of 2^-40."""
+    positive = rng.random(n) < 0.4
+    scores = rng.normal(positive * 1.0)
+    placed = [np.searchsorted(np.sort(scores[positive == other]), scores) for other in (False, True)]
+    right = np.where(positive, placed[0] / (~positive).sum(), 1 - placed[1] / positive.sum())
+    bins = np.stack([rng.integers(1, 13, n), rng.integers(0, 9, n), rng.integers(0, 5, n), rng.integers(1, 11, n)], 1)
+    return Sample(bins, np.rint(right / 2 * 2**40).astype(np.int64), rng.random(n) < 0.5)
+
+
+NULL_FEATURES = [
+    make_feature(True, 12, nullable=False),
+    make_feature(True, 8),
+    make_feature(False, 4),
+    make_feature(False, 10, nullable=False),
+]
+
+
+def share_of_runs(runs: int) -> tuple[float, float]:
+    """Say in which share of runs something is found, and in which a leaf is a false discovery."""
+    rng, found, doubted, n_leaves = np.random.default_rng(7), 0, 0, 0
+    for _ in range(runs):
+        sample = draw_null(rng, 1000)
+        (tree,) = grow_samples([sample], NULL_FEATURES, Tree(max_depth=4, min_leaf=50))
+        judged = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
+        n_leaves += sum(node.is_leaf for node in judged)
+        found += any(node.found for node in judged)
+        doubted += any(node.false_discovery for node in judged if node.is_leaf)
+    assert n_leaves > 4 * runs
+    return found / runs, doubted / runs
+
+
+@pytest.mark.slow
+def test_in_noise_something_is_found_in_5_percent_of_runs() -> None:
+    """Of 1,000 runs in at most 5 % and three standard errors; trees have leaves in all of them."""
+    found, doubted = share_of_runs(1000)
+    assert found <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
+    assert doubted > 0.5
+
+
+def test_in_noise_hardly_anything_is_found() -> None:
+    found, _ = share_of_runs(60)
+    assert found <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5
+
+
+def test_a_segment_that_differs_is_found() -> None:
+    rng = np.random.default_rng(2)
+    sample = draw_null(rng, 4000)
+    differs = np.isin(sample.bins[:, 3], [2, 7])
+    sample = sample._replace(values=sample.values - differs * 2**37)
+    (tree,) = grow_samples([sample], NULL_FEATURES, Tree(max_depth=1))
+    root, worse, better = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
+    assert (root.found, worse.found, better.found) == (None, True, True)
+    assert worse.rule == "x10 is v1 or v6"
+    assert worse.predicate == "x10 IN ('v1', 'v6')"
+    assert worse.n_train + worse.n_honest == differs.sum()
+    assert worse.mean_honest is not None
+    assert better.mean_honest is not None
+    assert worse.mean_honest < better.mean_honest - 0.1
+    assert worse.p_value == better.p_value == worse.p_adjusted

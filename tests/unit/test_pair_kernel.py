@@ -1,0 +1,458 @@
+"""The tree over pairs, its AUCs and its tests: against all pairs written out, and on scores that depend on nothing."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, norm
+from sklearn.metrics import roc_auc_score
+from sklearn.tree import DecisionTreeRegressor
+
+from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Segment, segment_pairs, sort_examples
+from biasspark.config.attribution import Pairs
+from biasspark.features import Condition, Feature
+
+AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
+JOB = Feature("job", "job", False, ("a", "b", "c", "d", "e"), True)
+FEATURES = (AGE, JOB)
+
+
+# ---- samples
+
+
+def draw_bins(rng: np.random.Generator, n_rows: int, feature: Feature) -> np.ndarray:
+    return rng.integers(min(feature.bins), feature.n_bins, n_rows)
+
+
+def draw_examples(rng: np.random.Generator, n_rows: int, positive: bool, features: tuple[Feature, ...]) -> Examples:
+    """Scores of one digit, many of them tied, that depend on the features; bins from 0, which is NULL."""
+    bins = np.stack([draw_bins(rng, n_rows, feature) for feature in features])
+    scores = rng.normal(1.2 * positive + 0.3 * bins[0] * (bins[-1] > 2), 1).round(1)
+    return sort_examples(scores, bins)
+
+
+def draw_samples(seed: int, n_negatives: int, n_positives: int, features: tuple[Feature, ...] = FEATURES) -> Samples:
+    rng = np.random.default_rng(seed)
+
+    def draw() -> Sample:
+        negatives = draw_examples(rng, n_negatives, False, features)
+        return negatives, draw_examples(rng, n_positives, True, features)
+
+    return Samples(draw(), draw())
+
+
+def draw_null(rng: np.random.Generator, n_rows: int, features: tuple[Feature, ...], auc_shift: float = 1.0) -> Samples:
+    """Scores that do not depend on the features."""
+
+    def draw(mean: float) -> Examples:
+        bins = np.stack([draw_bins(rng, n_rows, feature) for feature in features])
+        return sort_examples(rng.normal(mean, 1, n_rows), bins)
+
+    return Samples((draw(0), draw(auc_shift)), (draw(0), draw(auc_shift)))
+
+
+# ---- the same by all pairs
+
+
+class Block(NamedTuple):
+    """Rows of both sides in one sample, as masks, [negatives, positives]."""
+
+    masks: tuple[np.ndarray, np.ndarray]
+
+
+def write_out_pairs(sample: Sample) -> np.ndarray:
+    """Labels of all pairs, [positives, negatives]."""
+    negatives, positives = (np.array([float(score) for score in side.scores]) for side in sample)
+    return (np.sign(positives[:, np.newaxis] - negatives[np.newaxis, :]) + 1) / 2
+
+
+def labels_of(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return labels[np.ix_(masks[1], masks[0])]
+
+
+def squared_error(labels: np.ndarray) -> float:
+    return float(np.square(labels - labels.mean()).sum()) if labels.size else 0.0
+
+
+def list_cuts(feature: Feature, bins: np.ndarray, means: dict[int, float]) -> Iterator[set[int]]:
+    """Bins with rows on the left, for every cut of a feature; `means` holds the bins of the training rows."""
+    known = sorted(place for place in means if place)
+    if feature.numeric:
+        for end in range(1, len(known)):
+            yield set(known[:end])
+        if 0 in means:
+            yield {0}
+            for end in range(1, len(known)):
+                yield {0, *known[:end]}
+    else:
+        order = sorted(means, key=lambda place: means[place])
+        for end in range(1, len(order)):
+            yield set(order[:end])
+
+
+def complete(feature: Feature, left: set[int], pairs_by_bin: dict[int, int]) -> set[int]:
+    """Add to the left side the bins without training pairs that belong there."""
+    n_left, n_all = sum(pairs_by_bin[place] for place in left), sum(pairs_by_bin.values())
+    known = sorted(place for place in pairs_by_bin if place)
+    whole = set(left)
+    for place in set(range(feature.n_bins)) - set(pairs_by_bin):
+        below = [other for other in known if other < place] or known[:1]
+        if feature.numeric and place and known:
+            whole |= {place} if below[-1] in left else set()
+        elif 2 * n_left >= n_all:
+            whole.add(place)
+    return whole
+
+
+class Oracle:
+    """Grows the tree on the cross join."""
+
+    def __init__(self, samples: Samples, features: tuple[Feature, ...], settings: Pairs) -> None:
+        self.samples, self.features, self.settings = samples, features, settings
+        self.labels = [write_out_pairs(sample) for sample in samples]
+        self.min_leaf = settings.min_leaf or self.labels[0].size / 10
+
+    def grow(self) -> dict[int, list[tuple[np.ndarray, np.ndarray]]]:
+        """By node, the masks of its rows in training and honest sample."""
+        whole = [tuple(np.ones(len(side.scores), bool) for side in sample) for sample in self.samples]
+        return dict(self._descend(1, whole, 0))
+
+    def _descend(self, node: int, masks: list[Any], depth: int) -> Iterator[tuple[int, Any]]:
+        yield node, masks
+        candidates = list(self._candidates(masks)) if depth < self.settings.max_depth else []
+        if candidates:
+            _, children = max(candidates, key=lambda candidate: candidate[0])
+            for number, child in enumerate(children):
+                yield from self._descend(2 * node + number, child, depth + 1)
+
+    def _candidates(self, masks: list[Any]) -> Iterator[tuple[float, list[Any]]]:
+        before = squared_error(labels_of(self.labels[0], masks[0]))
+        for side in (0, 1):
+            for place, feature in enumerate(self.features):
+                for left in self._cuts(masks, side, place, feature):
+                    children = [self._keep(masks, side, place, left, inside) for inside in (True, False)]
+                    if not all(self._is_enough(child) for child in children):
+                        continue
+                    after = sum(squared_error(labels_of(self.labels[0], child[0])) for child in children)
+                    if before - after > 1e-9:
+                        yield before - after, children
+
+    def _cuts(self, masks: list[Any], side: int, place: int, feature: Feature) -> Iterator[set[int]]:
+        bins, mask = self.samples.train[side].bins[place], masks[0][side]
+        by_bin: dict[int, np.ndarray] = {}
+        for value in set(bins[mask].tolist()):
+            of_bin = [masks[0][0], masks[0][1]]
+            of_bin[side] = mask & (bins == value)
+            by_bin[value] = labels_of(self.labels[0], (of_bin[0], of_bin[1]))
+        pairs_by_bin = {value: labels.size for value, labels in by_bin.items()}
+        for left in list_cuts(feature, bins, {value: labels.mean() for value, labels in by_bin.items()}):
+            yield complete(feature, left, pairs_by_bin)
+
+    def _keep(self, masks: list[Any], side: int, place: int, left: set[int], inside: bool) -> list[Any]:
+        kept = []
+        for sample, (negatives, positives) in zip(self.samples, masks, strict=True):
+            chosen = np.isin(sample[side].bins[place], list(left)) == inside
+            kept.append((negatives & chosen, positives) if side == 0 else (negatives, positives & chosen))
+        return kept
+
+    def _is_enough(self, masks: list[Any]) -> bool:
+        rows = [int(mask.sum()) for mask in chain(*masks)]
+        return labels_of(self.labels[0], masks[0]).size >= self.min_leaf and min(rows) >= self.settings.min_side
+
+
+def delong(labels: np.ndarray) -> float:
+    """The variance by its definition: of the mean placements of either side, over their numbers."""
+    return float(labels.mean(axis=1).var(ddof=1) / labels.shape[0] + labels.mean(axis=0).var(ddof=1) / labels.shape[1])
+
+
+def paired_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> float:
+    """The influences of the docstring, row by row."""
+    leaf = labels_of(labels, masks)
+    variance = 0.0
+    for axis, mask in ((1, masks[1]), (0, masks[0])):
+        of_leaf, of_all = iter(leaf.mean(axis=axis)), labels.mean(axis=axis)
+        k, m = mask.sum(), len(mask)
+        for row in range(m):
+            influence = -(of_all[row] - labels.mean()) / math.sqrt(m * (m - 1))
+            if mask[row]:
+                influence += (next(of_leaf) - leaf.mean()) / math.sqrt(k * (k - 1))
+            variance += influence**2
+    return float(2 * norm.sf(abs(leaf.mean() - labels.mean()) / math.sqrt(variance)))
+
+
+def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> list[np.ndarray]:
+    return [
+        np.logical_and.reduce(
+            [np.isin(side.bins[place], list(bins)) for place, bins in condition.items()] or [np.ones(len(side.scores))]
+        ).astype(bool)
+        for condition, side in zip(conditions, sample, strict=True)
+    ]
+
+
+TREES = {
+    "one tenth": (Pairs(min_side=5, max_depth=3), (11, 70, 60)),
+    "small leaves": (Pairs(min_side=3, min_leaf=40, max_depth=4), (12, 50, 65)),
+    "rows decide": (Pairs(min_side=14, min_leaf=1, max_depth=5), (13, 80, 45)),
+    "few to one": (Pairs(min_side=6, min_leaf=20, max_depth=3), (14, 150, 16)),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_tree_is_that_of_the_cross_join(name: str) -> None:
+    settings, drawn = TREES[name]
+    samples = draw_samples(*drawn)
+    oracle = Oracle(samples, FEATURES, settings)
+    nodes = oracle.grow()
+    segments = segment_pairs(samples, FEATURES, settings)
+    assert [segment.node_id for segment in segments] == sorted(nodes)
+    assert len(segments) >= 5
+    for segment in segments:
+        for sample, masks in zip(samples, nodes[segment.node_id], strict=True):
+            chosen = select_rows(segment.conditions, sample)
+            assert all((mine == its).all() for mine, its in zip(chosen, masks, strict=True)), segment
+        train, honest = (
+            labels_of(labels, masks) for labels, masks in zip(oracle.labels, nodes[segment.node_id], strict=True)
+        )
+        assert segment.n_pairs_train == train.size
+        assert (segment.n_positives_honest, segment.n_negatives_honest) == honest.shape
+        assert segment.mean_train == pytest.approx(train.mean(), rel=0, abs=1e-12)
+        assert segment.mean_honest == pytest.approx(honest.mean(), rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_variances_and_tests_are_their_definitions(name: str) -> None:
+    settings, drawn = TREES[name]
+    samples = draw_samples(*drawn)
+    of_train, of_honest = (write_out_pairs(sample) for sample in samples)
+    segments = segment_pairs(samples, FEATURES, settings)
+    for segment in segments:
+        train = labels_of(of_train, tuple(select_rows(segment.conditions, samples.train)))
+        masks = tuple(select_rows(segment.conditions, samples.honest))
+        honest = labels_of(of_honest, masks)
+        assert segment.variance_honest == pytest.approx(delong(honest), rel=1e-12)
+        z = (train.mean() - honest.mean()) / math.sqrt(delong(train) + delong(honest))
+        assert segment.p_train_honest == pytest.approx(2 * norm.sf(abs(z)), rel=0, abs=1e-12)
+        if segment.node_id == 1:
+            assert segment.p_value is None
+        else:
+            assert segment.p_value == pytest.approx(paired_p_value(of_honest, masks), rel=0, abs=1e-12)
+    leaves = [segment for segment in segments if segment.is_leaf]
+    adjusted = false_discovery_control([leaf.p_value for leaf in leaves])
+    assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted, rel=0, abs=1e-12)
+    for leaf in leaves:
+        assert leaf.false_discovery == (leaf.p_train_honest < 0.05)
+        assert leaf.found == (leaf.p_adjusted < 0.05 and not leaf.false_discovery)
+
+
+def test_aucs_are_those_of_scikit_learn() -> None:
+    samples = draw_samples(3, 200, 150)
+    segments = segment_pairs(samples, FEATURES, Pairs(max_depth=2))
+    assert len(segments) > 3
+    for segment in segments:
+        for sample, mean in ((samples.train, segment.mean_train), (samples.honest, segment.mean_honest)):
+            negatives, positives = (
+                side.scores[chosen]
+                for side, chosen in zip(sample, select_rows(segment.conditions, sample), strict=True)
+            )
+            truth = np.repeat([0, 1], [len(negatives), len(positives)])
+            assert mean == pytest.approx(roc_auc_score(truth, np.append(negatives, positives)), rel=0, abs=1e-12)
+
+
+def test_tree_is_that_of_scikit_learn() -> None:
+    """On intervals without NULL, on all pairs written out; it knows no least rows of a side."""
+    numeric = tuple(Feature(name, name, True, tuple(map(float, range(7))), False) for name in ("x", "y"))
+    samples = draw_samples(5, 60, 70, numeric)
+    labels = write_out_pairs(samples.train)
+    negatives, positives = samples.train
+    pairs = np.concatenate(
+        [
+            np.tile(negatives.bins.T, (len(positives.scores), 1)),
+            np.repeat(positives.bins.T, len(negatives.scores), axis=0),
+        ],
+        axis=1,
+    )
+    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=300, random_state=0).fit(pairs, labels.ravel())
+    predicted = np.full(labels.shape, np.nan)
+    segments = segment_pairs(samples, numeric, Pairs(max_depth=3, min_leaf=300, min_side=1))
+    for segment in segments:
+        if segment.is_leaf:
+            of_negatives, of_positives = select_rows(segment.conditions, samples.train)
+            predicted[np.ix_(of_positives, of_negatives)] = segment.mean_train
+    assert tree.get_n_leaves() == sum(segment.is_leaf for segment in segments) > 4
+    assert predicted.ravel() == pytest.approx(tree.predict(pairs), rel=0, abs=1e-12)
+
+
+# ---- what it promises besides
+
+
+def test_nodes_are_numbered_and_leaves_part_the_pairs() -> None:
+    samples = draw_samples(6, 300, 250)
+    segments = {segment.node_id: segment for segment in segment_pairs(samples, FEATURES, Pairs())}
+    assert list(segments) == sorted(segments)
+    parents = {segment.parent_id for segment in segments.values()} - {None}
+    for node, segment in segments.items():
+        assert segment.parent_id == (node // 2 if node > 1 else None)
+        assert segment.depth == node.bit_length() - 1 <= 4
+        assert segment.is_leaf == (node not in parents)
+        assert (segment.found is None) == (segment.p_adjusted is None) == (not segment.is_leaf)
+    leaves = [segment for segment in segments.values() if segment.is_leaf]
+    assert sum(leaf.n_pairs_train for leaf in leaves) == 300 * 250
+    assert sum(leaf.n_pairs_train * leaf.mean_train for leaf in leaves) / 75_000 == pytest.approx(
+        segments[1].mean_train, abs=1e-12
+    )
+    assert all(leaf.n_pairs_train >= 7500 for leaf in leaves)
+    assert all(min(leaf.n_negatives_honest, leaf.n_positives_honest) >= 30 for leaf in leaves)
+    assert any(leaf.found for leaf in leaves)
+
+
+def test_order_of_rows_changes_no_bit() -> None:
+    samples = draw_samples(7, 120, 140)
+    rng = np.random.default_rng(8)
+
+    def shuffle(side: Examples) -> Examples:
+        order = rng.permutation(len(side.scores))
+        return sort_examples(side.scores[order], side.bins[:, order])
+
+    shuffled = Samples(*((shuffle(negatives), shuffle(positives)) for negatives, positives in samples))
+    settings = Pairs(min_side=10, min_leaf=300)
+    segments = segment_pairs(samples, FEATURES, settings)
+    assert len(segments) > 9
+    assert segment_pairs(shuffled, FEATURES, settings) == segments
+
+
+def empty_like(side: Examples) -> Examples:
+    return Examples(side.scores[:0], side.bins[:, :0])
+
+
+def only_root(samples: Samples, settings: Pairs = Pairs()) -> Segment:  # noqa: B008  (frozen)
+    (root,) = segment_pairs(samples, FEATURES, settings)
+    assert (root.node_id, root.parent_id, root.depth, root.is_leaf) == (1, None, 0, True)
+    assert (root.p_value, root.p_adjusted, root.found) == (None, None, False)
+    return root
+
+
+@pytest.mark.parametrize("min_side", [0, 30])
+def test_a_missing_label_leaves_the_root_without_values(min_side: int) -> None:
+    samples = draw_samples(9, 100, 90)
+    without = Samples(*((negatives, empty_like(positives)) for negatives, positives in samples))
+    root = only_root(without, Pairs(min_side=min_side))
+    assert (root.n_pairs_train, root.n_negatives_honest, root.n_positives_honest) == (0, 100, 0)
+    assert (root.mean_train, root.mean_honest, root.variance_honest) == (None, None, None)
+    assert (root.p_train_honest, root.false_discovery) == (None, None)
+
+
+@pytest.mark.parametrize(("n_negatives", "n_positives"), [(500, 29), (29, 500), (59, 59)])
+def test_too_few_rows_of_a_side_are_not_split(n_negatives: int, n_positives: int) -> None:
+    root = only_root(draw_samples(10, n_negatives, n_positives))
+    assert root.n_pairs_train == n_negatives * n_positives
+    assert 0.5 < root.mean_honest < 1
+    assert 0 <= root.p_train_honest <= 1
+
+
+def test_the_honest_sample_needs_as_many_rows_of_a_side() -> None:
+    train, honest = draw_samples(15, 400, 400)
+    fewer = tuple(Examples(side.scores[::14], side.bins[:, ::14]) for side in honest)
+    assert len(fewer[0].scores) == 29
+    only_root(Samples(train, (fewer[0], fewer[1])))
+
+
+def test_one_row_of_a_side_has_an_auc_and_no_variance() -> None:
+    root = only_root(draw_samples(16, 100, 1), Pairs(min_side=1, min_leaf=1, max_depth=0))
+    assert root.mean_honest is not None
+    assert (root.variance_honest, root.p_train_honest, root.false_discovery) == (None, None, None)
+
+
+def test_ties_are_one_half_and_explain_nothing() -> None:
+    samples = draw_samples(17, 100, 100)
+    tied = Samples(*(tuple(Examples(np.zeros(100), side.bins) for side in sample) for sample in samples))
+    root = only_root(tied)
+    assert (root.mean_train, root.mean_honest, root.variance_honest) == (0.5, 0.5, 0.0)
+    assert (root.p_train_honest, root.false_discovery) == (1.0, False)
+
+
+def test_where_nothing_varies_a_difference_is_certain() -> None:
+    samples = draw_samples(18, 100, 100)
+    below, above = (
+        tuple(Examples(np.full(100, at), side.bins) for side, at in zip(samples.train, pair, strict=True))
+        for pair in ((1.0, 0.0), (0.0, 1.0))
+    )
+    root = only_root(Samples((below[0], below[1]), (above[0], above[1])))
+    assert (root.mean_train, root.mean_honest, root.p_train_honest, root.false_discovery) == (0, 1, 0, True)
+
+
+def test_without_features_there_is_a_root() -> None:
+    samples = draw_samples(19, 100, 100)
+    bare = Samples(*(tuple(Examples(side.scores, side.bins[:0]) for side in sample) for sample in samples))
+    (root,) = segment_pairs(bare, (), Pairs())
+    assert root.conditions == ({}, {})
+
+
+# ---- pairs that share a row are not independent
+
+
+NULL_FEATURES = (
+    Feature("x", "x", True, tuple(map(float, range(8))), False),
+    Feature("y", "y", True, tuple(map(float, range(4))), True),
+    Feature("z", "z", False, tuple("abcde"), False),
+)
+
+
+def count_found(n_runs: int, n_rows: int, seed: int) -> tuple[int, int]:
+    """Runs in which anything is found, and in which there is more than a root."""
+    rng = np.random.default_rng(seed)
+    n_found = n_split = 0
+    for _ in range(n_runs):
+        segments = segment_pairs(draw_null(rng, n_rows, NULL_FEATURES), NULL_FEATURES, Pairs(max_depth=3))
+        n_split += len(segments) > 1
+        n_found += any(segment.found for segment in segments)
+    return n_found, n_split
+
+
+def test_nothing_is_found_where_scores_depend_on_nothing() -> None:
+    n_found, n_split = count_found(100, 200, 20)
+    assert n_split == 100
+    assert n_found <= 11  # 5 % and three standard errors
+
+
+@pytest.mark.slow
+def test_little_is_found_in_a_thousand_runs() -> None:
+    n_found, n_split = count_found(1000, 300, 21)
+    assert n_split == 1000
+    assert n_found <= 70  # 5 % and three standard errors
+
+
+def test_what_is_planted_is_found() -> None:
+    """Positives of one kind score as negatives do: the tree splits on it first, and both leaves are found."""
+    rng = np.random.default_rng(22)
+    samples = draw_null(rng, 400, NULL_FEATURES, auc_shift=0.0)
+    planted = Samples(
+        *(
+            (negatives, sort_examples(positives.scores + 1.5 * (positives.bins[2] > 2), positives.bins))
+            for negatives, positives in samples
+        )
+    )
+    _, low, high = segment_pairs(planted, NULL_FEATURES, Pairs(max_depth=1))
+    assert (low.conditions, high.conditions) == (({}, {2: {1, 2}}), ({}, {2: {3, 4, 5}}))
+    assert low.mean_honest == pytest.approx(0.5, abs=0.06)
+    assert high.mean_honest == pytest.approx(norm.cdf(1.5 / math.sqrt(2)), abs=0.04)
+    assert low.found
+    assert high.found
+
+
+def test_ten_thousand_times_ten_thousand_pairs_take_little_memory() -> None:
+    samples = draw_null(np.random.default_rng(23), 10_000, NULL_FEATURES)
+    tracemalloc.start()
+    try:
+        segments = segment_pairs(samples, NULL_FEATURES, Pairs(min_leaf=5_000_000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(segments) > 5
+    assert sum(segment.n_pairs_train for segment in segments if segment.is_leaf) == 10**8
+    assert peak < 10**8 / 10  # a tenth of a byte a pair

@@ -1,0 +1,145 @@
+"""Moments, Welch's test and Benjamini-Hochberg, against scipy and arithmetic on fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from biasspark.attribution.significance import NO_ROWS, Moments, adjust, interval, welch_p_value
+
+
+def moments(values: Sequence[float]) -> Moments:
+    with localcontext(prec=2000):
+        exact = [Decimal(float(value)) for value in values]
+        return Moments(len(exact), sum(exact, Decimal(0)), sum((value * value for value in exact), Decimal(0)))
+
+
+DYADIC = st.lists(st.integers(-64, 64).map(lambda whole: whole / 64), max_size=30)
+
+
+# ---- moments
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=DYADIC)
+def test_mean_and_variance(values: list[float]) -> None:
+    found = moments(values)
+    assert found.mean == (float(sum(map(Fraction, values)) / len(values)) if values else None)
+    if len(values) < 2:
+        assert found.variance is None
+    else:
+        assert found.variance == pytest.approx(np.var(values, ddof=1), rel=1e-12, abs=0)
+
+
+def test_variance_of_nearly_equal_values_loses_no_digit() -> None:
+    """Of 10^12 rows around 10^6, a variance of a millionth: in doubles nothing of it would be left."""
+    n, middle, spread = 10**12, 10**6, Fraction(1, 1000)
+    total, squares = Decimal(n * middle), Decimal(n) * (Decimal(middle) ** 2 + Decimal("0.000001"))
+    assert Moments(n, total, squares).variance == float(n * spread**2 / (n - 1))
+
+
+def test_variance_is_never_negative() -> None:
+    """Squares that were rounded may say a little too little."""
+    assert Moments(2, Decimal("0.2"), Decimal("0.0199999999999")).variance == 0.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(first=DYADIC, second=DYADIC)
+def test_moments_add_and_subtract_exactly(first: list[float], second: list[float]) -> None:
+    both = moments(first) + moments(second)
+    assert both == moments(first + second)
+    assert both - moments(second) == moments(first)
+    assert both + NO_ROWS == both
+
+
+def test_sums_of_38_digits_keep_all_of_them() -> None:
+    long = Decimal("123456789012345678.12345678901234567891")
+    both = Moments(1, long, long) + Moments(1, Decimal("0.00000000000000000001"), long)
+    assert str(both.total) == "123456789012345678.12345678901234567892"
+    assert str((both - Moments(1, long, long)).total) == "1E-20"
+
+
+# ---- Welch
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("n_a", "n_b"), [(2, 2), (2, 50), (7, 7), (100, 3000)])
+def test_welch_is_scipys(seed: int, n_a: int, n_b: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(0, 1, n_a), rng.normal(seed / 4, 1 + seed, n_b)
+    wanted = stats.ttest_ind(a, b, equal_var=False).pvalue
+    assert welch_p_value(moments(a), moments(b)) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+    assert welch_p_value(moments(b), moments(a)) == welch_p_value(moments(a), moments(b))
+
+
+def test_welch_in_the_far_tail() -> None:
+    a, b = np.random.default_rng(1).normal(size=(2, 5000))
+    wanted = stats.ttest_ind(a, b + 0.6, equal_var=False).pvalue
+    assert 0 < wanted < 1e-150
+    assert welch_p_value(moments(a), moments(b + 0.6)) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_welch_where_only_one_varies() -> None:
+    """Then it is the test of one sample against a number."""
+    varying = [0.0, 1.0, 0.5, 0.25]
+    wanted = stats.ttest_1samp(varying, 1.0).pvalue
+    assert welch_p_value(moments([1.0, 1.0, 1.0]), moments(varying)) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**-40, 2.0**-200])
+def test_welch_does_not_depend_on_the_unit(size: float) -> None:
+    a, b = [0.0, 0.5, 1.0], [0.25, 1.0, 1.0, 2.0]
+    wanted = stats.ttest_ind(a, b, equal_var=False).pvalue
+    scaled = [moments([value * size for value in sample]) for sample in (a, b)]
+    assert welch_p_value(*scaled) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_welch_where_neither_varies() -> None:
+    """The limit of ever smaller variances; scipy gives NaN, and minus infinity with p 0."""
+    assert welch_p_value(moments([0.5, 0.5]), moments([0.5] * 9)) == 1.0
+    assert welch_p_value(moments([0.5, 0.5]), moments([0.25] * 9)) == 0.0
+
+
+@pytest.mark.parametrize("few", [[], [1.0]])
+def test_welch_wants_two_rows_of_both(few: list[float]) -> None:
+    assert welch_p_value(moments(few), moments([0.0, 1.0, 2.0])) is None
+    assert welch_p_value(moments([0.0, 1.0, 2.0]), moments(few)) is None
+
+
+# ---- Benjamini and Hochberg
+
+
+@settings(max_examples=100, deadline=None)
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
+    assert adjust(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), rel=1e-12, abs=1e-300)
+
+
+def test_none_is_not_one_of_them() -> None:
+    assert adjust([None, 0.01, None, 0.04, 0.02]) == pytest.approx([None, 0.03, None, 0.04, 0.03])
+    assert adjust([None, None]) == [None, None]
+    assert adjust([]) == []
+
+
+# ---- intervals
+
+
+def test_interval_is_that_of_a_normal_estimate() -> None:
+    low, high = interval(0.4, 0.01, 0.95)
+    assert low == pytest.approx(0.4 - 1.959963984540054 * 0.1, abs=1e-12)
+    assert high == pytest.approx(0.4 + 1.959963984540054 * 0.1, abs=1e-12)
+    assert interval(0.4, 0.0, 0.9) == (0.4, 0.4)
+    assert interval(0.0, 4.0, 0.5)[1] == pytest.approx(stats.norm.ppf(0.75) * sqrt(4), abs=1e-11)
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(None, 0.1), (0.1, None), (None, None)])
+def test_no_interval_without_mean_or_variance(mean: float | None, variance: float | None) -> None:
+    assert interval(mean, variance, 0.95) == (None, None)

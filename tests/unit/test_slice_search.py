@@ -1,0 +1,442 @@
+"""Slices found and judged without Spark: against trying every conjunction, and where there is nothing to find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain, combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control, ttest_ind
+
+from biasspark.attribution import slice_kernel
+from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.significance import NO_ROWS, Moments
+from biasspark.attribution.slice_counter import SliceCounter
+from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
+from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, cut_feature, search
+from biasspark.config.attribution import SliceSearch, Tree
+from biasspark.features import Condition, Feature
+from tests.oracle.slices import SearchedRow, search_by_force
+from tests.trees_without_spark import Sample, grow_samples
+
+AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
+JOB = Feature("job", "job", False, ("a", "b", "c", "d"), True)
+UNIT = 2.0**-30
+
+
+def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
+    values: Any = (
+        tuple(map(float, range(n_values))) if numeric else tuple(f"{name}{place}" for place in range(n_values))
+    )
+    return Feature(name, name, numeric, values, nullable=False)
+
+
+# ---- what Spark does, in one process
+
+
+def each_row(sample: Sample) -> list[np.ndarray]:
+    """What rows add to the counts; rows of equal bins have equal hashes."""
+    training = (~sample.honest).astype(np.int64)
+    n_train, total = int(training.sum()), int((training * sample.values).sum())
+    ceiling = math.ceil(Fraction(total, n_train)) if n_train else 0
+    _, kinds = np.unique(sample.bins, axis=0, return_inverse=True)
+    hashes = np.random.default_rng(5).integers(0, 2**40, len(kinds) + 1)[kinds.ravel()]
+    bound = training * np.maximum(ceiling - sample.values, 0)
+    return [training, 1 - training, training * sample.values, bound, hashes]
+
+
+def by_bin(sample: Sample, features: Sequence[Feature]) -> list[np.ndarray]:
+    each = np.stack(each_row(sample), axis=1)
+    found = [np.zeros((feature.n_bins, 5), np.int64) for feature in features]
+    for place, counts in enumerate(found):
+        np.add.at(counts, sample.bins[:, place], each)
+    return found
+
+
+class CountBatches:
+    """Counts candidates in samples, and remembers what was asked."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self.samples = samples
+        self.asked: list[Mapping[int, Candidates]] = []
+
+    def __call__(self, batch: Mapping[int, Candidates]) -> dict[int, dict[Slice, Counts]]:
+        self.asked.append(batch)
+        found = {}
+        for tree, candidates in batch.items():
+            sample = self.samples[tree]
+            sums = SliceCounter.of(candidates).count(list(sample.bins.T), each_row(sample))
+            found[tree] = {own: Counts(*counts) for own, counts in zip(candidates.slices, sums.T.tolist(), strict=True)}
+        return found
+
+
+def search_samples(
+    samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
+) -> tuple[list[Searched], list[Mapping[int, Candidates]]]:
+    count = CountBatches(samples)
+    return search([by_bin(sample, features) for sample in samples], features, wanted, count), count.asked
+
+
+def rows_of(sample: Sample) -> list[SearchedRow]:
+    return [
+        SearchedRow(tuple(bins), honest, Fraction(value))
+        for bins, value, honest in zip(
+            sample.bins.tolist(), sample.values.tolist(), sample.honest.tolist(), strict=True
+        )
+    ]
+
+
+def inside(sample: Sample, condition: Condition) -> np.ndarray:
+    met = [np.isin(sample.bins[:, place], list(bins)) for place, bins in condition.items()]
+    return np.logical_and.reduce(met)
+
+
+def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
+    """Values in units of 2^-30; every row has a loss of one."""
+
+    def moments(values: np.ndarray) -> Moments:
+        whole = values.astype(object)
+        return Moments(len(whole), int(whole.sum()) * Decimal(UNIT), int((whole**2).sum()) * Decimal(UNIT) ** 2)
+
+    return NodeSums(
+        moments(sample.values[rows & ~sample.honest]),
+        moments(sample.values[rows & sample.honest]),
+        loss_doubled=int(rows.sum()),
+    )
+
+
+def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[FoundSlice]:
+    (searched,), _ = search_samples([sample], features, wanted)
+    slices = [(condition, sums_of(sample, inside(sample, condition))) for condition in searched.conditions]
+    return judge_slices(0, slices, sums_of(sample, np.ones(len(sample.values), bool)))
+
+
+# ---- predicates
+
+
+@pytest.mark.parametrize(
+    ("n_train", "max_bins", "expected"),
+    [
+        ([5, 1, 1, 1, 1, 1, 1], 6, [{0}, {1}, {2}, {3}, {4}, {5}, {6}]),
+        ([5, 1, 1, 1, 1, 1, 1], 3, [{0}, {1, 2}, {3, 4}, {5, 6}]),
+        ([5, 1, 1, 1, 1, 1, 1], 2, [{0}, {1, 2, 3}, {4, 5, 6}]),
+        # A bin of more than its share stands alone.
+        ([0, 1, 1, 20, 1, 1, 1], 3, [{0}, {1, 2}, {3}, {4, 5, 6}]),
+        # Bins without rows go with what is below, or else with the first.
+        ([0, 0, 9, 0, 0, 9, 0], 3, [{0}, {1, 2, 3, 4}, {5, 6}]),
+        ([0, 0, 3, 0, 3, 3, 0], 2, [{0}, {1, 2, 3}, {4, 5, 6}]),
+        ([7, 0, 0, 0, 0, 0, 0], 3, [{0}, {1, 2, 3, 4, 5, 6}]),
+    ],
+)
+def test_numbers_are_cut_into_intervals(n_train: list[int], max_bins: int, expected: list[set[int]]) -> None:
+    assert cut_feature(AGE, np.array(n_train), max_bins) == expected
+
+
+def test_values_are_not_joined() -> None:
+    assert cut_feature(JOB, np.array([0, 9, 0, 1, 1]), 2) == [{0}, {1}, {2}, {3}, {4}]
+
+
+@given(n_train=st.lists(st.integers(0, 50), min_size=60, max_size=60), max_bins=st.integers(2, 16))
+@settings(max_examples=200, deadline=None)
+def test_intervals_hold_about_equally_many_rows(n_train: list[int], max_bins: int) -> None:
+    feature = feature_of("x", 59, numeric=True)
+    _, *intervals = cut_feature(feature, np.array(n_train), max_bins)
+    assert sorted(chain(*intervals)) == list(range(1, 60))
+    assert all(max(bins) - min(bins) + 1 == len(bins) for bins in intervals)
+    assert 1 <= len(intervals) <= max_bins
+    share = sum(n_train[1:]) / max_bins
+    for bins in intervals:
+        rows = sum(n_train[place] for place in bins)
+        # Between the middles of its first and last bins there is at most one share.
+        assert rows <= share + max(n_train[place] for place in bins) or len(bins) == 1
+
+
+# ---- the best of all conjunctions
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> tuple[Sample, tuple[Feature, ...]]:
+    """Few values, so that scores tie, and features that repeat each other, so that slices have the same rows."""
+    n_rows, n_features = draw(st.integers(1, 60)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    features = tuple(
+        feature_of(f"f{place}", draw(st.integers(1, 6)), draw(st.booleans())) for place in range(n_features)
+    )
+    bins = np.stack([rng.integers(0, feature.n_bins, n_rows) for feature in features], axis=1)
+    if draw(st.booleans()) and n_features > 1:
+        bins[:, 0] = np.minimum(bins[:, 1], features[0].n_bins - 1)
+    values = rng.integers(0, draw(st.sampled_from([1, 2, 5, 2**40])), n_rows) - 1
+    return Sample(bins, values, rng.random(n_rows) < 0.5), features
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    drawn=samples(),
+    wanted=st.builds(
+        SliceSearch,
+        max_predicates=st.integers(1, 3),
+        most=st.integers(1, 8),
+        min_rows=st.integers(1, 4),
+        max_bins=st.integers(2, 4),
+    ),
+)
+def test_pruning_loses_nothing(drawn: tuple[Sample, tuple[Feature, ...]], wanted: SliceSearch) -> None:
+    sample, features = drawn
+    expected = search_by_force(rows_of(sample), features, wanted)
+    (searched,), _ = search_samples([sample], features, wanted)
+    assert searched.conditions == [own.condition for own in expected]
+    assert searched.missed == 0
+    found = find_slices(sample, features, wanted)
+    assert [own.score for own in found] == [pytest.approx(float(own.score) * UNIT, rel=1e-15) for own in expected]
+    assert [(own.n_train, own.n_honest) for own in found] == [(len(own.train), len(own.honest)) for own in expected]
+
+
+def draw_sample(
+    seed: int, n_rows: int, features: Sequence[Feature], lack: Sequence[tuple[Condition, float]] = ()
+) -> Sample:
+    """Values about 2^30 · 0.4, less what the rows of some conditions lack."""
+    rng = np.random.default_rng(seed)
+    bins = np.stack([rng.integers(1, feature.n_bins, n_rows) for feature in features], axis=1)
+    values = rng.normal(0.4, 0.05, n_rows)
+    sample = Sample(bins, np.zeros(n_rows, np.int64), rng.random(n_rows) < 0.5)
+    for condition, much in lack:
+        values -= much * inside(sample, condition)
+    return sample._replace(values=np.rint(values / UNIT).astype(np.int64))
+
+
+FIVE = tuple(feature_of(name, 4) for name in "vwxyz")
+PLANTED: list[Condition] = [{0: frozenset({1}), 1: frozenset({2})}, {2: frozenset({3}), 3: frozenset({4})}]
+
+
+def test_few_conjunctions_are_counted() -> None:
+    """And of each that is counted, all parts have enough rows, of which those below the mean lack enough."""
+    sample = draw_sample(1, 1500, FIVE, [(condition, 0.2) for condition in PLANTED])
+    (searched,), asked = search_samples([sample], FIVE, SliceSearch(most=10, min_rows=10))
+    assert all(condition in PLANTED for condition in searched.conditions[:2])
+    pairs, triples = (batch[0] for batch in asked)
+    assert len(pairs.slices) == 10 * 4**2
+    assert len(triples.slices) < 10 * 4**3 / 10
+    training, every = ~sample.honest, search_by_force(rows_of(sample), FIVE, SliceSearch(most=10**6, min_rows=10))
+    mean = Fraction(int(sample.values[training].sum()), int(training.sum()))
+    for candidates, length in ((pairs, 1), (triples, 2)):
+        least = [*(own.score for own in every if len(own.condition) <= length), *[0] * 10][9]
+        for part in {part for own in candidates.slices for part in combinations(own, length)}:
+            rows = inside(sample, dict(candidates.predicates[place] for place in part))
+            assert min((rows & training).sum(), (rows & ~training).sum()) >= 10
+            lacking = [mean - value for value in sample.values[rows & training].tolist() if value < mean]
+            assert sum(lacking) + len(lacking) > least
+
+
+def test_of_slices_of_the_same_rows_the_first_is_kept() -> None:
+    """Also where they do not follow from each other, and whatever the length."""
+    sample = draw_sample(2, 400, FIVE[:3], [({0: frozenset({1})}, 0.3)])
+    sample.bins[:, 1] = 5 - sample.bins[:, 0]
+    wanted = SliceSearch(max_predicates=3, most=50, min_rows=2)
+    (searched,), _ = search_samples([sample], FIVE[:3], wanted)
+    assert searched.conditions[0] == {0: {1}}
+    assert not any(1 in condition for condition in searched.conditions)
+    members = [tuple(np.flatnonzero(inside(sample, condition))) for condition in searched.conditions]
+    assert len(set(members)) == len(members)
+
+
+def test_no_slice_where_no_value_differs() -> None:
+    sample = draw_sample(3, 200, FIVE)
+    (searched,), _ = search_samples([sample._replace(values=np.full(200, 10**9))], FIVE, SliceSearch(min_rows=2))
+    assert searched == ([], 0)
+
+
+def test_no_slice_where_no_row_searches_or_estimates() -> None:
+    sample = draw_sample(3, 200, FIVE)
+    none, every = np.zeros(200, bool), np.ones(200, bool)
+    parts = [sample._replace(honest=honest) for honest in (none, every)]
+    parts.append(Sample(sample.bins[:0], sample.values[:0], none[:0]))
+    searched, asked = search_samples(parts, FIVE, SliceSearch(min_rows=2))
+    assert searched == [([], 0)] * 3
+    assert asked == []
+
+
+# ---- more candidates than there is room for
+
+
+def test_what_was_left_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = draw_sample(4, 600, FIVE, [(condition, 0.05) for condition in PLANTED])
+    wanted = SliceSearch(most=12, min_rows=5)
+    every = search_by_force(rows_of(sample), FIVE, wanted)
+    n_missing = 0
+    for room in (5, 20, 80):
+        monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
+        (searched,), asked = search_samples([sample], FIVE, wanted)
+        missing = [own for own in every if own.condition not in searched.conditions]
+        n_missing += len(missing)
+        assert all(len(batch[0].slices) <= room for batch in asked)
+        assert all(own.score <= searched.missed for own in missing)
+        assert searched.missed > 0
+    assert n_missing > 0
+
+
+def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = draw_sample(1, 4000, FIVE, [(PLANTED[0], 0.1)])
+    wanted = SliceSearch(most=1, min_rows=20, max_predicates=2)
+    expected, asked = search_samples([sample], FIVE, wanted)
+    assert expected == [([PLANTED[0]], 0)]
+    room = len(asked[0][0].slices) - 1
+    assert room > 1
+    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
+    assert search_samples([sample], FIVE, wanted)[0] == expected
+
+
+def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is searched as if it were alone."""
+    drawn = [draw_sample(seed, 500, FIVE) for seed in range(4)]
+    wanted = SliceSearch(min_rows=10)
+    alone = [search_samples([sample], FIVE, wanted)[0][0] for sample in drawn]
+    together, asked = search_samples(drawn, FIVE, wanted)
+    assert together == alone
+    assert [len(batch) for batch in asked] == [4, 4]
+    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 400)
+    in_turns, asked = search_samples(drawn, FIVE, wanted)
+    assert in_turns == alone
+    assert len(asked) > 2
+    assert all(sum(len(own.slices) for own in batch.values()) <= 400 for batch in asked)
+
+
+# ---- what slices show
+
+
+def test_evidence_is_that_of_scipy() -> None:
+    sample = draw_sample(6, 800, FIVE, [(PLANTED[0], 0.1)])
+    found = find_slices(sample, FIVE, SliceSearch(min_rows=20))
+    assert [own.rank for own in found] == list(range(1, 11))
+    values, honest = sample.values * UNIT, sample.honest
+    p_values = []
+    for own in found:
+        rows = inside(sample, own.condition)
+        train, estimate, others = values[rows & ~honest], values[rows & honest], values[~rows & honest]
+        assert (own.n_train, own.n_honest) == (len(train), len(estimate))
+        assert own.mean_train == pytest.approx(train.mean(), rel=1e-12)
+        assert own.mean_honest == pytest.approx(estimate.mean(), rel=1e-12)
+        assert own.score == pytest.approx(len(train) * (values[~honest].mean() - train.mean()), rel=1e-9)
+        assert own.loss_share == pytest.approx(rows.mean(), rel=1e-12)
+        assert own.p_train_honest == pytest.approx(ttest_ind(train, estimate, equal_var=False).pvalue, rel=1e-9)
+        assert own.false_discovery == (own.p_train_honest < 0.05)
+        p_values.append(ttest_ind(estimate, others, equal_var=False).pvalue)
+        assert own.p_value == pytest.approx(p_values[-1], rel=1e-9)
+    adjusted = false_discovery_control(p_values)
+    assert [own.p_adjusted for own in found] == pytest.approx(list(adjusted), rel=1e-9)
+    assert [own.found for own in found] == [
+        p_adjusted < 0.05 and not own.false_discovery for p_adjusted, own in zip(adjusted, found, strict=True)
+    ]
+    assert found[0].found
+    assert found[0].condition == PLANTED[0]
+
+
+def test_what_is_no_worse_is_left_out() -> None:
+    def moments(*values: int) -> Moments:
+        return Moments(len(values), Decimal(sum(values)), Decimal(sum(value * value for value in values)))
+
+    whole = NodeSums(moments(1, 2, 3), moments(1, 2, 3, 4))
+    conditions: list[Condition] = [{0: frozenset({place})} for place in range(4)]
+    trains = [moments(2), moments(1, 2), moments(1), moments(3)]
+    honests = [moments(1, 2), moments(1), NO_ROWS, moments(1, 2)]
+    sums = [NodeSums(train, honest) for train, honest in zip(trains, honests, strict=True)]
+    found = judge_slices(7, zip(conditions, sums, strict=True), whole)
+    assert [(own.tree, own.rank, own.condition, own.score) for own in found] == [
+        (7, 1, conditions[1], 1.0),
+        (7, 2, conditions[2], 1.0),
+    ]
+    for own in found:
+        assert (own.p_value, own.p_adjusted, own.found, own.loss_share) == (None, None, False, None)
+    assert found[1].mean_honest is None
+
+
+def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
+    """The tree splits by the one, and has the other in pieces."""
+    sample = draw_sample(8, 6000, FIVE, [(condition, 0.2) for condition in PLANTED])
+    found = find_slices(sample, FIVE, SliceSearch(most=5))
+    assert all(own.found for own in found[:2])
+    assert sorted(min(own.condition) for own in found[:2]) == [0, 2]
+    assert all(own.condition in PLANTED for own in found[:2])
+    (tree,) = grow_samples([sample], FIVE, Tree(max_depth=4))
+    leaves = [node for node in tree.nodes if node.is_leaf]
+    both = [inside(sample, condition) for condition in PLANTED]
+    assert (both[0] & both[1]).sum() > 10
+    overlaps = [max(overlap(rows, sample.inside(leaf)) for leaf in leaves) for rows in both]
+    assert min(overlaps) < 0.9
+
+
+def overlap(rows: np.ndarray, others: np.ndarray) -> float:
+    """Rows in both sets over rows in either."""
+    return float((rows & others).sum() / (rows | others).sum())
+
+
+# ---- attributions that depend on no feature
+
+
+NULL_FEATURES = (feature_of("x", 8, numeric=True), *(feature_of(name, 4) for name in "yz"), feature_of("w", 3))
+
+
+def draw_attributions(rng: np.random.Generator, n_rows: int) -> Sample:
+    """Normalised attributions of a model: half of each row's share of rightly ordered opposite rows."""
+    label = rng.random(n_rows) < 0.3
+    score = rng.normal(label * 1.2, 1)
+    values = np.empty(n_rows)
+    values[label] = np.searchsorted(np.sort(score[~label]), score[label]) / (~label).sum() / 2
+    values[~label] = 0.5 - np.searchsorted(np.sort(score[label]), score[~label]) / label.sum() / 2
+    bins = np.stack([rng.integers(1, feature.n_bins, n_rows) for feature in NULL_FEATURES], axis=1)
+    return Sample(bins, np.rint(values / UNIT).astype(np.int64), rng.random(n_rows) < 0.5)
+
+
+def count_found(n_runs: int, seed: int) -> tuple[int, int]:
+    """Runs in which anything is found, and slices that there are in all."""
+    rng = np.random.default_rng(seed)
+    n_found = n_slices = 0
+    for _ in range(n_runs):
+        found = find_slices(draw_attributions(rng, 1000), NULL_FEATURES, SliceSearch(min_rows=20))
+        n_found += any(own.found for own in found)
+        n_slices += len(found)
+    return n_found, n_slices
+
+
+def test_nothing_is_found_where_attributions_depend_on_nothing() -> None:
+    n_found, n_slices = count_found(100, 30)
+    assert n_slices == 1000
+    assert n_found <= 11  # 5 % and three standard errors
+
+
+@pytest.mark.slow
+def test_little_is_found_in_a_thousand_runs() -> None:
+    n_found, n_slices = count_found(1000, 31)
+    assert n_slices == 10_000
+    assert n_found <= 70  # 5 % and three standard errors
+
+
+# ---- counting
+
+
+def test_candidates_are_counted_exactly() -> None:
+    """Past the 53 bits of floats, of intervals, of several sets of features and of candidates without rows."""
+    features = (AGE, JOB, feature_of("z", 2))
+    rng = np.random.default_rng(9)
+    bins = [rng.integers(0, feature.n_bins, 300) for feature in features]
+    each = [rng.integers(-(2**54), 2**54, 300) for _ in range(5)]
+    intervals = [frozenset({0}), frozenset({1, 2, 3}), frozenset({4, 5, 6})]
+    predicates = [slice_kernel.Predicate(0, own) for own in intervals]
+    predicates += [slice_kernel.Predicate(1, frozenset({number})) for number in range(5)]
+    predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
+    bins[1][bins[1] == 3] = 2
+    slices = [*product((1, 2), (3, 4, 6)), *product((4,), (8, 9)), (0, 10)]
+    counted = SliceCounter.of(Candidates(predicates, slices)).count(bins, each)
+    for place, conjunction in enumerate(slices):
+        rows = np.logical_and.reduce(
+            [np.isin(bins[predicates[p].feature], list(predicates[p].bins)) for p in conjunction]
+        )
+        expected = [sum(column[rows].tolist()) for column in each]
+        assert counted[:, place].tolist() == expected
+    assert not counted[:, slices.index((1, 6))].any()

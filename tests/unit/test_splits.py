@@ -1,0 +1,181 @@
+"""The best cut of a feature's bins, against trying every one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.attribution.splits import Cut, best_cut
+from biasspark.features import Feature
+
+AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
+WORK = Feature("work", "work", numeric=False, values=("a", "b", "c", "d"), nullable=True)
+
+
+def cut(feature: Feature, counts: list[int], sums: list[Any], **asked: Any) -> Cut | None:
+    return best_cut(feature, np.array(counts, np.int64), np.array(sums), **asked)
+
+
+def gain_of(left: set[int], right: set[int], counts: list[int], sums: list[int]) -> Fraction:
+    """Say by how much a cut reduces the sum of squares: S_l²/n_l + S_r²/n_r - S²/n."""
+
+    def part(bins: set[int]) -> Fraction:
+        return Fraction(sum(sums[place] for place in bins)) ** 2 / sum(counts[place] for place in bins)
+
+    return part(left) + part(right) - part(left | right)
+
+
+def every_cut(feature: Feature, counts: list[int]) -> list[tuple[set[int], set[int]]]:
+    """List all cuts that a feature allows of its bins with rows."""
+    full = [place for place, count in enumerate(counts) if count]
+    cuts = [(set(left), set(full) - set(left)) for size in range(1, len(full)) for left in combinations(full, size)]
+    if not feature.numeric:
+        return cuts
+    known = [place for place in full if place]
+    starts = [set(known[:size]) for size in range(len(known) + 1)]
+    return [(left, right) for left, right in cuts if left - {0} in starts]
+
+
+@st.composite
+def histograms(draw: st.DrawFn) -> tuple[Feature, list[int], list[int]]:
+    n_values = draw(st.integers(1, 6))
+    numeric = draw(st.booleans())
+    values: Any = tuple(map(float, range(n_values))) if numeric else tuple(map(str, range(n_values)))
+    feature = Feature("x", "x", numeric, values, nullable=draw(st.booleans()))
+    counts = draw(st.lists(st.integers(0, 4), min_size=n_values + 1, max_size=n_values + 1))
+    counts[0] *= feature.nullable
+    size = draw(st.sampled_from([1, 3, 2**40]))
+    return feature, counts, [draw(st.integers(-count * size, count * size)) for count in counts]
+
+
+@settings(max_examples=400, deadline=None)
+@given(histogram=histograms(), as_float=st.booleans())
+def test_no_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], as_float: bool) -> None:
+    """Of values, no set of them does: the order of means holds the best of all."""
+    feature, counts, sums = histogram
+    gains = [gain_of(left, right, counts, sums) for left, right in every_cut(feature, counts)]
+    found = cut(feature, counts, [float(value) for value in sums] if as_float else sums)
+    if not any(gains):
+        assert found is None
+        return
+    assert found is not None
+    assert found.gain == float(max(gains))
+    assert found.left | found.right == feature.bins
+    assert not found.left & found.right
+    if feature.numeric:
+        for side in (found.left - {0}, found.right - {0}):
+            assert not side or max(side) - min(side) == len(side) - 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(histogram=histograms(), least=st.integers(1, 6))
+def test_no_allowed_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], least: int) -> None:
+    feature, counts, sums = histogram
+    if not feature.numeric:  # of values, only cuts in the order of means are tried
+        return
+    rows = np.array(counts)
+
+    def fits(left: np.ndarray) -> np.ndarray:
+        assert left.shape == (len(left), feature.n_bins)
+        return np.minimum(left @ rows, rows.sum() - left @ rows) >= least
+
+    gains = [
+        gain_of(left, right, counts, sums)
+        for left, right in every_cut(feature, counts)
+        if min(sum(counts[place] for place in side) for side in (left, right)) >= least
+    ]
+    found = cut(feature, counts, sums, fits=fits)
+    assert (found.gain if found else 0.0) == float(max(gains, default=Fraction(0)))
+
+
+def test_of_equal_gains_the_lowest_cut() -> None:
+    assert cut(AGE, [0, 1, 1, 1, 1], [0, 1, 0, 0, 1]) == (1 / 3, frozenset({1}), frozenset({0, 2, 3, 4}))
+    assert cut(WORK, [0, 1, 1, 1, 1], [0, 1, 0, 2, 1]) == (4 / 3, frozenset({2}), frozenset({0, 1, 3, 4}))
+
+
+def test_of_equal_gains_null_on_the_left() -> None:
+    assert cut(AGE, [2, 1, 1, 0, 0], [1, 0, 1, 0, 0]) == (1 / 3, frozenset({0, 1}), frozenset({2, 3, 4}))
+
+
+@pytest.mark.parametrize(
+    ("of_null", "left", "right"),
+    [(0, {0, 1, 2}, {3, 4}), (9, {1, 2}, {0, 3, 4}), (50, {0}, {1, 2, 3, 4})],
+)
+def test_null_goes_where_it_explains_most(of_null: int, left: set[int], right: set[int]) -> None:
+    found = cut(AGE, [5, 5, 5, 5, 5], [of_null, 0, 0, 9, 9])
+    assert found is not None
+    assert (found.left, found.right) == (left, right)
+
+
+def test_equal_gains_tie_however_large_they_are() -> None:
+    """Of two cuts that mirror each other the lower wins, though in floats S_l²/n_l + S_r²/n_r is less for it."""
+    end, middle = 378109672860628426, 410245917774045633
+    found = cut(AGE, [0, 1, 2, 2, 1], [0, end, middle, middle, end])
+    assert found is not None
+    assert found.left == {1}
+
+
+def test_nothing_to_cut() -> None:
+    assert cut(AGE, [0, 9, 0, 0, 0], [0, 5, 0, 0, 0]) is None
+    assert cut(AGE, [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]) is None
+    assert cut(WORK, [1, 2, 3, 4, 5], [2, 4, 6, 8, 10]) is None
+    assert cut(WORK, [1, 1, 0, 0, 0], [0, 1, 0, 0, 0], fits=lambda left: np.zeros(len(left), bool)) is None
+
+
+def test_only_what_fits_is_chosen() -> None:
+    """Many cuts, of which the one that explains least is the only one allowed."""
+    many = Feature("x", "x", numeric=True, values=tuple(map(float, range(300))), nullable=False)
+    counts = [0] + [1] * 300
+    sums = [0] + [place**2 for place in range(300)]
+    asked: list[int] = []
+
+    def fits(left: np.ndarray) -> np.ndarray:
+        asked.append(len(left))
+        return left.sum(axis=1) == 1
+
+    found = best_cut(many, np.array(counts), np.array(sums), fits)
+    assert found is not None
+    assert found.left == {1}
+    assert max(asked) <= 64
+    assert sum(asked) > 64
+
+
+@pytest.mark.parametrize(
+    ("feature", "counts", "sums", "left", "right"),
+    [
+        # An interval without rows goes with the next below that has rows, or else with the first.
+        (AGE, [0, 0, 5, 0, 5], [0, 0, 0, 0, 5], {0, 1, 2, 3}, {4}),
+        # NULL and values without rows go to the side of more rows, of equally many to the left.
+        (AGE, [0, 2, 1, 0, 0], [0, 0, 5, 0, 0], {0, 1}, {2, 3, 4}),
+        (AGE, [0, 1, 2, 0, 0], [0, 0, 5, 0, 0], {1}, {0, 2, 3, 4}),
+        (WORK, [0, 3, 0, 4, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
+        (WORK, [0, 4, 0, 3, 0], [0, 9, 0, 0, 0], {3}, {0, 1, 2, 4}),
+        (WORK, [0, 3, 0, 3, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
+    ],
+)
+def test_bins_without_rows_go_to_a_definite_side(
+    feature: Feature, counts: list[int], sums: list[int], left: set[int], right: set[int]
+) -> None:
+    found = cut(feature, counts, sums)
+    assert found is not None
+    assert (found.left, found.right) == (left, right)
+
+
+def test_only_the_nodes_bins_are_cut() -> None:
+    found = cut(AGE, [9, 9, 1, 1, 9], [900, -900, 0, 1, 900], bins=frozenset({2, 3}))
+    assert found == (0.5, frozenset({2}), frozenset({3}))
+    never_null = Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=False)
+    assert cut(never_null, [0, 1, 1], [0, 0, 1]) == (0.5, frozenset({1}), frozenset({2}))
+
+
+def test_the_first_of_many_equal_cuts() -> None:
+    many = Feature("x", "x", numeric=True, values=tuple(map(float, range(300))), nullable=False)
+    found = cut(many, [0] + [1] * 300, [0, 1, *[0] * 298, 1])
+    assert found is not None
+    assert found.left == {1}
