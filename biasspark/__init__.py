@@ -22,6 +22,15 @@ if TYPE_CHECKING:
         threshold_summary,
         u_statistics,
     )
+    from biasspark.attribution_api import (
+        attribution_correlations,
+        attribution_segments,
+        attribution_slices,
+        auc_crosses,
+        example_attributions,
+        loss_by_segment,
+        pair_segments,
+    )
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 
@@ -40,6 +49,13 @@ _HOMES = {
     "side_by_side": "biasspark.api",
     "label_balance": "biasspark.api",
     "template_scores": "biasspark.api",
+    "example_attributions": "biasspark.attribution_api",
+    "attribution_correlations": "biasspark.attribution_api",
+    "attribution_segments": "biasspark.attribution_api",
+    "attribution_slices": "biasspark.attribution_api",
+    "pair_segments": "biasspark.attribution_api",
+    "auc_crosses": "biasspark.attribution_api",
+    "loss_by_segment": "biasspark.attribution_api",
     "Identities": "biasspark.config",
     "BiasSparkError": "biasspark.errors",
     "ConfigError": "biasspark.errors",
@@ -53,9 +69,16 @@ __all__ = [
     "Identities",
     "InputError",
     "PublishConflict",
+    "attribution_correlations",
+    "attribution_segments",
+    "attribution_slices",
+    "auc_crosses",
     "bias_metrics",
+    "example_attributions",
     "label_balance",
+    "loss_by_segment",
     "model_summary",
+    "pair_segments",
     "pinned_auc",
     "pinned_skew",
     "score_histograms",

@@ -14,12 +14,24 @@ from biasspark.config import Config
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import BIAS_METRICS
+from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_METRICS, LOSS_BY_SEGMENT
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
+LOST = (
+    MODEL,
+    "baseline_model",
+    SLICE,
+    "rule",
+    "n_honest",
+    "mean_honest",
+    "mean_honest_low",
+    "mean_honest_high",
+    "found",
+)
+LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
 
 
 def run_night(
@@ -79,6 +91,18 @@ def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]
         .collect()
     )
     return [row.asDict() for row in rows]
+
+
+def show_lost(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
+    """Return a table of the segments that lose most, or without trees of the named ones."""
+    segments = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
+    lost = (
+        segments.orderBy("mean_honest", MODEL, "baseline_model", SLICE, "node_id").select(*LOST).limit(most).collect()
+    )
+    if lost:
+        return format_table([row.asDict() for row in lost], LOST)
+    losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment").select(*LOSSES).limit(most)
+    return format_table([row.asDict() for row in losses.collect()], LOSSES)
 
 
 def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasspark.columns import ALL_ROWS
-from biasspark.config import Config, Identities
+from biasspark.config import Attribution, Config, Identities
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 
 
@@ -32,6 +32,34 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "shuffles": f"1 of the corpus, {moved}",
     }
     return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
+
+
+def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
+    """Return the plan of an attribution: features, what is searched and compared, tables, and what it will cost."""
+    assert config.attribution is not None  # the job asks for it
+    asked, whole = config.attribution, describe_plan(config, n_columns, tables).splitlines()
+    kept = [line for line in whole if line.startswith(("corpus:", "rows:", "label:", "models:", "slices:", "tables:"))]
+    passes = ["survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
+    passes += ["groupings", "crosses"] if asked.groupings else []
+    passes += ["segments, twice"] if asked.segments or asked.tree or asked.slice_search else []
+    lines = {
+        "features": ", ".join(asked.features) or "none",
+        "searched": ", ".join(_searches(asked)) or "nothing",
+        "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
+        "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
+        "scans": f"{len(passes)} or more ({', '.join(passes)})",
+        "shuffles": "1 of every row that is ranked, of 9 bytes a score and the bins of the features",
+    }
+    return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
+
+
+def _searches(asked: Attribution) -> list[str]:
+    """Say what is searched."""
+    found = [f"trees of {', '.join(asked.targets)}, depth {asked.tree.max_depth}"] if asked.tree else []
+    found += [f"{model} against {baseline}" for model, baseline in asked.compare]
+    found += [f"the {asked.slice_search.most} worst slices"] if asked.slice_search else []
+    pairs = asked.pairs
+    return found + ([f"pairs of {pairs.positives:,} positives and {pairs.negatives:,} negatives"] if pairs else [])
 
 
 def _further(config: Config) -> list[str]:

@@ -148,7 +148,8 @@ def _with_comment(column: Column, value: SparkColumn) -> SparkColumn:
 
 def _write(table: Table, frame: DataFrame, run: Run, store: Store) -> _Fingerprint:
     """Write the rows as one file, sorted so that equal runs write equal files, and say what went into it."""
-    rows = _add_run(table, frame, run).coalesce(1).sortWithinPartitions(*table.key_columns)
+    rows = _add_run(table, frame, run)
+    rows = (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
     seen = Observation()
     store.write(table, rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table))), run)
     return _Fingerprint(**seen.get)
@@ -180,9 +181,13 @@ def _check_written(spark: SparkSession, written: Mapping[Table, _Fingerprint], r
 def _examine(frames: Mapping[Table, DataFrame]) -> dict[str, _Stored]:
     """Return what is in each table; of those without rows nothing.
 
-    All in one partition, so that grouping needs no shuffle: one file a table is read, none is large.
+    All in one partition, so that grouping needs no shuffle: one file a table is read, none is large. But a table that
+    grows with the corpus keeps its partitions.
     """
-    rows = reduce(DataFrame.unionByName, (_hash_rows(table, frame) for table, frame in frames.items())).coalesce(1)
+    small = [_hash_rows(table, frame) for table, frame in frames.items() if not table.per_row]
+    large = [_hash_rows(table, frame) for table, frame in frames.items() if table.per_row]
+    small = [reduce(DataFrame.unionByName, small).coalesce(1)] if small else []
+    rows = reduce(DataFrame.unionByName, [*small, *large])
     by_key = rows.groupBy("name", "key").agg(
         F.count(F.lit(1)).alias("n_rows"), F.sum("hash").alias("hash"), F.count_if("has_nan").alias("n_nan")
     )
@@ -199,11 +204,11 @@ def _examine(frames: Mapping[Table, DataFrame]) -> dict[str, _Stored]:
 
 
 def _hash_rows(table: Table, rows: DataFrame) -> DataFrame:
-    """Return each row's key as text, the hash of all of its columns, and whether it holds a NaN."""
+    """Return each row's key as text, none where keys repeat, the hash of all columns, and whether it holds a NaN."""
     doubles = F.array(F.lit(0.0), *(column.name for column in table.values if column.type == "DOUBLE"))
     return rows.select(
         F.lit(table.name).alias("name"),
-        F.to_json(F.struct(*table.key_columns)).alias("key"),
+        (F.to_json(F.struct(*table.key_columns)) if table.unique else F.lit("")).alias("key"),
         _row_hash(table).alias("hash"),
         F.coalesce(F.array_contains(doubles, math.nan), F.lit(False)).alias("has_nan"),
     )

@@ -7,10 +7,17 @@ import re
 import pytest
 
 from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
     BIAS_METRICS,
     BIAS_RUNS,
+    EXAMPLE_ATTRIBUTIONS,
     LABEL_BALANCE,
+    LOSS_BY_SEGMENT,
     MODEL_SUMMARY,
+    PAIR_SEGMENTS,
     PINNED_AUC,
     PINNED_SKEW,
     REJECTED_ROWS,
@@ -40,6 +47,11 @@ def rates(*names: str) -> str:
     )
 
 
+ESTIMATES = """
+    rule STRING predicate STRING n_train BIGINT mean_train DOUBLE n_honest BIGINT mean_honest DOUBLE
+    mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
+    false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE
+"""
 CONTRACT = {
     U_STATISTICS: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
@@ -100,6 +112,39 @@ CONTRACT = {
         bpsn_auc DOUBLE bpsn_auc_sampled_mean DOUBLE bpsn_auc_sampled_sd DOUBLE
         bnsp_auc DOUBLE bnsp_auc_sampled_mean DOUBLE bnsp_auc_sampled_sd DOUBLE run_id STRING
     """,
+    EXAMPLE_ATTRIBUTIONS: """
+        run_date DATE corpus STRING model STRING slice STRING row_id STRING label BOOLEAN score DOUBLE
+        n_opposite BIGINT ordered_doubled BIGINT attribution DOUBLE normalized_attribution DOUBLE run_id STRING
+    """,
+    ATTRIBUTION_CORRELATIONS: """
+        run_date DATE corpus STRING model STRING slice STRING attribution STRING loss STRING pearson DOUBLE
+        n_rows BIGINT run_id STRING
+    """,
+    ATTRIBUTION_SEGMENTS: f"""
+        run_date DATE corpus STRING model STRING baseline_model STRING slice STRING target STRING node_id INT
+        parent_id INT depth INT is_leaf BOOLEAN {ESTIMATES} run_id STRING
+    """,
+    ATTRIBUTION_SLICES: f"""
+        run_date DATE corpus STRING model STRING slice STRING rank INT score DOUBLE {ESTIMATES}
+        run_id STRING
+    """,
+    PAIR_SEGMENTS: """
+        run_date DATE corpus STRING model STRING slice STRING node_id INT parent_id INT depth INT is_leaf BOOLEAN
+        negative_rule STRING positive_rule STRING negative_predicate STRING positive_predicate STRING
+        n_pairs_train BIGINT mean_train DOUBLE n_negatives_honest BIGINT n_positives_honest BIGINT mean_honest DOUBLE
+        mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
+        false_discovery BOOLEAN found BOOLEAN run_id STRING
+    """,
+    AUC_CROSSES: """
+        run_date DATE corpus STRING model STRING slice STRING grouping STRING positive_group STRING
+        negative_group STRING n_positive BIGINT n_negative BIGINT n_pairs DECIMAL(38,0) ordered_doubled DECIMAL(38,0)
+        auc DOUBLE headroom_pairs DOUBLE headroom_share DOUBLE run_id STRING
+    """,
+    LOSS_BY_SEGMENT: """
+        run_date DATE corpus STRING model STRING slice STRING segment STRING predicate STRING n_rows BIGINT
+        n_positive BIGINT cross_entropy DOUBLE gini_impurity DOUBLE auc DOUBLE mean_normalized_attribution DOUBLE
+        run_id STRING
+    """,
     REJECTED_ROWS: "run_date DATE corpus STRING row_id STRING model STRING reason STRING run_id STRING",
     BIAS_RUNS: """
         run_date DATE corpus STRING job STRING status STRING n_rows BIGINT n_rejected BIGINT rejects MAP<STRING,BIGINT>
@@ -118,6 +163,13 @@ KEYS = {
     TEMPLATE_SCORES: ("model", "template", "identity"),
     LABEL_BALANCE: ("identity", "bucket"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
+    EXAMPLE_ATTRIBUTIONS: ("model", "slice", "row_id"),
+    ATTRIBUTION_CORRELATIONS: ("model", "slice", "attribution", "loss"),
+    ATTRIBUTION_SEGMENTS: ("model", "baseline_model", "slice", "target", "node_id"),
+    ATTRIBUTION_SLICES: ("model", "slice", "rank"),
+    PAIR_SEGMENTS: ("model", "slice", "node_id"),
+    AUC_CROSSES: ("model", "slice", "grouping", "positive_group", "negative_group"),
+    LOSS_BY_SEGMENT: ("model", "slice", "segment"),
     REJECTED_ROWS: ("row_id", "model", "reason"),
     BIAS_RUNS: ("job",),
 }
@@ -139,8 +191,8 @@ def test_value_columns_are_those_that_a_stage_computes(table: Table) -> None:
     assert table.names == ("run_date", "corpus", *table.value_columns, "run_id")
 
 
-def test_only_rejected_rows_may_repeat_a_key() -> None:
-    assert [table.name for table in TABLES.values() if not table.unique] == ["rejected_rows"]
+def test_only_rows_whose_ids_repeat_may_repeat_a_key() -> None:
+    assert {table.name for table in TABLES.values() if not table.unique} == {"rejected_rows", "example_attributions"}
 
 
 @pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)

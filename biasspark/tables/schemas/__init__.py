@@ -8,6 +8,15 @@ and no semicolon, which would end a statement.
 
 from __future__ import annotations
 
+from biasspark.tables.schemas.attribution import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    EXAMPLE_ATTRIBUTIONS,
+    LOSS_BY_SEGMENT,
+    PAIR_SEGMENTS,
+)
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
 from biasspark.tables.schemas.scores import (
@@ -22,11 +31,18 @@ from biasspark.tables.schemas.skew import PINNED_SKEW
 from biasspark.tables.schemas.suite import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 
 __all__ = [
+    "ATTRIBUTION_CORRELATIONS",
+    "ATTRIBUTION_SEGMENTS",
+    "ATTRIBUTION_SLICES",
+    "AUC_CROSSES",
     "BIAS_METRICS",
     "BIAS_RUNS",
     "CORPUS",
+    "EXAMPLE_ATTRIBUTIONS",
     "LABEL_BALANCE",
+    "LOSS_BY_SEGMENT",
     "MODEL_SUMMARY",
+    "PAIR_SEGMENTS",
     "PINNED_AUC",
     "PINNED_SKEW",
     "REJECTED_ROWS",
@@ -57,6 +73,13 @@ TABLES = {
         LABEL_BALANCE,
         REJECTED_ROWS,
         PINNED_SKEW,
+        EXAMPLE_ATTRIBUTIONS,
+        ATTRIBUTION_CORRELATIONS,
+        ATTRIBUTION_SEGMENTS,
+        ATTRIBUTION_SLICES,
+        PAIR_SEGMENTS,
+        AUC_CROSSES,
+        LOSS_BY_SEGMENT,
         BIAS_RUNS,
     )
 }

@@ -88,6 +88,8 @@ class Table:
         The other columns.
     unique : bool
         Whether the key tells every two rows apart.
+    per_row : bool
+        Whether it has rows for each row of the corpus, and so takes more than one file.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Table:
     key: tuple[Column, ...]
     values: tuple[Column, ...]
     unique: bool = True
+    per_row: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -116,6 +119,11 @@ class Table:
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key within one run."""
         return tuple(column.name for column in self.key)
+
+    @property
+    def value_schema(self) -> StructType:
+        """The columns that a stage computes as a Spark schema."""
+        return StructType([column.field for column in (*self.key, *self.values)])
 
     @property
     def schema(self) -> StructType:

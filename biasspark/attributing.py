@@ -1,0 +1,370 @@
+"""The map of AUC attribution: one line a stage, in the order in which data flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyspark.sql.functions as F
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.attribution.compared import difference_rows, difference_variances
+from biasspark.attribution.crosses import auc_crosses
+from biasspark.attribution.examples import example_attributions
+from biasspark.attribution.losses import Losses, are_probabilities, list_correlations, list_losses, measure_losses
+from biasspark.attribution.pairs import pair_segments
+from biasspark.attribution.segments import AUC, LosingSlice, Segment, list_segments, plan_trees, tree_rows
+from biasspark.attribution.slice_search import search_slices
+from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics, subgroup_auc
+from biasspark.attribution.trees import grow_trees, measure_nodes
+from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID
+from biasspark.config import Attribution, Identities, Measures, Pairs
+from biasspark.corpus.attributed import carried_columns, crowd_bits, is_honest, meets
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.eligibility import score_reason
+from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.features import bin_columns, bin_name, survey_features
+from biasspark.corpus.groupings import Grouping, group_columns, survey_groupings
+from biasspark.corpus.source import input_faults, mark_duplicates
+from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.tallies import count_rows
+from biasspark.errors import InputError
+from biasspark.features import Condition, Feature
+from biasspark.pipeline import measure
+from biasspark.ranking.cross_engine import cross_pairs
+from biasspark.ranking.row_engine import rank_rows
+from biasspark.session import describe, persisted
+from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    EXAMPLE_ATTRIBUTIONS,
+    LOSS_BY_SEGMENT,
+    PAIR_SEGMENTS,
+    Table,
+)
+
+MOST_CROWDS = 63
+"""So many crowds are the bits of one word."""
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """A corpus whose rows are ranked with what is asked about them. All lazy but the surveys.
+
+    Attributes
+    ----------
+    measures
+        Without identities: nothing but rows is ranked.
+    groups
+        The groups of every grouping, by number.
+    examples
+        EXAMPLES with what goes along with a row.
+    ranked
+        RANKED rows.
+    kept
+        What the tables come of: persist these frames to compute each of them once.
+    """
+
+    corpus: DataFrame
+    measures: Measures
+    attribution: Attribution
+    id_column: str
+    survey: Survey
+    codebook: Codebook
+    features: tuple[Feature, ...]
+    groups: tuple[Grouping, ...]
+    examples: DataFrame
+    ranked: DataFrame
+    kept: tuple[DataFrame, ...]
+
+    @property
+    def extent(self) -> str:
+        """How much there is to rank, in words."""
+        book = self.codebook
+        return f"{self.survey.n_rows:,} rows: {len(book.models)} models, {len(book.slices)} slices"
+
+    @property
+    def boundaries(self) -> list[NDArray[np.float64]]:
+        """Where the score ranges of each model meet."""
+        return self.survey.boundaries(self.measures.ranking.ranges)
+
+
+def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow") -> Attributed:
+    """Rank a corpus for AUC attribution.
+
+    Parameters
+    ----------
+    corpus : DataFrame
+        One row an example.
+    measures : Measures
+        Label, models, slices and the part ``attribution``.
+    id_column : str
+        What identifies a row.
+    duplicates : {"allow", "estimate", "reject"}
+        What to do about ids that repeat.
+
+    Raises
+    ------
+    InputError
+        If the corpus does not fit the configuration.
+
+    Notes
+    -----
+    Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
+    returned scans the corpus once and shuffles it once.
+    """
+    attribution = measures.attribution or Attribution()
+    measures = rows_alone(measures)
+    check_schema(corpus, replace(measures, attribution=attribution), id_column)
+    kept: list[DataFrame] = []
+    if duplicates == "reject":
+        corpus, *kept = mark_duplicates(corpus, id_column)
+    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+        features = survey_features(corpus, attribution)
+        groups = survey_groupings(corpus, attribution.groupings)
+    codebook = build_codebook(measures, survey)
+    carried = carried_columns(attribution, features, corpus.schema, id_column)
+    along = [own.alias(name) for name, own in carried.items()]
+    examples = label_examples(corpus, measures, codebook, id_column, along)
+    ranked = rank_rows(examples, codebook, survey.boundaries(measures.ranking.ranges), list(carried))
+    return Attributed(
+        corpus, measures, attribution, id_column, survey, codebook, features, groups, examples, ranked, (*kept, ranked)
+    )
+
+
+def rows_alone(measures: Measures) -> Measures:
+    """Return what is left of the measures where only rows are ranked."""
+    return Measures(
+        label=measures.label,
+        models=measures.models,
+        identities=Identities(),
+        slices=measures.slices,
+        ranking=replace(measures.ranking, engine="blocks"),
+        intervals=measures.intervals,
+    )
+
+
+def cross_groups(attributed: Attributed) -> DataFrame:
+    """Return the table ``auc_crosses``, less the run's columns. The corpus is scanned and shuffled once more."""
+    groupings = attributed.attribution.groupings
+    columns = group_columns(groupings, attributed.groups)
+    examples = label_examples(
+        attributed.corpus, attributed.measures, attributed.codebook, attributed.id_column, columns
+    )
+    named = dict(zip(groupings, attributed.groups, strict=True))
+    return auc_crosses(cross_pairs(examples, attributed.codebook, attributed.boundaries, named))
+
+
+@contextmanager
+def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
+    """Rank the rows, keep them for the block, and give what they lose by segment.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or no row counts for any model.
+    """
+    attribution, spark = attributed.attribution, attributed.corpus.sparkSession
+    with persisted(*attributed.kept):
+        with describe(spark, "rank every row"), input_faults("corpus"):
+            losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
+        if not losses:
+            raise InputError(
+                f"corpus: none of its {attributed.survey.n_rows:,} rows can be used. A row needs a label and a score. "
+                "Check [label] and [models]."
+            )
+        yield losses
+
+
+def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
+    """Say of every model whether its scores are probabilities, or become them, so that it has losses."""
+    link = attributed.attribution.link
+    return {model: are_probabilities(losses, model, link) for model in attributed.codebook.models}
+
+
+def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, DataFrame | None], tuple[str, ...]]:
+    """Return the rows of every table, less the run's columns, and warnings; None where a part is not configured.
+
+    Trees and slices are searched here, by several jobs; the other tables are lazy.
+    """
+    attribution, ranked, features = attributed.attribution, attributed.ranked, attributed.features
+    level, probable = attributed.measures.intervals.level, find_probable(attributed, losses)
+    segments = grow_segments(attributed, probable)
+    slices, warnings = find_slices(attributed)
+    of_auc = [segment for segment in segments if segment.key.target == AUC]
+    searched = [segment.condition for segment in of_auc] + [own.found.condition for own in slices]
+    subgroups = rank_subgroups(attributed, searched)
+    compared = [row for models in attribution.compare for row in compare_models(attributed, models)]
+    aucs = {key: subgroup_auc(pairs) for key, pairs in subgroups.named.items()}
+    rows = {
+        ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
+        ATTRIBUTION_SEGMENTS: [segment.row(_vary(segment, subgroups), level) for segment in segments] + compared,
+        ATTRIBUTION_SLICES: [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices],
+        LOSS_BY_SEGMENT: list_losses(losses, attribution.segments, aucs, probable),
+    }
+    tables = {table: frame_of(attributed.corpus.sparkSession, table, own) for table, own in rows.items()}
+    tables |= {
+        EXAMPLE_ATTRIBUTIONS: example_attributions(ranked) if attribution.write_examples else None,
+        PAIR_SEGMENTS: segment_pairs(attributed) if attribution.pairs else None,
+        AUC_CROSSES: cross_groups(attributed) if attribution.groupings else None,
+    }
+    return tables, (*_warn(attributed, probable), *warnings)
+
+
+def segment_pairs(attributed: Attributed) -> DataFrame:
+    """Return the table ``pair_segments``, less the run's columns."""
+    pairs, level = attributed.attribution.pairs or Pairs(), attributed.measures.intervals.level
+    return pair_segments(attributed.ranked, attributed.features, pairs, level)
+
+
+def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[Segment]:
+    """Grow the trees, by a job for each level, and return their nodes."""
+    attribution, features = attributed.attribution, attributed.features
+    if attribution.tree is None:
+        return []
+    keys = plan_trees(probable, attributed.codebook.slices, attribution.targets, ())
+    rows = tree_rows(attributed.ranked, keys, features, attribution.link)
+    with describe(attributed.corpus.sparkSession, "grow the trees"):
+        trees = grow_trees(rows, len(keys), features, attribution.tree, attributed.survey.n_rows)
+        return list_segments(keys, trees, measure_nodes(rows, trees), features)
+
+
+def find_slices(attributed: Attributed) -> tuple[list[LosingSlice], tuple[str, ...]]:
+    """Search the slices that lack most attribution, by a job for each predicate of a conjunction, and give warnings."""
+    attribution, features = attributed.attribution, attributed.features
+    if attribution.slice_search is None:
+        return [], ()
+    keys = plan_trees(dict.fromkeys(attributed.codebook.models, True), attributed.codebook.slices, (AUC,), ())
+    rows = tree_rows(attributed.ranked, keys, features, attribution.link)
+    with describe(attributed.corpus.sparkSession, "search the slices"):
+        found = search_slices(rows, len(keys), features, attribution.slice_search, attributed.survey.n_rows)
+    slices = [LosingSlice(keys[own.tree].model, keys[own.tree].slice, own) for own in found.slices]
+    return slices, tuple(f"{keys[tree].model}, {keys[tree].slice}: {text}" for tree, text in found.warnings.items())
+
+
+def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict[str, Any]]:
+    """Grow the trees on the difference of two models' attributions, and return their rows of ``attribution_segments``.
+
+    Raises
+    ------
+    InputError
+        If ids repeat, so that the two attributions of a row cannot be brought together.
+
+    Notes
+    -----
+    Both models are ranked anew, among the rows that both score: a scan and a shuffle; and once more for every slice,
+    with the nodes of its tree as crowds.
+    """
+    features, spark = attributed.features, attributed.corpus.sparkSession
+    keys = plan_trees({}, attributed.codebook.slices, (), [models])
+    ranked = _rank_both(attributed, models, scored_by_both(attributed, models))
+    rows = difference_rows(ranked, {key.slice: number for number, key in enumerate(keys)}, models, len(features))
+    with persisted(rows), describe(spark, f"compare {models[0]} with {models[1]}"):
+        if not rows.where("repeated").isEmpty():
+            raise InputError(
+                f"[attribution] compare: ids in '{attributed.id_column}' repeat. The attributions of two models are "
+                'brought together by id. Set [corpus] duplicates = "reject", or name another id.'
+            )
+        trees = grow_trees(rows, len(keys), features, attributed.attribution.split, attributed.survey.n_rows)
+        segments = list_segments(keys, trees, measure_nodes(rows, trees), features)
+        level = attributed.measures.intervals.level
+        return [segment.row(variance, level) for segment, variance in _vary_differences(attributed, models, segments)]
+
+
+def scored_by_both(attributed: Attributed, models: tuple[str, str]) -> DataFrame:
+    """Return the rows of the corpus that have a score of either model."""
+    schema, names = attributed.corpus.schema, attributed.measures.models
+    own, theirs = (score_reason(names[model], schema) == 0 for model in models)
+    return attributed.corpus.where(own & theirs)
+
+
+def _rank_both(
+    attributed: Attributed, models: tuple[str, str], corpus: DataFrame, crowds: Sequence[Condition] | None = None
+) -> DataFrame:
+    """Rank rows that both models score: those of all slices with their bins, or one slice's in crowds."""
+    measures = replace(attributed.measures, models={model: attributed.measures.models[model] for model in models})
+    boundaries = dict(zip(attributed.codebook.models, attributed.boundaries, strict=True))
+    asked = replace(attributed.attribution, segments={}, compare=(models,))
+    carried = carried_columns(asked, attributed.features, corpus.schema, attributed.id_column)
+    if crowds is not None:
+        measures = replace(measures, slices={})
+        corpus = corpus.withColumns({name: carried[name] for name in carried if name != ROW_ID})
+        carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: crowd_bits(crowds)}
+    codebook = build_codebook(measures, attributed.survey)
+    along = [own.alias(name) for name, own in carried.items()]
+    examples = label_examples(corpus, measures, codebook, attributed.id_column, along)
+    edges = [boundaries[model] for model in models]
+    return rank_rows(examples, codebook, edges, [name for name in carried if name != IN_CROWDS], len(crowds or ()))
+
+
+def _vary_differences(
+    attributed: Attributed, models: tuple[str, str], segments: Sequence[Segment]
+) -> Iterator[tuple[Segment, float | None]]:
+    """Give each segment with the variance of its honest mean."""
+    corpus = scored_by_both(attributed, models)
+    for name in attributed.codebook.slices:
+        own = [segment for segment in segments if segment.key.slice == name]
+        rows = corpus.where(F.expr(attributed.measures.slices[name])) if name != ALL_ROWS else corpus
+        for start in range(0, len(own), MOST_CROWDS):
+            chunk = own[start : start + MOST_CROWDS]
+            ranked = _rank_both(attributed, models, rows, [segment.condition for segment in chunk])
+            yield from zip(chunk, difference_variances(ranked, models[0], len(chunk)), strict=True)
+
+
+def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> Subgroups:
+    """Rank the honest rows that meet each condition, and the rows of each named segment, as identities.
+
+    The corpus is surveyed, scanned and shuffled once more; the driver collects six rows an identity.
+    """
+    corpus, attribution, features = attributed.corpus, attributed.attribution, attributed.features
+    names = name_conditions(conditions)
+    if not (names or attribution.segments):
+        return Subgroups({}, names)
+    bins = {bin_name(place): own for place, own in enumerate(bin_columns(features, corpus.schema))}
+    honest = is_honest(attributed.id_column, attribution.split)
+    marked = corpus.withColumns(bins)
+    marked = marked.withColumns({name: honest & meets(dict(condition)) for condition, name in names.items()})
+    identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
+    measurement = measure(marked, replace(attributed.measures, identities=identities), attributed.id_column)
+    with describe(corpus.sparkSession, "rank segments as identities"):
+        found = measurement.statistics.where(F.col(IDENTITY) != OVERALL).collect()
+    return Subgroups(read_statistics(found), names)
+
+
+def count_all_rows(attributed: Attributed) -> Tally:
+    """Count the rows read and rejected: one more scan, of label and scores."""
+    with describe(attributed.corpus.sparkSession, "count the rows"):
+        (counted,) = count_rows(attributed.examples, attributed.codebook).collect()
+    return attributed.codebook.read_tally(counted["counts"])
+
+
+def frame_of(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame | None:
+    """Return rows of a table, less the run's columns, that were computed on the driver; None of none."""
+    values = [[row[name] for name in table.value_columns] for row in rows]
+    return spark.createDataFrame(values, table.value_schema) if values else None
+
+
+def _vary(segment: Segment, subgroups: Subgroups) -> float | None:
+    """Return the variance of a segment's honest mean: unlike a loss, an attribution hangs on the opposite rows, too."""
+    if segment.key.target != AUC:
+        return segment.variance_of_mean
+    return subgroups.variance(segment.place, segment.sums)
+
+
+def _warn(attributed: Attributed, probable: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return what a person should look at: repeated ids, and models without losses."""
+    found = (
+        f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "
+        '`[attribution] link = "logit"` makes probabilities of log-odds.'
+        for model, has_losses in probable.items()
+        if not has_losses
+    )
+    return (*attributed.survey.warnings, *found)

@@ -1,0 +1,239 @@
+"""The public functions of AUC attribution, for notebooks: the tables of its job on any DataFrame, on any session.
+
+The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
+counted, by ranking. Functions that search (`attribution_segments`, `attribution_slices`) and those that add up exactly
+(`attribution_correlations`, `loss_by_segment`) run jobs when they are called; the others are lazy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from biasspark.attributing import Attributed, attribute, cross_groups, list_tables, ranked_rows, segment_pairs
+from biasspark.attribution import examples
+from biasspark.config import parse_measures
+from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    LOSS_BY_SEGMENT,
+    Table,
+)
+
+
+def example_attributions(df: DataFrame, *, id: str, **measures: Any) -> DataFrame:
+    """Return every row's share of the AUC, exact: one row a (model, slice, row).
+
+    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, ties half. The
+    attributions of all rows add up to AUC x positives x negatives; ``normalized_attribution``, 0 to 0.5, has the mean
+    AUC / 2 over the positives and over the negatives.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row an example.
+    id : str
+        The column that identifies a row.
+    models : list of str, or dict of str to str
+        Score columns, or names and their score columns. Higher is more likely positive; any monotone scale.
+    label : str
+        The label's column: boolean, or numeric with `label_threshold`.
+    label_threshold : float, optional
+        A row is positive at or above it.
+    label_positive : list, optional
+        The values of the label's column that are positive, in place of a threshold.
+    slices : dict of str to str, optional
+        Names and Spark SQL predicates of parts of the rows that are ranked on their own, too.
+    ranges : int, default 0
+        Into how many score ranges the ranking is cut; 0 chooses.
+    level : float, default 0.95
+        Of intervals.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``example_attributions``, less run_date, corpus and run_id. Lazy.
+
+    Raises
+    ------
+    ConfigError, InputError
+        With all faults at once.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> biasspark.example_attributions(
+    ...     df, id="row_id", models=["score"], label="target", label_threshold=0.5
+    ... ).orderBy("normalized_attribution").show()  # doctest: +SKIP
+
+    Notes
+    -----
+    The rows are scanned twice, once right away for a survey, and shuffled once.
+    """
+    attributed = _attribute(df, id, {"write_examples": True}, **measures)
+    return examples.example_attributions(attributed.ranked)
+
+
+def attribution_correlations(df: DataFrame, *, id: str, link: str | None = None, **measures: Any) -> DataFrame:
+    """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
+
+    Takes what `example_attributions` takes besides ``link``: ``"logit"`` makes probabilities of scores that are
+    log-odds. Without, correlations of scores outside 0 to 1 are NULL.
+    """
+    return _found(df, id, {"link": link}, ATTRIBUTION_CORRELATIONS, **measures)
+
+
+def loss_by_segment(
+    df: DataFrame,
+    *,
+    id: str,
+    segments: Mapping[str, str] | None = None,
+    link: str | None = None,
+    **measures: Any,
+) -> DataFrame:
+    """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
+
+    ``segments`` gives their names and Spark SQL predicates. Takes what `example_attributions` takes besides.
+    """
+    return _found(df, id, {"segments": dict(segments or {}), "link": link}, LOSS_BY_SEGMENT, **measures)
+
+
+def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
+    df: DataFrame,
+    *,
+    id: str,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    targets: Sequence[str] = ("auc",),
+    compare: Sequence[Sequence[str]] = (),
+    tree: Mapping[str, Any] | None = None,
+    link: str | None = None,
+    **measures: Any,
+) -> DataFrame:
+    """Return the trees that find where models gain and lose their AUC, one row a node, with honest estimates.
+
+    Parameters
+    ----------
+    numeric, categorical : list of str
+        Columns to split on.
+    targets : list of {"auc", "cross_entropy", "gini"}
+        What trees predict.
+    compare : list of (model, baseline)
+        Models whose difference of attributions a tree predicts, too.
+    tree : dict, optional
+        ``max_depth, min_leaf, min_gain, max_bins, honest_fraction, seed``, as in the configuration.
+    **measures
+        What `example_attributions` takes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``attribution_segments`` less the run's. Computed when called.
+    """
+    part: dict[str, Any] = {"numeric": list(numeric), "categorical": list(categorical), "link": link}
+    part |= {"targets": list(targets), "compare": [list(pair) for pair in compare], "tree": dict(tree or {})}
+    return _found(df, id, part, ATTRIBUTION_SEGMENTS, **measures)
+
+
+def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
+    df: DataFrame,
+    *,
+    id: str,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    slice_search: Mapping[str, Any] | None = None,
+    tree: Mapping[str, Any] | None = None,
+    **measures: Any,
+) -> DataFrame:
+    """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
+
+    Parameters
+    ----------
+    slice_search : dict, optional
+        ``max_predicates, most, min_rows, max_bins``, as in the configuration.
+    tree : dict, optional
+        Of it ``honest_fraction, seed`` split the rows, and ``max_bins`` cuts the numeric columns.
+    **measures
+        What `example_attributions` takes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``attribution_slices`` less the run's. Computed when called.
+    """
+    part = {"numeric": list(numeric), "categorical": list(categorical), "slice_search": dict(slice_search or {})}
+    return _found(df, id, part | {"tree": None if tree is None else dict(tree)}, ATTRIBUTION_SLICES, **measures)
+
+
+def pair_segments(
+    df: DataFrame,
+    *,
+    id: str,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    pairs: Mapping[str, Any] | None = None,
+    **measures: Any,
+) -> DataFrame:
+    """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
+
+    Parameters
+    ----------
+    pairs : dict, optional
+        ``positives, negatives, max_depth, min_leaf, min_side, seed``, as in the configuration.
+    **measures
+        What `example_attributions` takes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``pair_segments`` less the run's. Lazy.
+    """
+    part = {"numeric": list(numeric), "categorical": list(categorical), "pairs": dict(pairs or {})}
+    attributed = _attribute(df, id, part, **measures)
+    return segment_pairs(attributed)
+
+
+def auc_crosses(df: DataFrame, *, id: str, groupings: Mapping[str, str], **measures: Any) -> DataFrame:
+    """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
+
+    ``groupings`` gives names and columns, or Spark SQL expressions, whose values are the groups; of more than 200 the
+    rest is one group. Takes what `example_attributions` takes besides. Lazy.
+    """
+    return cross_groups(_attribute(df, id, {"groupings": dict(groupings)}, **measures))
+
+
+def _found(df: DataFrame, id_column: str, part: Mapping[str, Any], table: Table, /, **measures: Any) -> DataFrame:
+    """Rank, search, and return one of the tables that are computed on the way."""
+    attributed = _attribute(df, id_column, part, **measures)
+    with ranked_rows(attributed) as losses:
+        tables, _ = list_tables(attributed, losses)
+    found = tables[table]
+    return df.sparkSession.createDataFrame([], table.value_schema) if found is None else found
+
+
+def _attribute(  # noqa: PLR0913 - the public functions' keywords, named once
+    df: DataFrame,
+    id_column: str,
+    part: Mapping[str, Any],
+    /,
+    *,
+    models: Sequence[str] | Mapping[str, str],
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> Attributed:
+    table = {
+        "label": {"column": label, "threshold": label_threshold, "positive": label_positive},
+        "models": models,
+        "slices": slices,
+        "ranking": {"ranges": ranges},
+        "intervals": {"level": level},
+        "attribution": part,
+    }
+    return attribute(df, parse_measures(table), id_column)

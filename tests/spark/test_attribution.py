@@ -1,0 +1,341 @@
+"""AUC attribution from end to end: the public functions against loops over all pairs, SciPy and scikit-learn."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+from collections import defaultdict
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from scipy.stats import pearsonr
+from sklearn.metrics import roc_auc_score
+
+import biasspark
+from biasspark.attributing import attribute, list_tables, ranked_rows
+from biasspark.config import Measures, parse_measures
+from biasspark.errors import ConfigError, InputError
+from biasspark.session import is_connect
+from biasspark.tables.schemas import tables_of
+from tests.oracle import attribution as oracle
+from tests.oracle.attribution import Example
+
+SCHEMA = "id INT, target BOOLEAN, s1 DOUBLE, s2 DOUBLE, age DOUBLE, job STRING, text STRING"
+HOSTILE = 'it\'s a \\ $1 \n"job"'
+JOBS = ("cook", "Cook", HOSTILE, None)
+Z = 1.959963984540054
+
+
+def make_rows(n_rows: int = 300) -> list[tuple[Any, ...]]:
+    """Scores with ties that are worse for the old, features with nulls and NaN, and some rows that no model can use."""
+    rng = random.Random(7)
+    rows = []
+    for number in range(n_rows):
+        label, age, job = rng.random() < 0.4, rng.choice([18.0, 25.5, 40.0, 61.0, None, math.nan]), rng.choice(JOBS)
+        noise = 0.5 if age == 61.0 else 0.15
+        first = min(max(round(0.35 + 0.3 * label + rng.gauss(0, noise), 2), 0.0), 1.0)
+        second = min(max(round(0.4 + 0.2 * label + rng.gauss(0, 0.2), 1), 0.0), 1.0)
+        rows.append((number, label, first, second, age, job, "..."))
+    rows[5] = (5, None, *rows[5][2:])
+    rows[6] = (6, True, math.nan, *rows[6][3:])
+    rows[7] = (7, False, 0.5, None, *rows[7][4:])
+    return rows
+
+
+ROWS = make_rows()
+TREE = {"max_depth": 2, "min_leaf": 10}
+PART: dict[str, Any] = {
+    "write_examples": True,
+    "numeric": ["age"],
+    "categorical": ["job"],
+    "groupings": {"job": "job", "old": "age > 50"},
+    "segments": {"cooks": "lower(job) = 'cook'", "nobody": "age < 0"},
+    "compare": [["s2", "s1"]],
+    "targets": ["auc", "gini"],
+    "tree": TREE,
+    "pairs": {"min_side": 5, "min_leaf": 20, "max_depth": 2},
+    "slice_search": {"min_rows": 10, "most": 3},
+}
+MEASURED = {"models": ["s1", "s2"], "label": {"column": "target"}, "slices": {"elder": "age >= 40"}}
+
+
+def corpus_of(spark: SparkSession, partitions: int = 2) -> DataFrame:
+    return spark.createDataFrame(ROWS, SCHEMA).repartition(partitions)
+
+
+def measures(**part: Any) -> Measures:
+    return parse_measures({**MEASURED, "attribution": PART | part})
+
+
+def is_elder(age: float | None) -> bool:
+    return age is not None and (math.isnan(age) or age >= 40)  # NaN is above all numbers in Spark
+
+
+def examples_of(model: str, name: str = "all") -> dict[int, Example]:
+    """The rows that count, by id."""
+    place = 2 if model == "s1" else 3
+    usable = [row for row in ROWS if row[1] is not None and row[place] is not None and not math.isnan(row[place])]
+    return {row[0]: Example(row[place], row[1]) for row in usable if name == "all" or is_elder(row[4])}
+
+
+@pytest.fixture(scope="module")
+def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
+    """Every table of the job, as rows."""
+    attributed = attribute(corpus_of(spark_session), measures(), "id")
+    with ranked_rows(attributed) as losses:
+        tables, warnings = list_tables(attributed, losses)
+        assert warnings == ()
+        rows = {
+            table.name: [row.asDict() for row in frame.select(*table.value_columns).collect()] if frame else []
+            for table, frame in tables.items()
+        }
+    return rows
+
+
+Found = dict[str, list[dict[str, Any]]]
+
+
+def test_every_table_of_the_job_has_rows(found: Found) -> None:
+    assert set(found) == {table.name for table in tables_of("attribution")}
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("model", ["s1", "s2"])
+@pytest.mark.parametrize("name", ["all", "elder"])
+def test_every_row_has_its_attribution(found: Found, model: str, name: str) -> None:
+    rows = {
+        int(row["row_id"]): row
+        for row in found["example_attributions"]
+        if (row["model"], row["slice"]) == (model, name)
+    }
+    examples = examples_of(model, name)
+    assert set(rows) == set(examples)
+    for number, example in examples.items():
+        row = rows[number]
+        assert (row["label"], row["score"]) == (example.label, example.score)
+        assert row["attribution"] == oracle.attribution(example, list(examples.values()))
+        assert row["ordered_doubled"] == 4 * row["attribution"]
+        assert row["normalized_attribution"] == pytest.approx(row["attribution"] / row["n_opposite"], abs=1e-15)
+    positives = sum(example.label for example in examples.values())
+    total = math.fsum(row["attribution"] for row in rows.values())
+    auc = roc_auc_score([e.label for e in examples.values()], [e.score for e in examples.values()])
+    assert total / positives / (len(rows) - positives) == pytest.approx(auc, abs=1e-12)
+
+
+def test_correlations_are_those_of_scipy(found: Found) -> None:
+    rows = found["attribution_correlations"]
+    assert len(rows) == 2 * 2 * 2 * 2
+    for row in rows:
+        examples = list(examples_of(row["model"], row["slice"]).values())
+        share = oracle.attribution if row["attribution"] == "total" else oracle.normalized
+        loss = oracle.cross_entropy if row["loss"] == "cross_entropy" else oracle.gini
+        theirs = pearsonr([share(example, examples) for example in examples], list(map(loss, examples)))
+        assert row["pearson"] == pytest.approx(theirs.statistic, abs=1e-12)
+        assert row["n_rows"] == len(examples)
+
+
+def test_losses_by_segment(found: Found) -> None:
+    rows = {(row["model"], row["slice"], row["segment"]): row for row in found["loss_by_segment"]}
+    assert len(rows) == len(found["loss_by_segment"]) == 2 * 2 * 3
+    cooks = {row[0] for row in ROWS if (row[5] or "").lower() == "cook"}
+    for (model, name, segment), row in rows.items():
+        examples = examples_of(model, name)
+        chosen = {"(overall)": set(examples), "cooks": cooks & set(examples), "nobody": set()}[segment]
+        own = [examples[number] for number in sorted(chosen)]
+        assert row["predicate"] == PART["segments"].get(segment)
+        assert (row["n_rows"], row["n_positive"]) == (len(own), sum(example.label for example in own))
+        if segment == "nobody":
+            assert [row[key] for key in ("cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")] == [
+                None
+            ] * 4
+            continue
+        whole = list(examples.values())
+        assert row["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, own), abs=1e-12)
+        assert row["gini_impurity"] == pytest.approx(oracle.mean_of(oracle.gini, own), abs=1e-12)
+        assert row["auc"] == pytest.approx(oracle.auc(own), abs=1e-12)
+        mean = oracle.mean_of(lambda example, whole=whole: oracle.normalized(example, whole), own)
+        assert row["mean_normalized_attribution"] == pytest.approx(mean, abs=1e-12)
+
+
+def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
+    groups = {
+        "job": lambda row: row[5] or "(null)",
+        "old": lambda row: "(null)" if row[4] is None else str(not row[4] <= 50).lower(),
+    }
+    crosses = defaultdict(dict)
+    for row in found["auc_crosses"]:
+        crosses[row["model"], row["slice"], row["grouping"]][row["positive_group"], row["negative_group"]] = row
+    assert len(crosses) == 8
+    by_id = {row[0]: row for row in ROWS}
+    for (model, name, grouping), own in crosses.items():
+        examples = examples_of(model, name)
+        members = defaultdict(list)
+        for number, example in examples.items():
+            members[groups[grouping](by_id[number])].append(example)
+        assert set(own) == {(high, low) for high in members for low in members}
+        wrong = 0.0
+        for (high, low), row in own.items():
+            positives = [example for example in members[high] if example.label]
+            negatives = [example for example in members[low] if not example.label]
+            ordered = sum(oracle.credit(a, b) for a in positives for b in negatives)
+            assert (row["n_positive"], row["n_negative"]) == (len(positives), len(negatives))
+            assert (row["n_pairs"], row["ordered_doubled"]) == (len(positives) * len(negatives), 2 * ordered)
+            assert row["headroom_pairs"] == len(positives) * len(negatives) - ordered
+            wrong += row["headroom_pairs"]
+            if row["n_pairs"]:
+                assert row["auc"] == pytest.approx(ordered / len(positives) / len(negatives), abs=1e-12)
+            else:
+                assert row["auc"] is None
+        assert math.fsum(row["headroom_share"] for row in own.values()) == pytest.approx(1, abs=1e-12)
+        n_positive = sum(example.label for example in examples.values())
+        headroom = 1 - oracle.auc(list(examples.values()))
+        assert wrong / n_positive / (len(examples) - n_positive) == pytest.approx(headroom, abs=1e-12)
+
+
+def members_of(spark: SparkSession, predicate: str) -> set[int]:
+    return {row["id"] for row in corpus_of(spark).where(predicate).select("id").collect()}
+
+
+def honest_ids(spark: SparkSession) -> set[int]:
+    hashed = corpus_of(spark).selectExpr(
+        "id", "pmod(xxhash64(1L, CAST(id AS STRING)), 1073741824) < 536870912 AS honest"
+    )
+    return {row["id"] for row in hashed.where("honest").collect()}
+
+
+def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found) -> None:
+    honest = honest_ids(spark)
+    nodes = [row for row in found["attribution_segments"] if not row["baseline_model"]]
+    assert {(row["model"], row["slice"], row["target"]) for row in nodes} == {
+        (model, name, target) for model in ("s1", "s2") for name in ("all", "elder") for target in ("auc", "gini")
+    }
+    selected = {predicate: members_of(spark, predicate) for predicate in {row["predicate"] for row in nodes}}
+    for row in nodes:
+        examples = examples_of(row["model"], row["slice"])
+        whole, inside = list(examples.values()), selected[row["predicate"]] & set(examples)
+        own = [examples[number] for number in sorted(inside & honest)]
+        assert (row["n_train"], row["n_honest"]) == (len(inside - honest), len(own))
+        value = (
+            oracle.gini if row["target"] == "gini" else lambda example, whole=whole: oracle.normalized(example, whole)
+        )
+        mean = oracle.mean_of(value, own)
+        assert row["mean_honest"] == pytest.approx(mean, abs=1e-12)
+        if row["target"] == "auc":
+            spread = oracle.variance([number in inside & honest for number in examples], whole)
+        else:
+            spread = math.fsum((value(example) - mean) ** 2 for example in own) / (len(own) - 1) / len(own)
+        half = Z * math.sqrt(spread)
+        assert row["mean_honest_low"] == pytest.approx(mean - half, abs=1e-12)
+        assert row["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
+
+
+def test_the_leaves_of_a_tree_share_all_that_is_lost(found: Found) -> None:
+    shares = defaultdict(float)
+    for row in found["attribution_segments"]:
+        if row["is_leaf"]:
+            shares[row["model"], row["baseline_model"], row["slice"], row["target"]] += row["loss_share"]
+    assert len(shares) == 10
+    assert all(share == pytest.approx(1, abs=1e-12) for share in shares.values())
+
+
+def test_two_models_are_compared_on_the_rows_that_both_score(spark: SparkSession, found: Found) -> None:
+    honest = honest_ids(spark)
+    nodes = [row for row in found["attribution_segments"] if row["baseline_model"]]
+    assert {(row["model"], row["baseline_model"], row["slice"]) for row in nodes} == {
+        ("s2", "s1", "all"),
+        ("s2", "s1", "elder"),
+    }
+    for row in nodes:
+        own, theirs = (examples_of(model, row["slice"]) for model in ("s2", "s1"))
+        common = [number for number in own if number in theirs]
+        ours, base = ([examples[number] for number in common] for examples in (own, theirs))
+        selected = members_of(spark, row["predicate"]) & honest
+        inside = [number in selected for number in common]
+        differences = [
+            oracle.normalized(a, ours) - oracle.normalized(b, base)
+            for a, b, is_in in zip(ours, base, inside, strict=True)
+            if is_in
+        ]
+        mean = math.fsum(differences) / len(differences)
+        assert row["n_honest"] == len(differences)
+        assert row["mean_honest"] == pytest.approx(mean, abs=1e-12)
+        half = Z * math.sqrt(oracle.variance(inside, ours, base))
+        assert row["mean_honest_low"] == pytest.approx(mean - half, abs=1e-12)
+        assert row["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
+
+
+def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) -> None:
+    attributed = attribute(
+        corpus_of(spark, 5), parse_measures({**MEASURED, "ranking": {"ranges": 7}, "attribution": PART}), "id"
+    )
+    with ranked_rows(attributed) as losses:
+        tables, _ = list_tables(attributed, losses)
+        for table, frame in tables.items():
+            assert frame is not None
+            again = [row.asDict() for row in frame.select(*table.value_columns).collect()]
+            assert sorted(map(str, again)) == sorted(map(str, found[table.name])), table.name
+
+
+def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Any) -> None:
+    if is_connect(spark):
+        pytest.skip("plans of Spark Connect are not those that run")
+    corpus_of(spark).write.parquet(str(tmp_path / "corpus"))
+    rows = biasspark.example_attributions(
+        spark.read.parquet(str(tmp_path / "corpus")), id="id", models=["s1", "s2"], label="target", ranges=3
+    )
+    rows.collect()
+    text = io.StringIO()
+    with redirect_stdout(text):
+        rows.explain()
+    final = text.getvalue().split("Initial Plan")[0]
+    assert final.count("FileScan") == 1
+    assert final.count("ReusedExchange") == 1
+    assert final.count("MapInArrow run") == 1
+
+
+def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"
+    )
+    given = {"id": "id", "models": ["s"], "label": "y"}
+    (row,) = biasspark.loss_by_segment(frame, **given).collect()
+    assert (row["cross_entropy"], row["gini_impurity"]) == (None, None)
+    assert row["mean_normalized_attribution"] == pytest.approx(row["auc"] / 2, abs=1e-12)
+    (linked,) = biasspark.loss_by_segment(frame, link="logit", **given).collect()
+    examples = [Example(1 / (1 + math.exp(-((n * 7 % 11) - 5.0))), n % 3 == 0) for n in range(40)]
+    assert linked["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, examples), abs=1e-12)
+    assert linked["gini_impurity"] == pytest.approx(oracle.mean_of(oracle.gini, examples), abs=1e-12)
+
+
+def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:
+    part = {"numeric": ["job", "agee"], "groupings": {"g": "sum(age)"}, "segments": {"s": "age"}, "tree": {}}
+    with pytest.raises(InputError) as caught:
+        attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}), "id")
+    faults = str(caught.value).splitlines()
+    assert len(faults) == 3
+    assert "[attribution] numeric: the corpus has no column 'agee'." in faults[0]
+    assert '[attribution.groupings] g = "sum(age)"' in str(faults)
+    assert '[attribution.segments] s = "age": it is of type double. It must be true or false.' in str(faults)
+
+
+def test_ids_that_repeat_cannot_be_compared(spark: SparkSession) -> None:
+    corpus = corpus_of(spark)
+    doubled = corpus.union(corpus.where("id = 20"))
+    with pytest.raises(InputError, match="ids in 'id' repeat"):
+        biasspark.attribution_segments(
+            doubled, id="id", models=["s1", "s2"], label="target", numeric=["age"], compare=[("s1", "s2")]
+        )
+
+
+def test_too_many_categories_are_none(spark: SparkSession) -> None:
+    frame = spark.range(1100).selectExpr("id", "id % 2 = 0 AS y", "rand(1) AS s", "CAST(id AS STRING) AS name")
+    with pytest.raises(InputError, match="'name' has more than 1,000 distinct values"):
+        biasspark.attribution_segments(frame, id="id", models=["s"], label="y", categorical=["name"])
+
+
+def test_unknown_keys_of_a_part_are_faults() -> None:
+    with pytest.raises(ConfigError, match=r"\[attribution.tree\] depth: there is no such key"):
+        parse_measures({**MEASURED, "attribution": {"numeric": ["age"], "tree": {"depth": 3}}})
