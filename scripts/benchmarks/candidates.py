@@ -14,6 +14,14 @@ from scripts.benchmarks.corpora import BUILD, ROOT
 from scripts.benchmarks.measured_process import Measured, run_measured
 from scripts.benchmarks.task import PAIRS, Number, Outcome
 
+FURTHER = (
+    "thresholds.at=[0.5,0.8]",
+    "histograms.bins=100",
+    "label_balance.length='comment_length'",
+    "pinned_auc.trials=0",
+)
+"""What turns the further tables of the job on."""
+
 METRIC_OF = {pair: metric for metric, pair in PAIRS.items()}
 
 
@@ -105,14 +113,18 @@ def _submit(setting: Setting, folder: Path, *job: str | Path) -> list[str | Path
     return [ROOT / "scripts" / "submit", "--driver-memory", setting.driver_memory, "--conf", log, *job]
 
 
-def _start_job(setting: Setting, folder: Path) -> Sequence[str | Path]:
-    return _submit(
-        setting,
-        folder,
-        ROOT / "jobs" / "bias_metrics.py",
-        *("--config", ROOT / "scripts" / "benchmarks" / "job.toml", "--run-date", "2026-01-15"),
-        *("--set", f"corpus.path='{setting.corpora['']}'", "--set", f"output.path='{folder / 'warehouse'}'"),
-    )
+def _start_job(*overrides: str) -> Callable[[Setting, Path], Sequence[str | Path]]:
+    def start(setting: Setting, folder: Path) -> Sequence[str | Path]:
+        places = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
+        return _submit(
+            setting,
+            folder,
+            ROOT / "jobs" / "bias_metrics.py",
+            *("--config", ROOT / "scripts" / "benchmarks" / "job.toml", "--run-date", "2026-01-15"),
+            *(option for override in (*places, *overrides) for option in ("--set", override)),
+        )
+
+    return start
 
 
 def _start_script(name: str) -> Callable[[Setting, Path], Sequence[str | Path]]:
@@ -144,7 +156,13 @@ def _start_session(group: str) -> Callable[[Setting, Path], Sequence[str | Path]
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job, uses_java=True),
+        Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job(), uses_java=True),
+        Candidate(
+            "further",
+            "the same with thresholds, histograms, label balance and pinned AUC",
+            _start_job(*FURTHER),
+            uses_java=True,
+        ),
         Candidate("pandas", "pandas, scikit-learn and SciPy in a loop", _start_script("pandas_loop")),
         Candidate(
             "evaluator",
@@ -163,6 +181,7 @@ CANDIDATES = {
                 ("columns", "one Spark session: 24 and 240 columns of identities, at the same number of mentions"),
                 ("unannotated", "one Spark session: the corpus, and one with 75 % of its rows unannotated"),
                 ("crossed", "one Spark session: without and with crossed pairs"),
+                ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
             )
         ),
     )

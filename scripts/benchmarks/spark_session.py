@@ -24,7 +24,8 @@ from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
 
 Case = Callable[[], DataFrame]
-GROUPS = ("session", "array", "columns", "unannotated", "crossed")
+GROUPS = ("session", "array", "columns", "unannotated", "crossed", "attribution")
+ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
@@ -37,6 +38,16 @@ def suite(corpus: DataFrame, **identities: Any) -> DataFrame:
         label_threshold=THRESHOLD,
         identities={"threshold": THRESHOLD, **identities},
     )
+
+
+def attributions(corpus: DataFrame) -> DataFrame:
+    """Return every row of both models with its attribution."""
+    return biasspark.example_attributions(corpus, **ATTRIBUTED)
+
+
+def crosses(corpus: DataFrame, n_groups: int) -> DataFrame:
+    """Return the crosses of so many groups of about equally many rows."""
+    return biasspark.auc_crosses(corpus, groupings={"part": f"id % {n_groups}"}, **ATTRIBUTED)
 
 
 def sort(corpus: DataFrame, *more: Column) -> DataFrame:
@@ -88,6 +99,12 @@ def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
         "crossed": {
             "without pairs": lambda: suite(corpus, columns=whole),
             "with pairs": lambda: suite(corpus, columns=whole, crossed={"pairs": True, "min_rows": 1000}),
+        },
+        "attribution": {
+            "attribution of every row": lambda: attributions(corpus),
+            "sort": lambda: sort(corpus),
+            "crosses of 50 groups": lambda: crosses(corpus, 50),
+            "suite": lambda: suite(corpus, columns=whole),
         },
     }
     return groups[group]

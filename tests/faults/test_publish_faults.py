@@ -111,6 +111,7 @@ def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
 # ---- two at once
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path))
     slow, quick = start_run(), start_run()
@@ -214,6 +215,7 @@ def run_dying(folder: Path, table_of_death: str = "", limit: int = 0) -> subproc
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [MODEL_SUMMARY, BIAS_RUNS], ids=lambda table: table.name)
 def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
     spark: SparkSession, first_night: Path, table: Table

@@ -87,6 +87,7 @@ def test_the_married_lose_most(census: DataFrame) -> None:
             assert min(node["n_train"], node["n_honest"]) >= 100
 
 
+@pytest.mark.slow
 def test_the_simpler_model_wins_somewhere(census: DataFrame) -> None:
     """Section 5.5: a forest on two columns, far behind on the whole, is ahead in a leaf."""
     rows = (

@@ -168,6 +168,7 @@ def test_metrics_are_those_of_the_distributions(measured: dict[str, Measured], s
         assert abs(found.value[metric] - wanted) <= 0.001 + 4.0 * found.error[metric], metric
 
 
+@pytest.mark.slow
 def test_where_the_paper_misprints() -> None:
     true = {shape.name: true_metrics(shape) for shape in DRAWN}
     assert [true["A"][gap] for gap in GAPS] == pytest.approx([0.498, 0.498], abs=0.0005)

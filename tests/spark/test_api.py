@@ -64,6 +64,7 @@ def test_one_row_for_every_model_slice_and_identity(comments: DataFrame) -> None
         assert sum(cells) == (200 if row.slice == "all" else 100)
 
 
+@pytest.mark.slow
 def test_models_and_identities_in_any_form(comments: DataFrame) -> None:
     named = biasspark.bias_metrics(comments, **MEASURED | {"models": {"new": "toxicity_6"}})
     listed = biasspark.bias_metrics(comments, **MEASURED | {"models": ("toxicity_6",)})

@@ -6,9 +6,11 @@ import io
 import math
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from typing import Any
 
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from scipy.stats import pearsonr
@@ -195,8 +197,11 @@ def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
         assert wrong / n_positive / (len(examples) - n_positive) == pytest.approx(headroom, abs=1e-12)
 
 
-def members_of(spark: SparkSession, predicate: str) -> set[int]:
-    return {row["id"] for row in corpus_of(spark).where(predicate).select("id").collect()}
+def members_of(spark: SparkSession, predicates: Iterable[str]) -> dict[str, set[int]]:
+    """The ids that each predicate selects, in one query."""
+    asked = sorted(set(predicates))
+    rows = corpus_of(spark).select("id", *(F.expr(text).alias(f"p{n}") for n, text in enumerate(asked))).collect()
+    return {text: {row["id"] for row in rows if row[f"p{n}"]} for n, text in enumerate(asked)}
 
 
 def honest_ids(spark: SparkSession) -> set[int]:
@@ -212,7 +217,7 @@ def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found)
     assert {(row["model"], row["slice"], row["target"]) for row in nodes} == {
         (model, name, target) for model in ("s1", "s2") for name in ("all", "elder") for target in ("auc", "gini")
     }
-    selected = {predicate: members_of(spark, predicate) for predicate in {row["predicate"] for row in nodes}}
+    selected = members_of(spark, (row["predicate"] for row in nodes))
     for row in nodes:
         examples = examples_of(row["model"], row["slice"])
         whole, inside = list(examples.values()), selected[row["predicate"]] & set(examples)
@@ -248,11 +253,12 @@ def test_two_models_are_compared_on_the_rows_that_both_score(spark: SparkSession
         ("s2", "s1", "all"),
         ("s2", "s1", "elder"),
     }
+    members = members_of(spark, (row["predicate"] for row in nodes))
     for row in nodes:
         own, theirs = (examples_of(model, row["slice"]) for model in ("s2", "s1"))
         common = [number for number in own if number in theirs]
         ours, base = ([examples[number] for number in common] for examples in (own, theirs))
-        selected = members_of(spark, row["predicate"]) & honest
+        selected = members[row["predicate"]] & honest
         inside = [number in selected for number in common]
         differences = [
             oracle.normalized(a, ours) - oracle.normalized(b, base)
@@ -267,6 +273,7 @@ def test_two_models_are_compared_on_the_rows_that_both_score(spark: SparkSession
         assert row["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) -> None:
     attributed = attribute(
         corpus_of(spark, 5), parse_measures({**MEASURED, "ranking": {"ranges": 7}, "attribution": PART}), "id"
@@ -321,6 +328,7 @@ def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) ->
     assert '[attribution.segments] s = "age": it is of type double. It must be true or false.' in str(faults)
 
 
+@pytest.mark.slow
 def test_ids_that_repeat_cannot_be_compared(spark: SparkSession) -> None:
     corpus = corpus_of(spark)
     doubled = corpus.union(corpus.where("id = 20"))

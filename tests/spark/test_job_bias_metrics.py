@@ -431,6 +431,7 @@ def test_a_night_is_a_fixed_number_of_spark_jobs(night: Night) -> None:
     assert max(effort.n_jobs for effort in night.efforts) <= MOST_SPARK_JOBS
 
 
+@pytest.mark.slow
 def test_repeated_ids_are_left_out_for_two_scans_more(spark: SparkSession, tmp_path: Path) -> None:
     if is_connect(spark):
         pytest.skip("Spark Connect does not say what its jobs read")
@@ -513,6 +514,7 @@ def schema(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"DROP SCHEMA IF EXISTS {name} CASCADE")
 
 
+@pytest.mark.slow
 def test_csv_and_json_give_the_same_numbers_on_a_path_and_in_a_catalog(
     spark: SparkSession, tmp_path: Path, schema: str, text_rejects: dict[str, int]
 ) -> None:

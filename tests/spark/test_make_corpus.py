@@ -40,6 +40,7 @@ def submit(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_writes_a_corpus_once(tmp_path: Path) -> None:
     out = tmp_path / "corpus"
     flags = ["civil", "--rows", "1500", "--seed", "7", "--out", str(out), "--unannotated", "0", "--text"]

@@ -68,6 +68,7 @@ def by_key(sampled: DataFrame) -> dict[tuple[str, str], tuple[float | None, floa
     return keyed
 
 
+@pytest.mark.slow
 def test_partitions_ranges_and_order_change_no_bit(spark: SparkSession) -> None:
     rows, pinned, found = make_rows(), PinnedAuc(trials=6, seed=4), []
     for n_partitions, ranges in ((1, 1), (3, 7), (2, 24)):

@@ -122,6 +122,7 @@ def test_bins_span_0_to_1_or_all_scores_that_count(excluded: dict[str, list[Row]
 # ---- the same, however the rows lie and whoever ranks them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_windows_give_the_same_bits(spark: SparkSession, excluded: dict[str, list[Row]], table: str) -> None:
     models = {"narrow": "s2", "logit": "s3"}

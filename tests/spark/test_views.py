@@ -214,6 +214,7 @@ def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
     spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
+@pytest.mark.slow
 def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -> None:
     publish_nights(spark, catalog)
     assert refresh_views(spark, catalog) == ()

@@ -1,0 +1,114 @@
+"""jobs/attribution.py from its command line to SQL."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import job_parser, run_job
+from biasspark.tables.views import DUCKDB_FILE
+from jobs import attribution as job
+
+CONFIG = """
+[corpus]
+name = "people"
+path = "{folder}/corpus"
+id = "id"
+[label]
+column = "y"
+[models]
+m = "s"
+odds = "odds"
+[attribution]
+write_examples = true
+numeric = ["age"]
+categorical = ["job's"]
+groupings = {{ job = "`job's`" }}
+segments = {{ old = "age >= 40" }}
+tree = {{ max_depth = 1, min_leaf = 5 }}
+[output]
+path = "{folder}/warehouse"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("attribution")
+    rows = [
+        (n, None if n == 3 else n % 3 == 0, n * 37 % 101 / 101, n * 37 % 101 / 10 - 5.0, n % 60, f"</b>'{n % 2}\\")
+        for n in range(120)
+    ]
+    schema = "id INT, y BOOLEAN, s DOUBLE, odds DOUBLE, age INT, `job's` STRING"
+    spark_session.createDataFrame(rows, schema).write.parquet(str(folder / "corpus"))
+    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *flags: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", *flags)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_job(job.main, job_parser("Attribute."), flags)
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, folder: Path) -> None:
+    code, out, err = run(folder)
+    assert code == 0, err
+    *table, last = out.splitlines()
+    summary = json.loads(last)
+    assert table[0].split()[:5] == ["model", "baseline_model", "slice", "rule", "n_honest"]
+    assert {"job": "attribution", "status": "published", "n_rows": 120, "rejects": {"null_label": 1}}.items() <= (
+        summary.items()
+    )
+    assert summary["tables"]["example_attributions"] == 2 * 119
+    assert [text.split(":")[0] for text in summary["warnings"]] == ["model odds"]
+    with duckdb.connect() as connection:
+        connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
+        losses = connection.execute(
+            "SELECT model, segment, n_rows, cross_entropy IS NULL FROM latest_loss_by_segment ORDER BY ALL"
+        ).fetchall()
+        nodes = connection.execute(
+            "SELECT predicate, n_train + n_honest FROM latest_attribution_segments WHERE model = 'm'"
+        ).fetchall()
+    old = sum(n % 60 >= 40 for n in range(120))
+    assert losses == [
+        ("m", "(overall)", 119, False),
+        ("m", "old", old, False),
+        ("odds", "(overall)", 119, True),
+        ("odds", "old", old, True),
+    ]
+    corpus = spark.read.parquet(str(folder / "corpus")).where("y IS NOT NULL")
+    assert nodes
+    for predicate, n_rows in nodes:
+        assert corpus.where(predicate).count() == n_rows
+
+
+def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
+    code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
+    assert code == 0, err
+    plan = dict(line.split(":", 1) for line in out.splitlines()[:-1])
+    assert plan["features"].strip() == "age, job's"
+    assert plan["searched"].strip() == "trees of auc, depth 1"
+    assert plan["segments"].strip() == "old: age >= 40"
+    assert "example_attributions" in plan["tables"]
+    assert not (folder / "nowhere").exists()
+
+
+def test_the_job_needs_its_table_and_an_id(folder: Path, tmp_path: Path) -> None:
+    text = CONFIG.format(folder=folder)
+    (tmp_path / "job.toml").write_text(text.replace('id = "id"', ""), encoding="utf-8")
+    code, _, err = run(tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "[corpus] id: missing. [attribution] splits and samples by it." in err
+    start, end = text.index("[attribution]"), text.index("[output]")
+    (tmp_path / "job.toml").write_text(text[:start] + text[end:], encoding="utf-8")
+    code, _, err = run(tmp_path)
+    assert code == 2
+    assert "[identities]: missing." in err
