@@ -21,14 +21,14 @@ from biasspark.attribution.segments import AUC, LosingSlice, Segment, list_segme
 from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics, subgroup_auc
 from biasspark.attribution.trees import grow_trees, measure_nodes
-from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID
+from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Identities, Measures, Pairs
-from biasspark.corpus.attributed import carried_columns, crowd_bits, is_honest, meets
+from biasspark.corpus.attributed import carried_columns, crowd_bits, is_in, mark_rows
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.eligibility import score_reason
 from biasspark.corpus.examples import build_codebook, label_examples
-from biasspark.corpus.features import bin_columns, bin_name, survey_features
+from biasspark.corpus.features import survey_features
 from biasspark.corpus.groupings import Grouping, group_columns, survey_groupings
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
@@ -202,12 +202,14 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Dat
     of_auc = [segment for segment in segments if segment.key.target == AUC]
     searched = [segment.condition for segment in of_auc] + [own.found.condition for own in slices]
     subgroups = rank_subgroups(attributed, searched)
-    compared = [row for models in attribution.compare for row in compare_models(attributed, models)]
+    nodes = [segment.row(_vary(segment, subgroups), level) for segment in segments]
+    nodes += [row for models in attribution.compare for row in compare_models(attributed, models)]
+    losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
     aucs = {key: subgroup_auc(pairs) for key, pairs in subgroups.named.items()}
     rows = {
         ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
-        ATTRIBUTION_SEGMENTS: [segment.row(_vary(segment, subgroups), level) for segment in segments] + compared,
-        ATTRIBUTION_SLICES: [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices],
+        ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices) for row in nodes],
+        ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices) for row in losing],
         LOSS_BY_SEGMENT: list_losses(losses, attribution.segments, aucs, probable),
     }
     tables = {table: frame_of(attributed.corpus.sparkSession, table, own) for table, own in rows.items()}
@@ -222,7 +224,12 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Dat
 def segment_pairs(attributed: Attributed) -> DataFrame:
     """Return the table ``pair_segments``, less the run's columns."""
     pairs, level = attributed.attribution.pairs or Pairs(), attributed.measures.intervals.level
-    return pair_segments(attributed.ranked, attributed.features, pairs, level)
+    found = pair_segments(attributed.ranked, attributed.features, pairs, level)
+    for name, inside in attributed.measures.slices.items():
+        for side in ("negative_predicate", "positive_predicate"):
+            within = F.concat(F.lit(f"({inside}) AND "), side)
+            found = found.withColumn(side, F.when(F.col(SLICE) == name, within).otherwise(F.col(side)))
+    return found
 
 
 def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[Segment]:
@@ -231,6 +238,8 @@ def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[
     if attribution.tree is None:
         return []
     keys = plan_trees(probable, attributed.codebook.slices, attribution.targets, ())
+    if not keys:  # only losses were asked for, and no model has any
+        return []
     rows = tree_rows(attributed.ranked, keys, features, attribution.link)
     with describe(attributed.corpus.sparkSession, "grow the trees"):
         trees = grow_trees(rows, len(keys), features, attribution.tree, attributed.survey.n_rows)
@@ -296,7 +305,7 @@ def _rank_both(
     carried = carried_columns(asked, attributed.features, corpus.schema, attributed.id_column)
     if crowds is not None:
         measures = replace(measures, slices={})
-        corpus = corpus.withColumns({name: carried[name] for name in carried if name != ROW_ID})
+        corpus = mark_rows(corpus, attributed.features, attributed.id_column, attributed.attribution.split)
         carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: crowd_bits(crowds)}
     codebook = build_codebook(measures, attributed.survey)
     along = [own.alias(name) for name, own in carried.items()]
@@ -322,16 +331,15 @@ def _vary_differences(
 def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> Subgroups:
     """Rank the honest rows that meet each condition, and the rows of each named segment, as identities.
 
-    The corpus is surveyed, scanned and shuffled once more; the driver collects six rows an identity.
+    The corpus is surveyed, scanned and shuffled once more; the driver collects six rows for each (model, slice,
+    condition).
     """
     corpus, attribution, features = attributed.corpus, attributed.attribution, attributed.features
     names = name_conditions(conditions)
     if not (names or attribution.segments):
         return Subgroups({}, names)
-    bins = {bin_name(place): own for place, own in enumerate(bin_columns(features, corpus.schema))}
-    honest = is_honest(attributed.id_column, attribution.split)
-    marked = corpus.withColumns(bins)
-    marked = marked.withColumns({name: honest & meets(dict(condition)) for condition, name in names.items()})
+    marked = mark_rows(corpus, features, attributed.id_column, attribution.split)
+    marked = marked.withColumns({name: is_in(dict(condition)) for condition, name in names.items()})
     identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
     measurement = measure(marked, replace(attributed.measures, identities=identities), attributed.id_column)
     with describe(corpus.sparkSession, "rank segments as identities"):
@@ -357,6 +365,12 @@ def _vary(segment: Segment, subgroups: Subgroups) -> float | None:
     if segment.key.target != AUC:
         return segment.variance_of_mean
     return subgroups.variance(segment.place, segment.sums)
+
+
+def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, Any]:
+    """Let a predicate select rows of its slice alone."""
+    inside = slices.get(row[SLICE])
+    return {**row, "predicate": f"({inside}) AND {row['predicate']}"} if inside else row
 
 
 def _warn(attributed: Attributed, probable: Mapping[str, bool]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -20,17 +20,9 @@ from biasspark.tables.views import refresh_views
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
-LOST = (
-    MODEL,
-    "baseline_model",
-    SLICE,
-    "rule",
-    "n_honest",
-    "mean_honest",
-    "mean_honest_low",
-    "mean_honest_high",
-    "found",
-)
+_HONEST = ("rule", "n_honest", "mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
+LOST = (MODEL, SLICE, *_HONEST)
+WON = (MODEL, "baseline_model", SLICE, *_HONEST)
 LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
 
 
@@ -94,15 +86,21 @@ def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]
 
 
 def show_lost(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
-    """Return a table of the segments that lose most, or without trees of the named ones."""
-    segments = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
-    lost = (
-        segments.orderBy("mean_honest", MODEL, "baseline_model", SLICE, "node_id").select(*LOST).limit(most).collect()
+    """Return tables of the leaves that lose most, and of those where a compared model wins; else of named segments."""
+    leaves = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
+    lost = leaves.where("baseline_model = ''").orderBy("mean_honest", MODEL, SLICE, "node_id")
+    won = leaves.where("mean_honest > 0 AND baseline_model <> ''").orderBy(
+        F.col("mean_honest").desc(), MODEL, "baseline_model", SLICE, "node_id"
     )
-    if lost:
-        return format_table([row.asDict() for row in lost], LOST)
-    losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment").select(*LOSSES).limit(most)
-    return format_table([row.asDict() for row in losses.collect()], LOSSES)
+    losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment")
+    shown = [_format_rows(lost, LOST, most), _format_rows(won, WON, most)]
+    return "\n\n".join(filter(None, shown)) or _format_rows(losses, LOSSES, most)
+
+
+def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:
+    """Lay out the first rows; nothing if there are none."""
+    found = [row.asDict() for row in rows.select(*columns).limit(most).collect()]
+    return format_table(found, columns) if found else ""
 
 
 def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:

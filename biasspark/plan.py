@@ -42,13 +42,14 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
     passes = ["survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
     passes += ["groupings", "crosses"] if asked.groupings else []
     passes += ["segments, twice"] if asked.segments or asked.tree or asked.slice_search else []
+    passes += ["of each comparison one, and one a slice"] if asked.compare else []
     lines = {
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_searches(asked)) or "nothing",
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
-        "scans": f"{len(passes)} or more ({', '.join(passes)})",
-        "shuffles": "1 of every row that is ranked, of 9 bytes a score and the bins of the features",
+        "scans": f"{len(passes) + len(asked.compare) * (1 + 1 + len(config.slices))} or more ({', '.join(passes)})",
+        "shuffles": "1 of every ranked row, of 9 bytes a score and the bins; 1 more for crosses, segments, comparisons",
     }
     return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
 

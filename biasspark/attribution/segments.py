@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import inf
 from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
@@ -14,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from biasspark.attribution.evidence import NodeEvidence, NodeSums, judge_nodes
 from biasspark.attribution.growth import ROOT, GrownTree, NodeKey
 from biasspark.attribution.losses import cross_entropy, gini, normalized_attribution
-from biasspark.attribution.significance import interval
+from biasspark.attribution.significance import clip, interval
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
 from biasspark.features import Condition, Feature, say_condition, write_predicate
@@ -37,6 +38,13 @@ class TreeKey(NamedTuple):
     baseline_model: str
     slice: str
     target: str
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where a mean of what is predicted can lie."""
+        if self.target == AUC:
+            return (-0.5 if self.baseline_model else 0.0), 0.5
+        return 0.0, (1.0 if self.target == "gini" else inf)
 
 
 def plan_trees(
@@ -94,7 +102,7 @@ class Segment:
 
     def row(self, variance: float | None, level: float) -> dict[str, Any]:
         """Return its row of ``attribution_segments``, with the interval that the variance of its honest mean gives."""
-        low, high = interval(self.evidence.mean_honest, variance, level)
+        low, high = clip(interval(self.evidence.mean_honest, variance, level), *self.key.range)
         return {**self.key._asdict(), **vars(self.evidence), "mean_honest_low": low, "mean_honest_high": high}
 
     @property
@@ -129,7 +137,7 @@ class LosingSlice:
 
     def row(self, variance: float | None, features: Sequence[Feature], level: float) -> dict[str, Any]:
         """Return its row of ``attribution_slices``, with the interval that the variance of its honest mean gives."""
-        low, high = interval(self.found.mean_honest, variance, level)
+        low, high = clip(interval(self.found.mean_honest, variance, level), 0.0, 0.5)
         said = {"rule": say_condition(self.found.condition, features)}
         said |= {"predicate": write_predicate(self.found.condition, features)}
         ends = {"mean_honest_low": low, "mean_honest_high": high}

@@ -126,6 +126,12 @@ def interval(mean: float | None, variance: float | None, level: float) -> tuple[
     return mean - half, mean + half
 
 
+def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
+    """Return an interval without what lies outside the range of the estimate."""
+    low, high = ends
+    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+
+
 def _student_p_value(t: float, freedom: float) -> float:
     """Return how likely Student's t is at least as far from 0."""
     # Imported here because loading it takes half a second, which only a run that tests something is to pay for.

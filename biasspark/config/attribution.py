@@ -180,8 +180,8 @@ def _read_pairs_of_models(section: Section, models: Collection[str]) -> tuple[tu
             case _:
                 section.complain(
                     f"compare: {show_value(pair)}",
-                    f"this is no pair. It must be a list of two different models of {list_choices(models)}, the second "
-                    'the baseline. Write, for example, compare = [["new", "old"]].',
+                    f"It must be two different models of {list_choices(models)}, the second the baseline. Write, for "
+                    'example, compare = [["new", "old"]].',
                 )
     for model, baseline in find_repeated(found):
         section.complain("compare", f"{quote(model)} and {quote(baseline)} are listed twice. Remove one.")

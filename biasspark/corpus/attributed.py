@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.columns import HONEST, ROW_ID, SEGMENTS
@@ -42,13 +42,23 @@ def segment_bits(segments: Mapping[str, str]) -> Column:
     return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
 
 
+def mark_rows(corpus: DataFrame, features: Sequence[Feature], id_column: str, split: Tree) -> DataFrame:
+    """Add to the corpus what `is_in` asks for, by names that no column of a lake has."""
+    marks = {_reserved(bin_name(place)): own for place, own in enumerate(bin_columns(features, corpus.schema))}
+    return corpus.withColumns(marks | {_reserved(HONEST): is_honest(id_column, split)})
+
+
+def is_in(condition: Condition) -> Column:
+    """Return whether a marked row is honest and its bins meet a condition."""
+    allowed = [F.col(_reserved(bin_name(place))).isin(sorted(bins)) for place, bins in condition.items()]
+    return reduce(Column.__and__, allowed, F.col(_reserved(HONEST)))
+
+
 def crowd_bits(conditions: Sequence[Condition]) -> Column:
-    """Return a word whose bit k is set on honest rows whose bins meet the k-th condition."""
-    bits = [F.when(F.col(HONEST) & meets(own), F.lit(1 << k)).otherwise(F.lit(0)) for k, own in enumerate(conditions)]
+    """Return a word whose bit k is set on marked rows that are in the k-th condition."""
+    bits = [F.when(is_in(own), F.lit(1 << k)).otherwise(F.lit(0)) for k, own in enumerate(conditions)]
     return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
 
 
-def meets(condition: Condition) -> Column:
-    """Return whether the bins of a row meet a condition."""
-    allowed = [F.col(bin_name(place)).isin(sorted(bins)) for place, bins in condition.items()]
-    return reduce(Column.__and__, allowed, F.lit(True))
+def _reserved(name: str) -> str:
+    return f"biasspark {name}"

@@ -40,8 +40,9 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
 
     Notes
     -----
-    Runs two Spark jobs when called, each a narrow scan; the second shuffles the distinct numbers. No result depends on
-    partitions. The driver receives no more than the bins.
+    Runs up to three Spark jobs when called, each a narrow scan: one for rough quantiles and NULLs, one that shuffles
+    the distinct numbers, one that shuffles the distinct texts. No result depends on partitions. The driver receives no
+    more than the bins.
     """
     schema = corpus.schema
     values = {name: number(name, schema[name].dataType) + F.lit(0.0) for name in attribution.numeric}
@@ -51,13 +52,12 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
     columns = [column.alias(bin_name(place)) for place, column in enumerate([*values.values(), *texts.values()])]
     narrow = corpus.select(*columns)
     asked = [_quantiles(bin_name(place)) for place in range(len(values))]
-    asked += [_some_values(bin_name(len(values) + place)) for place in range(len(texts))]
     nulls = [F.count_if(F.col(bin_name(place)).isNull()).alias(f"nulls_{place}") for place in range(len(columns))]
     found = narrow.agg(*asked, *nulls).collect()[0]
     buckets = [found[bin_name(place)] or [] for place in range(len(values))]
     edges = _find_edges(narrow, buckets, attribution.split.max_bins) if values else []
     kinds: list[tuple[str, tuple[str, ...] | tuple[float, ...]]] = list(zip(values, edges, strict=True))
-    kinds += [(name, _in_order(found[bin_name(len(values) + n)], name)) for n, name in enumerate(texts)]
+    kinds += zip(texts, _list_categories(narrow, list(texts), len(values)), strict=True)
     return tuple(
         Feature(
             name=name,
@@ -87,8 +87,21 @@ def _quantiles(name: str) -> Column:
     return F.percentile_approx(name, shares, _ACCURACY).alias(name)
 
 
-def _some_values(name: str) -> Column:
-    return F.slice(F.collect_set(name), 1, MOST_CATEGORIES + 1).alias(name)
+def _list_categories(narrow: DataFrame, names: Sequence[str], first: int) -> list[tuple[str, ...]]:
+    """Return the values of every categorical feature; no more than a thousand and one of each reach the driver."""
+    if not names:
+        return []
+    entries = [
+        F.struct(F.lit(place).alias("feature"), F.col(bin_name(first + place)).alias("value"))
+        for place in range(len(names))
+    ]
+    values = narrow.select(F.explode(F.array(*entries)).alias("entry")).select("entry.*").distinct()
+    place = F.row_number().over(Window.partitionBy("feature").orderBy("value"))
+    known = values.where(F.col("value").isNotNull()).withColumn("place", place)
+    found: list[list[str]] = [[] for _ in names]
+    for row in known.where(F.col("place") <= MOST_CATEGORIES + 1).select("feature", "value").collect():
+        found[row["feature"]].append(row["value"])
+    return [_in_order(own, name) for own, name in zip(found, names, strict=True)]
 
 
 def _find_edges(narrow: DataFrame, buckets: Sequence[Sequence[float]], max_bins: int) -> list[tuple[float, ...]]:

@@ -25,6 +25,8 @@ def group_name(place: int) -> str:
 def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[Grouping, ...]:
     """List the groups of every grouping: its 200 most frequent values, of equally frequent ones the first in order.
 
+    A value that is itself written ``(null)`` or ``(other)`` belongs to the group of that name.
+
     Notes
     -----
     Runs one Spark job when called, a narrow scan and a shuffle of distinct values.
@@ -37,7 +39,7 @@ def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[G
     ]
     values = corpus.select(F.explode(F.array(*entries)).alias("entry")).select("entry.*")
     counts = (
-        values.where(F.col("value").isNotNull()).groupBy("grouping", "value").agg(F.count(F.lit(1)).alias("n_rows"))
+        values.where(F.col("value") != OTHER_GROUP).groupBy("grouping", "value").agg(F.count(F.lit(1)).alias("n_rows"))
     )
     by_size = Window.partitionBy("grouping").orderBy(F.col("n_rows").desc(), "value")
     chosen = counts.withColumn("place", F.row_number().over(by_size)).where(F.col("place") <= MOST_GROUPS)
@@ -63,4 +65,6 @@ def _group_of(value: Column, groups: Grouping) -> Column:
 
 
 def _value(text: str) -> Column:
-    return F.expr(text).cast("string")
+    """Return the value as text; one that reads as the group of NULL is in it."""
+    value = F.expr(text).cast("string")
+    return F.when(value != NULL_GROUP, value)

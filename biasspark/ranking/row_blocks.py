@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from biasspark.columns import IN_CROWDS, LABEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE
 from biasspark.corpus.codebook import Codebook
+from biasspark.errors import InputError
 from biasspark.ranking.blocks import Floats, Ints
 from biasspark.ranking.memberships import read_field
 from biasspark.ranking.sorting import FLUSH_ROWS
 
 Flags = NDArray[np.bool_]
 _ROWS_A_BATCH = 1 << 17
+MOST_ROWS = 1 << 26
+"""Of one range: sums of so many doubled placements stay below 2^53."""
 
 
 class RowPart(NamedTuple):
@@ -135,6 +138,11 @@ def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.Rec
 def read_rows(blocks: Sequence[bytes]) -> pa.Table:
     """Return all rows of a range, ascending by score."""
     table = pa.concat_tables(map(_decode, blocks)).combine_chunks()
+    if table.num_rows > MOST_ROWS:
+        raise InputError(
+            f"corpus: more than {MOST_ROWS:,} rows share one score or one narrow range. So many do not fit a worker. "
+            "Is that score a default for what was not scored? Filter it."
+        )
     return table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
 
 

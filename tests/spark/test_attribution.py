@@ -219,8 +219,9 @@ def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found)
     }
     selected = members_of(spark, (row["predicate"] for row in nodes))
     for row in nodes:
-        examples = examples_of(row["model"], row["slice"])
-        whole, inside = list(examples.values()), selected[row["predicate"]] & set(examples)
+        examples, selected_rows = examples_of(row["model"], row["slice"]), selected[row["predicate"]]
+        assert selected_rows & set(examples_of(row["model"])) <= set(examples)
+        whole, inside = list(examples.values()), selected_rows & set(examples)
         own = [examples[number] for number in sorted(inside & honest)]
         assert (row["n_train"], row["n_honest"]) == (len(inside - honest), len(own))
         value = (
@@ -233,8 +234,9 @@ def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found)
         else:
             spread = math.fsum((value(example) - mean) ** 2 for example in own) / (len(own) - 1) / len(own)
         half = Z * math.sqrt(spread)
-        assert row["mean_honest_low"] == pytest.approx(mean - half, abs=1e-12)
-        assert row["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
+        most = 1.0 if row["target"] == "gini" else 0.5
+        assert row["mean_honest_low"] == pytest.approx(max(mean - half, 0.0), abs=1e-12)
+        assert row["mean_honest_high"] == pytest.approx(min(mean + half, most), abs=1e-12)
 
 
 def test_the_leaves_of_a_tree_share_all_that_is_lost(found: Found) -> None:
@@ -336,6 +338,47 @@ def test_ids_that_repeat_cannot_be_compared(spark: SparkSession) -> None:
         biasspark.attribution_segments(
             doubled, id="id", models=["s1", "s2"], label="target", numeric=["age"], compare=[("s1", "s2")]
         )
+
+
+def test_columns_of_the_corpus_keep_their_meaning_whatever_their_names(spark: SparkSession) -> None:
+    """Score, label and slice under the names that bins and marks have on the way."""
+    names = {"s1": "bin_0", "s2": "bin_1", "target": "honest", "job": "segments", "age": "in_crowds"}
+    given = {
+        "slices": {"elder": "in_crowds >= 40"},
+        "id": "id",
+        "label": "honest",
+        "tree": TREE,
+        "numeric": ["in_crowds"],
+    }
+    plain = {"slices": {"elder": "age >= 40"}, "id": "id", "label": "target", "tree": TREE, "numeric": ["age"]}
+    renamed = corpus_of(spark).withColumnsRenamed(names)
+    found = biasspark.attribution_segments(
+        renamed, models={"a": "bin_0", "b": "bin_1"}, categorical=["segments"], compare=[("a", "b")], **given
+    )
+    same = biasspark.attribution_segments(
+        corpus_of(spark), models={"a": "s1", "b": "s2"}, categorical=["job"], compare=[("a", "b")], **plain
+    )
+    numbers = [name for name in found.columns if name not in ("rule", "predicate")]
+    assert sorted(map(str, found.select(*numbers).collect())) == sorted(map(str, same.select(*numbers).collect()))
+
+
+def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_them(spark: SparkSession) -> None:
+    values = ["(null)", None, "(other)", "x"]
+    frame = spark.createDataFrame(
+        [(n, n % 2 == 0, float(n % 7), values[n % 4]) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE, g STRING"
+    )
+    rows = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "g"}).collect()
+    groups = {row["positive_group"]: row["n_positive"] for row in rows}
+    assert groups == {"(null)": 10, "(other)": 10, "x": 0}
+    assert len(rows) == 9
+
+
+def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(n, n % 3 == 0, n - 20.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE")
+    found = biasspark.attribution_segments(
+        frame, id="id", models=["s"], label="y", numeric=["s"], targets=["gini"], tree={"min_leaf": 2}
+    )
+    assert found.isEmpty()
 
 
 def test_too_many_categories_are_none(spark: SparkSession) -> None:

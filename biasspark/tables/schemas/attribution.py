@@ -51,16 +51,18 @@ def _estimates(what: str, whole: str) -> str:
     """Declare what is estimated of a part of the rows, by those that found it and by the others."""
     return f"""
         rule STRING: Which rows they are, in words.
-        predicate STRING: The same as a predicate of Spark SQL that is true on exactly its rows. Never NULL.
+        predicate STRING: The same as a predicate of Spark SQL: of the rows that count for the model, it is true on
+            exactly these. Never NULL.
         n_train BIGINT: Rows of the {what} among those that searched, 0 or more.
         mean_train DOUBLE: Their mean of what is predicted, 0 to 0.5 for attribution. Too extreme, since the search
             chose it. NULL without rows.
         n_honest BIGINT: Rows of the {what} among those that only estimate, 0 or more.
         mean_honest DOUBLE: Their mean of what is predicted, the number to read. 0 to 0.5 for the attribution of one
             model, 0.5 is best. NULL without rows.
-        mean_honest_low DOUBLE: Lower end of its interval, which counts the opposite class as sampled, too. 0 to 0.5
-            for attribution. NULL where it cannot be estimated.
-        mean_honest_high DOUBLE: Upper end of the interval. 0 to 0.5 for attribution. NULL where it cannot be estimated.
+        mean_honest_low DOUBLE: Lower end of its interval, for attributions with the opposite class as sampled, too. 0
+            to 0.5, a difference -0.5 to 0.5. NULL where it cannot be estimated.
+        mean_honest_high DOUBLE: Upper end of its interval. 0 to 0.5 for attribution, a difference -0.5 to 0.5. NULL
+            where it cannot be estimated.
         p_value DOUBLE: Welch test of the honest rows in the {what} against those outside it. 0 to 1. NULL for
             {whole}.
         p_adjusted DOUBLE: p_value after Benjamini-Hochberg. 0 to 1. NULL where nothing is tested.
