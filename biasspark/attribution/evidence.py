@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
 from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, adjust, welch_p_value
@@ -78,38 +79,28 @@ class NodeSums:
         )
 
 
-@dataclass(frozen=True)
-class NodeEvidence:
-    """What is known of one node; the fields are columns of attribution_segments.
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What some rows of a tree show; the fields are columns of the tables.
 
     Attributes
     ----------
-    node_id, parent_id, depth, is_leaf
-        Where the node stands.
-    rule, predicate
-        What selects its rows, as words and as SQL.
     n_train, mean_train, n_honest, mean_honest
         Rows of either kind, and their mean value; None of no rows.
     p_train_honest
-        By Welch's test, rows that grow the tree against rows that estimate, both in the node.
+        By Welch's test, rows that search against rows that estimate, both among them.
     false_discovery
         Whether that p-value is below 0.05.
     p_value
-        By Welch's test, honest rows in the node against honest rows outside of it; None for the root.
+        By Welch's test, honest rows among them against honest rows that are not; None where those are none.
     loss_share
-        Of the AUC loss of all rows of the tree, that of the node's; None where there is none.
+        Of the AUC loss of all rows of the tree, theirs; None where there is none.
     p_adjusted
-        By Benjamini and Hochberg over the leaves of the tree; None for inner nodes.
+        By Benjamini and Hochberg over what is tested beside it; None where nothing is tested.
     found
-        Whether the adjusted p-value is below 0.05 and the node is no false discovery; None for inner nodes.
+        Whether the adjusted p-value is below 0.05 and it is no false discovery; None where nothing is tested.
     """
 
-    node_id: int
-    parent_id: int | None
-    depth: int
-    is_leaf: bool
-    rule: str
-    predicate: str
     n_train: int
     mean_train: float | None
     n_honest: int
@@ -120,6 +111,56 @@ class NodeEvidence:
     loss_share: float | None
     p_adjusted: float | None = None
     found: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEvidence(Evidence):
+    """What is known of one node.
+
+    Attributes
+    ----------
+    node_id, parent_id, depth, is_leaf
+        Where the node stands.
+    rule, predicate
+        What selects its rows, as words and as SQL.
+    """
+
+    node_id: int
+    parent_id: int | None
+    depth: int
+    is_leaf: bool
+    rule: str
+    predicate: str
+
+
+AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
+
+
+def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
+    """Return the fields of `Evidence` of some rows of a tree, before they are decided upon beside others."""
+    p_train_honest = welch_p_value(sums.train, sums.honest)
+    return {
+        "n_train": sums.train.n,
+        "mean_train": sums.train.mean,
+        "n_honest": sums.honest.n,
+        "mean_honest": sums.honest.mean,
+        "p_train_honest": p_train_honest,
+        "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+        "p_value": welch_p_value(sums.honest, whole.honest - sums.honest),
+        "loss_share": sums.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
+    }
+
+
+def decide(tested: Sequence[AnyEvidence]) -> list[AnyEvidence]:
+    """Adjust the p-values of what is tested together, and say what is found."""
+    return [
+        replace(
+            one,
+            p_adjusted=p_adjusted,
+            found=p_adjusted is not None and p_adjusted < SIGNIFICANT and not one.false_discovery,
+        )
+        for one, p_adjusted in zip(tested, adjust([one.p_value for one in tested]), strict=True)
+    ]
 
 
 def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Sequence[Feature]) -> list[NodeEvidence]:
@@ -140,14 +181,11 @@ def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Seq
     """
     root = sums[tree.number, ROOT]
     judged = [_judge(node, sums[tree.number, node.node_id], root, features) for node in tree.nodes]
-    leaves = [node for node in judged if node.is_leaf]
-    adjusted = adjust([leaf.p_value for leaf in leaves])
-    decided = {leaf.node_id: _decide(leaf, p_adjusted) for leaf, p_adjusted in zip(leaves, adjusted, strict=True)}
+    decided = {leaf.node_id: leaf for leaf in decide([node for node in judged if node.is_leaf])}
     return [decided.get(node.node_id, node) for node in judged]
 
 
 def _judge(node: Node, sums: NodeSums, root: NodeSums, features: Sequence[Feature]) -> NodeEvidence:
-    p_train_honest = welch_p_value(sums.train, sums.honest)
     return NodeEvidence(
         node_id=node.node_id,
         parent_id=node.parent_id,
@@ -155,17 +193,5 @@ def _judge(node: Node, sums: NodeSums, root: NodeSums, features: Sequence[Featur
         is_leaf=node.is_leaf,
         rule=say_condition(node.condition, features),
         predicate=write_predicate(node.condition, features),
-        n_train=sums.train.n,
-        mean_train=sums.train.mean,
-        n_honest=sums.honest.n,
-        mean_honest=sums.honest.mean,
-        p_train_honest=p_train_honest,
-        false_discovery=None if p_train_honest is None else p_train_honest < SIGNIFICANT,
-        p_value=welch_p_value(sums.honest, root.honest - sums.honest),
-        loss_share=sums.loss_doubled / root.loss_doubled if root.loss_doubled else None,
+        **compare_with_all(sums, root),
     )
-
-
-def _decide(leaf: NodeEvidence, p_adjusted: float | None) -> NodeEvidence:
-    found = p_adjusted is not None and p_adjusted < SIGNIFICANT and not leaf.false_discovery
-    return replace(leaf, p_adjusted=p_adjusted, found=found)
