@@ -142,7 +142,11 @@ def by_key(statistics: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("engine", "models"), [("blocks", {"tied": "s1", "smooth": "s2"}), ("windows", {"tied": "s1"})]
+    ("engine", "models"),
+    [
+        ("blocks", {"tied": "s1", "smooth": "s2"}),
+        pytest.param("windows", {"tied": "s1"}, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("unannotated", ["exclude", "background"])
 def test_every_kind_of_identity_and_two_slices(
@@ -154,6 +158,7 @@ def test_every_kind_of_identity_and_two_slices(
     assert by_key(statistics) == want_statistics(rows, measures, list(states_of(rows[0], True)))
 
 
+@pytest.mark.slow
 def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession) -> None:
     """Sources that are unknown on different rows, one that never is, and pairs that are too small to be listed."""
     identities = {"columns": ["c1"], "categorical": ["cat"], "predicates": {"big": "k > 5"}}
@@ -178,6 +183,7 @@ def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession)
     examples.unpersist()
 
 
+@pytest.mark.slow
 def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> None:
     n_rows, n_groups = 3000, 1300
     corpus = spark.range(n_rows, numPartitions=2).selectExpr(
@@ -235,7 +241,9 @@ def suite(spark_session: SparkSession, corpus_path: str) -> list[Row]:
     return suite_rows(spark_session.read.parquet(corpus_path))
 
 
-@pytest.mark.parametrize(("partitions", "ranges"), [(1, 1), (3, 7), (17, 64)])
+@pytest.mark.parametrize(
+    ("partitions", "ranges"), [(3, 7), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 1), (17, 64)))]
+)
 def test_partitions_and_ranges_change_no_bit(
     spark: SparkSession, corpus_path: str, suite: list[Row], partitions: int, ranges: int
 ) -> None:
@@ -243,6 +251,7 @@ def test_partitions_and_ranges_change_no_bit(
     assert suite_rows(corpus, ranges=ranges) == suite
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows_changes_no_bit(spark: SparkSession, corpus_path: str, suite: list[Row]) -> None:
     corpus = spark.read.parquet(corpus_path).orderBy(F.xxhash64("id", F.lit("another order")))
     assert suite_rows(corpus, ranges=3) == suite
@@ -319,6 +328,7 @@ def test_a_ranking_scans_once_and_shuffles_once(spark: SparkSession, corpus_path
     assert "Window" not in plan
 
 
+@pytest.mark.slow
 def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, corpus_path: str) -> None:
     measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus())
     with ranked_once(measurement) as (tally, _):
@@ -330,6 +340,7 @@ def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, cor
         assert_no_window_over_everything(plans[name])
 
 
+@pytest.mark.slow
 def test_windows_never_hold_a_whole_corpus(spark: SparkSession, corpus_path: str) -> None:
     measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus({"engine": "windows"}))
     plan = plan_of(measurement.ranking.ranked)
@@ -383,9 +394,11 @@ def watch(spark: SparkSession) -> Watch:
         finally:
             context.setJobGroup("", "")
         context._jsc.sc().listenerBus().waitUntilEmpty()
-        jobs = map(context.statusTracker().getJobInfo, context.statusTracker().getJobIdsForGroup(name))
-        numbers = {number for job in jobs if job for number in job.stageIds}
-        stages = [context._jsc.sc().statusStore().lastStageAttempt(number) for number in numbers]
+        tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(name))
+        # Of a long session Spark forgets the stages that it skipped.
+        numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
+        stages = [store.lastStageAttempt(number) for number in numbers]
         scans = [stage for stage in stages if stage.inputRecords() >= N_ROWS]
         work.queries = queries.executionsCount() - before
         work.scans, work.shuffles = len(scans), sum(stage.shuffleWriteRecords() > 0 for stage in scans)
