@@ -80,9 +80,11 @@ def rank_rows(
     """
     carried = [*carried, IN_CROWDS] if n_crowds else list(carried)
     parts = cut_into_ranges(examples, codebook, boundaries, carried, n_crowds)
-    around = parts.mapInArrow(_drop_data, _COUNTS).groupBy(MODEL, SLICE).applyInPandas(_look_around, _AROUND)
-    # Null-safe and with every column of the parts, whose counts are taken by Python: a filter or a projection before
-    # the shuffle would make another one of it.
+    # Both sides read all columns of the parts, and compare them null-safe: a filter or a projection that Spark moved to
+    # before the shuffle would make another one of it.
+    counts = [F.collect_list(name).alias(name) for name in ("negatives", "positives")]
+    by_range = parts.groupBy(*RANGE_KEY).agg(*counts, F.sum(F.length("data")).alias("n_bytes"))
+    around = by_range.groupBy(MODEL, SLICE).applyInPandas(_look_around, _AROUND)
     same_range = combine(Column.__and__, [parts[name].eqNullSafe(around[f"of_{name}"]) for name in RANGE_KEY])
     placed = (
         parts.join(F.broadcast(around), same_range)
@@ -126,24 +128,16 @@ def _cut(
     return run
 
 
-def _drop_data(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch.select(RowPart._fields[:-1])
-
-
-def _look_around(parts: pd.DataFrame) -> pd.DataFrame:
+def _look_around(ranges: pd.DataFrame) -> pd.DataFrame:
     """Return the surroundings of every range of a (model, slice)."""
-    here = [
-        (own[list(RANGE_KEY)].iloc[0], np.stack(list(own["negatives"])).sum(0), np.stack(list(own["positives"])).sum(0))
-        for _, own in parts.groupby("score_range")
-    ]
-    every_negative, every_positive = sum(low for _, low, _ in here), sum(high for _, _, high in here)
-    below, above, rows = np.zeros_like(every_negative), every_positive, []
-    for key, negatives, positives in here:  # by ascending score
-        above = above - positives
-        rows.append((*map(int, key), below, above, every_negative, every_positive))
-        below = below + negatives
-    return pd.DataFrame(rows, columns=column_names(_AROUND))
+    ranges = ranges.sort_values("score_range")
+    negatives, positives = (
+        np.stack([np.stack(list(parts)).sum(0) for parts in ranges[name]]) for name in ("negatives", "positives")
+    )
+    every = (np.broadcast_to(counts.sum(0), counts.shape) for counts in (negatives, positives))
+    around = Surroundings(negatives.cumsum(0) - negatives, positives.sum(0) - positives.cumsum(0), *every)
+    columns = [*(ranges[name] for name in RANGE_KEY), *map(list, around)]
+    return pd.DataFrame(dict(zip(column_names(_AROUND), columns, strict=True)))
 
 
 def _place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
