@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
+from typing import TypeVar
 
-from pyspark import SparkConf
+from pyspark import SparkConf, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
@@ -41,6 +43,8 @@ _TUNED = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
+T = TypeVar("T")
+_AT_ONCE = 4
 
 # What they print of failures that are caught and explained: values of failed tasks, and plans that cannot be analysed.
 _LOGGERS_OF_FAILURES = (
@@ -135,6 +139,16 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         stopped.set()
         watcher.join()
         report(0, 0)
+
+
+def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks in a few threads, each under the properties of this one, and give what they return, in order.
+
+    To plan and compile a small query takes the driver longer than the cluster takes to run it: side by side, one is
+    planned while another runs. When a task fails, the rest is left undone, and the first failure in order is raised.
+    """
+    with ThreadPoolExecutor(_AT_ONCE, "side-by-side") as pool:
+        return list(pool.map(lambda task: task(), [inheritable_thread_target(spark)(task) for task in tasks]))
 
 
 @contextmanager

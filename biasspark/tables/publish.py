@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
-from biasspark.session import describe
+from biasspark.session import describe, run_side_by_side
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
 from biasspark.tables.store import Store, list_columns, list_types, named_fault, no_rows
@@ -90,21 +90,15 @@ def publish(frames: Mapping[Table, DataFrame | None], run: Run, store: Store, re
 
     Notes
     -----
-    For n tables n + 1 writes of one file each, one query that reads back those that were computed, and a read of the
-    night's ledger.
+    For n tables n + 1 writes of one file each, a few at a time, one query that reads back those that were computed, and
+    a read of the night's ledger.
     Rows are counted and hashed on their way into the file, so nothing is computed twice or kept.
     Two runs that come to the ledger within the same second may both be published; readers then see the later one whole.
     """
     _check_frames(frames, run)
     spark = next(frame for frame in frames.values() if frame is not None).sparkSession
-    written = {}
-    for table, frame in frames.items():
-        with describe(spark, f"publish: write {table.name}"):
-            if frame is None:
-                store.write(table, _add_run(table, no_rows(spark, table), run).coalesce(1), run)
-                written[table] = _NOTHING
-            else:
-                written[table] = _write(table, frame, run, store)
+    writes = [partial(_write, spark, table, frame, run, store) for table, frame in frames.items()]
+    written = dict(zip(frames, run_side_by_side(spark, writes), strict=True))
     with describe(spark, "publish: read back and compare"), named_fault(store.root, "read back"):
         _check_written(spark, written, run, store)
     with describe(spark, "publish: ledger"), named_fault(store.place(BIAS_RUNS, run), "written"):
@@ -146,13 +140,17 @@ def _with_comment(column: Column, value: SparkColumn) -> SparkColumn:
     return value.alias(column.name, metadata={"comment": column.comment})
 
 
-def _write(table: Table, frame: DataFrame, run: Run, store: Store) -> _Fingerprint:
+def _write(spark: SparkSession, table: Table, frame: DataFrame | None, run: Run, store: Store) -> _Fingerprint:
     """Write the rows as one file, sorted so that equal runs write equal files, and say what went into it."""
-    rows = _add_run(table, frame, run)
-    rows = (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
-    seen = Observation()
-    store.write(table, rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table))), run)
-    return _Fingerprint(**seen.get)
+    with describe(spark, f"publish: write {table.name}"):
+        if frame is None:
+            store.write(table, _add_run(table, no_rows(spark, table), run).coalesce(1), run)
+            return _NOTHING
+        rows = _add_run(table, frame, run)
+        rows = (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
+        seen = Observation()
+        store.write(table, rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table))), run)
+        return _Fingerprint(**seen.get)
 
 
 def _row_hash(table: Table) -> SparkColumn:
