@@ -6,6 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
 
 class Example(NamedTuple):
     """One row: its score, its label, whether it only estimates, and whatever tells groups."""
@@ -49,29 +54,31 @@ def gini(row: Example) -> float:
     return 1 - row.score if row.label else row.score
 
 
-def influences(inside: Sequence[bool], rows: Sequence[Example]) -> list[float]:
-    """Return the influence of every row on the mean normalised attribution of the rows inside."""
-    own = [row for row, is_in in zip(rows, inside, strict=True) if is_in]
-    values = [normalized(row, rows) for row in own]
-    k, t = len(own), math.fsum(values) / len(own)
-    found = []
-    for row, is_in in zip(rows, inside, strict=True):
-        others = [other for other in own if other.label != row.label]
-        influence = (normalized(row, rows) - t) / k if is_in else 0.0
-        if others:
-            placed = math.fsum(credit(row, other) for other in others) / 2 / len(others)
-            mean = math.fsum(normalized(other, rows) for other in others) / len(others)
-            alike = sum(other.label == row.label for other in rows)
-            influence += len(others) / k * (placed - mean) / alike
-        found.append(influence)
+def influences(inside: Sequence[bool], rows: Sequence[Example]) -> Floats:
+    """Return the influence of every row on the mean normalised attribution of the rows inside, from all its credits."""
+    scores, labels, is_in = (
+        np.array([row.score for row in rows]),
+        np.array([row.label for row in rows]),
+        np.array(inside),
+    )
+    opposes = labels[:, None] != labels
+    credits = np.where(scores[:, None] == scores, 0.5, (scores[:, None] > scores) == labels[:, None]) * opposes
+    values = credits.sum(1) / 2 / opposes.sum(1)
+    k = is_in.sum()
+    found = np.where(is_in, (values - values[is_in].mean()) / k, 0.0)
+    for label in (False, True):
+        alike, others = labels == label, is_in & (labels != label)
+        if others.any():
+            placed = credits[np.ix_(alike, others)].mean(1) / 2
+            found[alike] += others.sum() / k * (placed - values[others].mean()) / alike.sum()
     return found
 
 
 def variance(inside: Sequence[bool], rows: Sequence[Example], baseline: Sequence[Example] | None = None) -> float:
     """Return the sum of squared influences, of a model or of its difference to a baseline."""
     own = influences(inside, rows)
-    theirs = influences(inside, baseline) if baseline else [0.0] * len(rows)
-    return math.fsum((a - b) ** 2 for a, b in zip(own, theirs, strict=True))
+    theirs = influences(inside, baseline) if baseline else np.zeros(len(rows))
+    return math.fsum((own - theirs) ** 2)
 
 
 def mean_of(value: Callable[[Example], float], rows: Sequence[Example]) -> float:

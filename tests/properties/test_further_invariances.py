@@ -184,6 +184,7 @@ members = st.sampled_from([0.0, 1.0, math.nan])
 corpora = st.lists(st.tuples(tied_scores, st.booleans(), st.tuples(*[members] * 12)), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @on_spark
 @given(rows=corpora, include=st.booleans())
 def test_pinned_auc_is_a_mean_of_its_terms(
@@ -208,6 +209,7 @@ def test_pinned_auc_is_a_mean_of_its_terms(
         assert min(terms) - 1e-12 <= row.pinned_auc <= max(terms) + 1e-12
 
 
+@pytest.mark.slow
 @on_spark
 @given(
     rows=st.lists(st.tuples(tied_scores, st.booleans()), min_size=1, max_size=12),

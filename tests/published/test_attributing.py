@@ -36,6 +36,7 @@ def loans(spark_session: SparkSession, shared_data: Path) -> DataFrame:
     return spark_session.read.parquet(str(path)).where("split = 'test'")
 
 
+@pytest.mark.slow
 def test_the_mean_attribution_of_either_label_is_half_the_auc(census: DataFrame) -> None:
     rows = biasspark.example_attributions(census, **CENSUS).groupBy("model", "label").avg("normalized_attribution")
     means = {(row[0], row[1]): row[2] for row in rows.collect()}
@@ -44,6 +45,7 @@ def test_the_mean_attribution_of_either_label_is_half_the_auc(census: DataFrame)
         assert 2 * means[model, True] == pytest.approx(auc, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_normalised_attributions_correlate_with_losses_and_total_ones_do_not(census: DataFrame) -> None:
     """Table 3."""
     rows = biasspark.attribution_correlations(census, **CENSUS).where("model <> 'rf_small'").collect()
@@ -53,6 +55,7 @@ def test_normalised_attributions_correlate_with_losses_and_total_ones_do_not(cen
         assert pearson < -0.3 if attribution == "normalized" else pearson > -0.1
 
 
+@pytest.mark.slow
 def test_losses_of_the_forest_and_the_regression(census: DataFrame) -> None:
     """Table 1: the forest has the worse cross-entropy and the better Gini impurity."""
     segments = {"young": "age <= 25", "older": "age > 25", "middle": "age > 25 AND age < 34"}
@@ -68,6 +71,7 @@ def test_losses_of_the_forest_and_the_regression(census: DataFrame) -> None:
         assert forest["gini_impurity"] < regression["gini_impurity"]
 
 
+@pytest.mark.slow
 def test_the_married_lose_most(census: DataFrame) -> None:
     """Table 4: without the column of relationships the tree splits by marriage first."""
     given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
@@ -145,6 +149,7 @@ def test_pairs_of_table_7_have_its_order(census: DataFrame) -> None:
     assert 0.8 < found[2] < 0.97 < found[3]
 
 
+@pytest.mark.slow
 def test_grades_of_loans(loans: DataFrame) -> None:
     """A loan of a bad grade that is charged off stands above one of a good grade that is not, the more the farther."""
     rows = biasspark.auc_crosses(

@@ -28,6 +28,7 @@ def balance(spark_session: SparkSession, shared_data: Path) -> dict[str, Row]:
     return found
 
 
+@pytest.mark.slow
 def test_every_term_has_as_many_sentences(balance: dict[str, Row], shared_data: Path) -> None:
     terms = (shared_data / "madlibs_77k" / "identity_terms.txt").read_text("utf-8").split("\n")
     wanted = {term: ROWS_A_TERM * (2 if term in WITHIN_ANOTHER else 1) for term in filter(None, terms)}

@@ -202,6 +202,7 @@ def test_b_large_shift_lowers_bpsn_and_raises_both_gaps(measured: dict[str, Meas
         assert large[gap] > max(measured[name].value[gap] for name in ("none", "A", PRINTED_A.name))
 
 
+@pytest.mark.slow
 def test_thresholds_that_suit_all_are_left_by_a_small_shift_and_by_no_large_one(errors: dict[str, Errors]) -> None:
     """The gaps see a small shift although one threshold parts positives from negatives everywhere."""
     assert errors[PRINTED_A.name].of_best_threshold() < 0.01

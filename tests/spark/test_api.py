@@ -104,6 +104,7 @@ def test_every_option_reaches_the_numbers(comments: DataFrame) -> None:
     assert row.background_auc_high - row.background_auc_low < (plain.background_auc_high - plain.background_auc_low) / 2
 
 
+@pytest.mark.slow
 def test_both_engines(comments: DataFrame) -> None:
     blocks, windows = (
         biasspark.u_statistics(comments, engine=engine, ranges=3, **MEASURED) for engine in ("blocks", "windows")
@@ -111,6 +112,7 @@ def test_both_engines(comments: DataFrame) -> None:
     assert rows_of(blocks) == rows_of(windows)
 
 
+@pytest.mark.slow
 def test_the_summary_is_of_the_same_numbers(comments: DataFrame) -> None:
     summary = {row.model: row for row in biasspark.model_summary(comments, **MEASURED).collect()}
     metrics = biasspark.bias_metrics(comments, **MEASURED).collect()

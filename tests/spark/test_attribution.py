@@ -340,6 +340,7 @@ def test_ids_that_repeat_cannot_be_compared(spark: SparkSession) -> None:
         )
 
 
+@pytest.mark.slow
 def test_columns_of_the_corpus_keep_their_meaning_whatever_their_names(spark: SparkSession) -> None:
     """Score, label and slice under the names that bins and marks have on the way."""
     names = {"s1": "bin_0", "s2": "bin_1", "target": "honest", "job": "segments", "age": "in_crowds"}
@@ -373,6 +374,7 @@ def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_th
     assert len(rows) == 9
 
 
+@pytest.mark.slow
 def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(n, n % 3 == 0, n - 20.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE")
     found = biasspark.attribution_segments(

@@ -73,6 +73,7 @@ def test_balance_by_the_length_of_a_text(by_text: list[Row]) -> None:
     assert any(row["n_negatives_to_add"] for row in wanted)
 
 
+@pytest.mark.slow
 def test_where_no_bucket_holds_a_positive_nothing_is_lacking(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [("short", True, True), ("long enough for a bucket", False, True)], "t STRING, y BOOLEAN, g BOOLEAN"
@@ -84,6 +85,7 @@ def test_where_no_bucket_holds_a_positive_nothing_is_lacking(spark: SparkSession
     }
 
 
+@pytest.mark.slow
 def test_unknown_annotations_as_background_change_nobody_s_balance(spark: SparkSession, by_text: list[Row]) -> None:
     """Only members count."""
     frame = frame_of(spark, ROWS, 1)
@@ -91,6 +93,7 @@ def test_unknown_annotations_as_background_change_nobody_s_balance(spark: SparkS
     assert in_order(found.collect()) == in_order(by_text)
 
 
+@pytest.mark.slow
 def test_models_slices_windows_and_order_change_nothing(spark: SparkSession, by_text: list[Row]) -> None:
     frame, options = frame_of(spark, shuffled(ROWS), 2), {"text": "text", "buckets": list(EDGES), "ranges": 7}
     for engine in ("blocks", "windows"):
@@ -157,6 +160,7 @@ def test_template_scores(templates: list[Row]) -> None:
     assert_rows(templates, wanted, TEMPLATE_SCORES)
 
 
+@pytest.mark.slow
 def test_order_and_engine_change_no_mean(spark: SparkSession, templates: list[Row]) -> None:
     """Nor does it matter what an unknown annotation means: only members count."""
     again = biasspark.template_scores(

@@ -30,6 +30,7 @@ def from_the_kernel(shape: CivilShape) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3, 7])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.

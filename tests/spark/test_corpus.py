@@ -415,6 +415,7 @@ def explained(frame: DataFrame) -> str:
     return text.getvalue()
 
 
+@pytest.mark.slow
 def test_hundreds_of_annotations_are_an_expression_of_a_few_levels(spark: SparkSession) -> None:
     """A chain of them would be as many levels deep, and too deep for Spark or for Connect's messages."""
     names = [f"u{number}" for number in range(240)]
@@ -513,7 +514,7 @@ REJECT_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["blocks", "windows"])
+@pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
 def test_every_reason_is_counted_and_written_once_a_row_and_model(spark: SparkSession, engine: str) -> None:
     corpus = spark.createDataFrame(REJECT_ROWS, "id INT, y DOUBLE, a DOUBLE, b DOUBLE, u DOUBLE").repartition(3)
     measures = parse_measures(
@@ -590,6 +591,7 @@ def rejected_range(spark: SparkSession, n_rows: int, partitions: int) -> DataFra
     )
 
 
+@pytest.mark.slow
 def test_the_rows_that_are_kept_of_many_are_fixed_by_id(spark: SparkSession) -> None:
     counts = {"null_label": 49_970, "null_score": 20}
     kept = []

@@ -38,6 +38,7 @@ def test_corpus_is_that_of_the_kernel_whatever_the_partitions(spark: SparkSessio
     assert ordered(generate_heights(backwards, REQUEST)) == wanted
 
 
+@pytest.mark.slow
 def test_configuration_measures_every_height(spark: SparkSession) -> None:
     config = load_config(ROOT / "conf" / "heights.toml")
     suite = biasspark.bias_metrics(

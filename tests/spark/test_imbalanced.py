@@ -33,6 +33,7 @@ def rows_in(blocks: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in pa.Table.from_batches(blocks).columns), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.
@@ -46,6 +47,7 @@ def test_columns_are_those_that_a_classifier_needs(spark: SparkSession) -> None:
     assert rows_of(corpus, "id") == rows_in([imbalanced_block(0, REQUEST)])[:50]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_cells_are_made_whole_wherever_they_are(spark: SparkSession, partitions: int) -> None:
     cells = [Cell("gay", 20, 59, BLOCK_ROWS + 1), Cell("gay", 60, 179, 4), Cell("old", 20, 59, 0)]

@@ -449,6 +449,7 @@ def test_repeated_ids_are_left_out_for_two_scans_more(spark: SparkSession, tmp_p
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
+@pytest.mark.slow
 def test_what_fails_after_a_night_is_published_is_a_warning(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,6 +552,7 @@ def test_csv_and_json_give_the_same_numbers_on_a_path_and_in_a_catalog(
         assert sorted(map(repr, in_catalog)) == sorted(map(repr, on_path))
 
 
+@pytest.mark.slow
 def test_peculiar_scores_and_repeated_ids_are_warned_of(spark: SparkSession, tmp_path: Path, schema: str) -> None:
     rows = make_rows(600)
     scores = rows["score"]
@@ -589,6 +591,7 @@ def test_peculiar_scores_and_repeated_ids_are_warned_of(spark: SparkSession, tmp
     assert ask(tmp_path / "warehouse", "SELECT warnings FROM bias_runs") == [(warnings,)]
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_the_second_ends_with_4(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def from_the_kernel(request: MadlibsRequest) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.
@@ -46,6 +47,7 @@ def test_corpus_has_a_column_for_each_term(spark: SparkSession) -> None:
     assert ordered(corpus) == from_the_kernel(MadlibsRequest(100, 1))
 
 
+@pytest.mark.slow
 def test_job_finds_the_terms_where_their_columns_are_1(spark: SparkSession) -> None:
     """Also those with spaces, quotes and dots in their names, and terms within terms."""
     import pyspark.sql.functions as F

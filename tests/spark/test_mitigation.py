@@ -93,6 +93,7 @@ def done(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     return done
 
 
+@pytest.mark.slow
 def test_the_mitigated_model_is_less_biased_than_both_others(done: Done) -> None:
     found = done.ask("SELECT model, pinned_auc_equality_difference, bpsn_auc_min FROM latest_model_summary")
     difference, lowest_bpsn = ({row[0]: row[place] for row in found} for place in (1, 2))
@@ -163,6 +164,7 @@ def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(done: Done
     assert not trained & set(done.ask("SELECT comment_text FROM it", "test_set"))
 
 
+@pytest.mark.slow
 def test_training_is_the_same_to_the_last_bit_for_any_partitions(
     spark: SparkSession, done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

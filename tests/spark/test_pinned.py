@@ -59,7 +59,7 @@ def test_value_weights_and_terms(sampled: list[Row]) -> None:
     assert {row.trials for row in sampled} == {TRIALS}
 
 
-@pytest.mark.parametrize("engine", ["blocks", "windows"])
+@pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
 def test_background_without_the_subgroup_and_no_trials(spark: SparkSession, engine: str) -> None:
     frame = biasspark.pinned_auc(
         frame_of(spark, shuffled(ROWS), 1),

@@ -130,6 +130,7 @@ def test_trials_scatter_around_the_values_before(skewed: dict[str, Row], cell: s
         assert sd == pytest.approx(expected_sd, rel=0.5)
 
 
+@pytest.mark.slow
 def test_cells_of_which_nothing_is_left(spark: SparkSession) -> None:
     """No subgroup negatives, one of them, which halves to none, and two."""
     score, label, inside = np.arange(8.0) / 8, np.arange(8) % 2 == 1, np.array([1, 1, 0, 1, 0, 0, 0, 0.0])
@@ -166,6 +167,7 @@ def test_cells_of_which_nothing_is_left(spark: SparkSession) -> None:
     )
 
 
+@pytest.mark.slow
 def test_as_many_rows_are_dropped_as_the_decimal_says_that_was_written(spark: SparkSession) -> None:
     """0.285 of 9,500 rows is 2,707.5, and rounds up; the binary number next to 0.285 gives a little less.
 

@@ -82,6 +82,7 @@ def test_partitions_ranges_and_order_change_no_bit(spark: SparkSession) -> None:
     assert not measured & {"nobody", "most & nobody", "few & kind=a", "kind=a & kind=b", "(overall)"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 def test_the_mean_of_a_thousand_trials_is_the_closed_form(spark: SparkSession, include: bool) -> None:
     rows, n_trials = make_rows(), 1000

@@ -150,6 +150,7 @@ def test_a_rerun_supersedes_the_night_with_equal_files(spark: SparkSession, tmp_
     assert file_of(tmp_path, BIAS_METRICS, first.run).read_bytes() == kept
 
 
+@pytest.mark.slow
 def test_published_at_grows_when_the_clock_does_not(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def from_the_kernel(request: ShapesRequest) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     blocks = spark.range(N_BLOCKS - 1, -1, -1, partitions)
@@ -51,6 +52,7 @@ def test_corpus_is_that_of_the_kernel(spark: SparkSession) -> None:
     assert corpus.columns == SCHEMA.names
 
 
+@pytest.mark.slow
 def test_configuration_measures_every_shape(spark: SparkSession) -> None:
     config = load_config(ROOT / "conf" / "shapes.toml")
     suite = biasspark.bias_metrics(

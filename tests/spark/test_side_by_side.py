@@ -370,6 +370,7 @@ def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSess
 # ---- a catalog
 
 
+@pytest.mark.slow
 def test_a_night_in_a_catalog(spark: SparkSession) -> None:
     store = CatalogStore(f"spark_catalog.side_{uuid4().hex[:8]}")
     try:

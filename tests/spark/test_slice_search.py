@@ -139,6 +139,7 @@ def check_predicates(slices: Sequence[FoundSlice], frame: DataFrame) -> None:
     assert list(frame.agg(*counts).collect()[0]) == expected
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_said(spark: SparkSession, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
     found = search(frame_of(spark, [row for row in rows if row.tree == 0]).coalesce(1))

@@ -164,6 +164,7 @@ def test_a_higher_level_is_wider(spark: SparkSession, found: dict[str, Row]) -> 
         assert wider[f"{metric}_high"] > found["common"][f"{metric}_high"] >= found["common"][metric]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3, 17])
 def test_the_bits_do_not_depend_on_partitions(spark: SparkSession, found: dict[str, Row], partitions: int) -> None:
     rows = statistics_rows(*make_corpus())

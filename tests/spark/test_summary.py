@@ -142,6 +142,7 @@ def test_a_gap_counts_by_its_size_whatever_its_sign(spark: SparkSession) -> None
     assert row.positive_aeg_max_abs is None
 
 
+@pytest.mark.slow
 def test_models_and_slices_stay_apart_and_bits_do_not_depend_on_partitions(spark: SparkSession) -> None:
     rows = [
         row

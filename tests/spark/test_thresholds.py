@@ -56,7 +56,7 @@ def as_background(spark_session: SparkSession) -> dict[str, list[Row]]:
 Measured = tuple[dict[str, list[Row]], Meaning]
 
 
-@pytest.fixture(params=["exclude", "background"])
+@pytest.fixture(params=["exclude", pytest.param("background", marks=pytest.mark.slow)])
 def measured(request: pytest.FixtureRequest) -> Measured:
     """The tables by either rule for unknown annotations, and what the rows mean by it."""
     tables = {"exclude": "excluded", "background": "as_background"}[request.param]
@@ -130,6 +130,7 @@ def test_windows_give_the_same_bits(spark: SparkSession, excluded: dict[str, lis
     assert in_order(by_windows) == in_order(row for row in excluded[table] if row.model in models)
 
 
+@pytest.mark.slow
 def test_ranges_partitions_and_order_change_no_bit_of_a_sum(
     spark: SparkSession, excluded: dict[str, list[Row]]
 ) -> None:

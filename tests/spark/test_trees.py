@@ -209,6 +209,7 @@ def test_what_nodes_show(grown: Grown) -> None:
         assert any(leaf.found for leaf in leaves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_the_same_bits_however_rows_are_cut_and_ordered(spark: SparkSession, partitions: int) -> None:
     """Of values that no binary fraction holds, whose float sums do depend on order."""

@@ -112,7 +112,7 @@ def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[d
 def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, object]]) -> None:
     found = {term: re.compile(rf"(?<!\w){term}(?!\w)", re.IGNORECASE) for term in IDENTITY_TERMS}
     within = {"african american": {"african", "american"}}
-    for row in comments[: BLOCK_ROWS // 2]:
+    for row in comments[: BLOCK_ROWS // 8]:
         mentioned = {term for term, pattern in found.items() if pattern.search(str(row["comment_text"]))}
         wanted = set() if row["term"] is None else {str(row["term"])}
         assert mentioned == wanted | within.get(str(row["term"]), set()), row
