@@ -186,6 +186,4 @@ def _read_evidence(value: object, faults: list[str]) -> Evidence:
 
 def _read_privacy(value: object, faults: list[str]) -> Privacy:
     section = Section("[privacy]", value, keys_of(Privacy), faults)
-    if section.usable and "min_group_rows" not in section.table:
-        section.complain("min_group_rows", "missing. It is required. Write, for example, min_group_rows = 10.")
-    return Privacy(min_group_rows=section.whole("min_group_rows", 1, least=1))
+    return Privacy(min_group_rows=section.whole("min_group_rows", Privacy.min_group_rows, least=1))

@@ -146,7 +146,7 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
         section.complain("", f"{singular} and {plural} are both given. They mean the same. Remove one.")
     if singular in section.table:
         name = section.optional_text(singular, f'{singular} = "..."')
-        names = () if name is None else (name,)
+        names: tuple[str, ...] = () if name is None else (name,)
     elif plural in section.table:
         names = section.names(plural)
         if section.table[plural] in ([], ()):

@@ -257,7 +257,7 @@ class Evidence:
 class Privacy:
     """Below how many rows of a group its numbers are withheld."""
 
-    min_group_rows: int
+    min_group_rows: int = 10
 
 
 @dataclass(frozen=True, kw_only=True)
