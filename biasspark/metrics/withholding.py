@@ -91,11 +91,16 @@ def withhold_reached(reached: DataFrame, privacy: Privacy | None) -> DataFrame:
 def withhold_rows(rows: DataFrame, table: Table, privacy: Privacy | None) -> DataFrame:
     """Return the rows of a table, each of a group of ``n_rows``, without the numbers of those that are too small.
 
-    Adds the column ``reason``, NULL where nothing is withheld. Lazy; no shuffle.
+    What is left of ``(overall)`` without the group counts as its background. Adds the column ``reason``, NULL where
+    nothing is withheld. Lazy; shuffles the rows where there is a minimum.
     """
-    least = 0 if privacy is None else privacy.min_group_rows
-    with_reason = rows.withColumn(_REASON, F.lit(None).cast("string"))
-    return _hide(with_reason, F.col("n_rows") < least, _numbers_of(table), WITHHELD)
+    rows = rows.withColumn(_REASON, F.lit(None).cast("string"))
+    if privacy is None:
+        return rows
+    siblings = Window.partitionBy(*(name for name in table.key_columns if name != IDENTITY))
+    overall = F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("n_rows"))).over(siblings)
+    sized = rows.withColumn("is_small", _is_small(F.col("n_rows"), overall - F.col("n_rows"), privacy))
+    return _hide(sized, F.col("is_small"), _numbers_of(table), WITHHELD).drop("is_small")
 
 
 def _is_small(group: Column, background: Column, privacy: Privacy) -> Column:
