@@ -42,16 +42,6 @@ column = "toxic"
 m = "score"
 [identities]
 columns = ["gay", "male", "rare", "nearly_all"]
-[slices]
-few = "id < 12"
-[thresholds]
-at = [0.5]
-[histograms]
-bins = 4
-[label_balance]
-length = "length"
-buckets = [0, 50, 100]
-[pinned_auc]
 [gate]
 [[gate.rule]]
 name = "shift"
@@ -76,6 +66,17 @@ identity = "gay"
 [output]
 path = "{folder}/warehouse"
 """
+
+
+GUARDED = (
+    f"privacy.min_group_rows={LEAST}",
+    "evidence.metrics.bnsp_auc=600",
+    "slices.few=id < 12",
+    "thresholds.at=[0.5]",
+    "histograms.bins=4",
+    "label_balance={length = 'length', buckets = [0, 50, 100]}",
+    "pinned_auc.trials=0",
+)
 
 
 def write_corpus(folder: Path, shift: float) -> None:
@@ -148,7 +149,7 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     write_corpus(folder / "bad", 1.5)
     (folder / "gate.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     bad = ("--set", f"corpus.path={folder}/bad")
-    guarded = (*bad, "--set", f"privacy.min_group_rows={LEAST}", "--set", "evidence.metrics.bnsp_auc=600")
+    guarded = [*bad, *(part for change in GUARDED for part in ("--set", change))]
     lenient = (*bad, "--set", 'gate.rule=[{name="bpsn holds", metric="bpsn_auc", max_drop=0.05, worst=true}]')
     return Nights(
         folder,
