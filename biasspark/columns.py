@@ -52,3 +52,15 @@ RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
 SUMMARISED_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SUMMARISED_GAPS = ("negative_aeg", "positive_aeg")
 """The metrics of the suite that `model_summary` sums up over identities."""
+
+SUITE_AUCS, SUITE_GAPS = (*SUMMARISED_AUCS, "background_auc"), SUMMARISED_GAPS
+"""The metrics of the suite: AUCs of two cells, and gaps, which are such AUCs less 1/2."""
+
+OVERALL_METRIC = "auc"
+"""The AUC of a whole slice, as `model_summary` and rules name it."""
+
+WITHHELD, BELOW_MINIMUM_ROWS = "withheld", "below_minimum_rows"
+"""Why a value is NULL though its cells have rows: too few to be told of, too few to mean anything."""
+
+PASS, WARN, FAIL, INSUFFICIENT = "pass", "warn", "fail", "insufficient_evidence"
+"""What comes of a rule of the gate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -11,10 +12,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
+from biasspark.gating import judged, show_alerts
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_METRICS, LOSS_BY_SEGMENT
+from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_ALERTS, BIAS_METRICS, LOSS_BY_SEGMENT
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
 
@@ -29,21 +31,27 @@ LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "
 def run_night(
     corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
 ) -> Outcome:
-    """Survey, rank, publish, and say what came of it."""
+    """Survey, rank, judge, publish, and say what came of it."""
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):
         tables = measurement.tables(tally, config.rejects.max_rows)
-        progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
-        record = describe_run(config, tally, find_warnings(measurement, profiles), spark.version)
-        published = publish(tables, run, store, record)
+        if config.gate:
+            progress.stage(f"gate of {len(config.gate.rule)} rules")
+        with judged(measurement.statistics, config, store, run) as verdict:
+            progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
+            warnings = (*find_warnings(measurement, profiles), *verdict.warnings)
+            record = replace(describe_run(config, tally, warnings, spark.version), status=verdict.status)
+            published = publish(tables | {BIAS_ALERTS: verdict.alerts}, run, store, record)
 
-    def show_worst() -> str:
-        return format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
+    def show() -> str:
+        worst = format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
+        return "\n\n".join(filter(None, [worst, show_alerts(spark, store, run, verdict)]))
 
-    return progress.end(conclude(spark, store, published, record, show_worst))
+    done = conclude(spark, store, published, record, show)
+    return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))
 
 
 def conclude(
@@ -66,7 +74,7 @@ def conclude(
         table = show()
     except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
         warnings += (f"{run.run_id} is published, but what follows failed: {describe_unexpected(error)}",)
-    summary = {"job": run.job, "status": "published", "run_id": run.run_id, "run_date": run.run_date}
+    summary = {"job": run.job, "status": record.status, "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"n_rows": record.n_rows, "n_rejected": record.n_rejected, "rejects": record.rejects}
     summary |= {"warnings": warnings, "tables": published.n_rows, "output": store.root}
     return Outcome(summary=summary, table=table + "".join(f"\nwarning: {text}" for text in warnings))

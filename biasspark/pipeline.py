@@ -33,6 +33,7 @@ from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
+from biasspark.metrics.withholding import require_rows, withhold_reached, withhold_rows, withhold_statistics
 from biasspark.ranking.engine import Ranking, rank, read_overview
 from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
@@ -109,19 +110,21 @@ class Measurement:
         measures, ranking, found = self.measures, self.ranking, {}
         if measures.pinned_auc:
             found[PINNED_AUC] = pinned_aucs(self.statistics, measures.pinned_auc, self._sampled(measures.pinned_auc))
-        if measures.thresholds and ranking.reached is not None:
+        reached = None if ranking.reached is None else withhold_reached(ranking.reached, measures.privacy)
+        if measures.thresholds and reached is not None:
             at = At(measures.thresholds.at, {name: marks.of_thresholds for name, marks in self.marks.items()})
-            found[THRESHOLD_RATES] = threshold_rates(ranking.reached, at, measures.intervals)
-            found[THRESHOLD_SUMMARY] = threshold_summary(ranking.reached, at)
-        if measures.histograms and ranking.reached is not None:
+            found[THRESHOLD_RATES] = threshold_rates(reached, at, measures.intervals)
+            found[THRESHOLD_SUMMARY] = threshold_summary(reached, at)
+        if measures.histograms and reached is not None:
             bins = {name: Bins(marks.ends, marks.of_ends) for name, marks in self.marks.items()}
-            found[SCORE_HISTOGRAMS] = score_histograms(ranking.reached, bins)
+            found[SCORE_HISTOGRAMS] = score_histograms(reached, bins)
         if measures.label_balance and ranking.labels is not None:
             found[LABEL_BALANCE] = label_balance(ranking.labels, bucket_ends(measures.label_balance))
         if measures.templates:
             template = measures.templates.column
             found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, self.codebook, template, self.id_column)
-        return found
+        own_groups = {table: found[table] for table in (LABEL_BALANCE, TEMPLATE_SCORES) if table in found}
+        return found | {table: withhold_rows(rows, table, measures.privacy) for table, rows in own_groups.items()}
 
     def _sampled(self, pinned: PinnedAuc) -> DataFrame | None:
         """Sampled pinned AUC: the corpus is scanned and shuffled once more."""
@@ -178,7 +181,8 @@ def measure(
     marks = mark_scores(measures, survey, corpus.schema)
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
     ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
-    statistics = with_auc(ranking.statistics)
+    statistics = require_rows(with_auc(ranking.statistics), measures.evidence)
+    statistics = withhold_statistics(statistics, measures.privacy)
     parts = ranking.parts if only is not None else None  # which its trials read once more
     kept += [frame for frame in (parts, ranking.ranked, statistics, ranking.reached) if frame is not None]
     return Measurement(corpus, measures, survey, codebook, ranking, marks, statistics, id_column, tuple(kept))
@@ -191,7 +195,8 @@ def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
     with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
         codebook = build_codebook(measures, survey_corpus(corpus, measures))
     labels = label_counts(label_examples(corpus, measures, codebook, None), codebook)
-    return label_balance(labels, bucket_ends(measures.label_balance))
+    balance = label_balance(labels, bucket_ends(measures.label_balance))
+    return withhold_rows(balance, LABEL_BALANCE, measures.privacy)
 
 
 @contextmanager

@@ -26,6 +26,8 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "identities": "; ".join(_sources(config.identities)),
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         "further": ", ".join(_further(config)) or "nothing",
+        "withheld": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
+        "gate": ", ".join(rule.name for rule in config.gate.rule) if config.gate else "none",
         "engine": config.ranking.engine,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
         "scans": scans,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
-from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, adjust, welch_p_value
+from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, welch_p_value
 from biasspark.features import Feature, say_condition, write_predicate
+from biasspark.metrics.evidence import adjust
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from biasspark.attribution.significance import SIGNIFICANT, adjust
+from biasspark.attribution.significance import SIGNIFICANT
 from biasspark.attribution.splits import Bools, Cut, Fits, Floats, Ints, best_cut
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
+from biasspark.metrics.evidence import adjust
 
 NEGATIVE, POSITIVE = 0, 1
 """The sides of a pair, by place."""

@@ -1,8 +1,7 @@
-"""Whether what a segment shows is more than chance: moments, Welch's test, Benjamini-Hochberg, intervals. No Spark."""
+"""Whether what a segment shows is more than chance: moments, Welch's test, intervals. No Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
@@ -93,21 +92,6 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
     share_a, share_b = part_a / variance, part_b / variance
     freedom = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
     return _student_p_value(difference / sqrt(variance), freedom)
-
-
-def adjust(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted so that calling those below q findings makes a share q of them false at the most.
-
-    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and Hochberg
-    1995). None stays None, and is not one of the m.
-    """
-    order = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    least = 1.0
-    for rank, (p_value, place) in reversed(list(enumerate(order, start=1))):
-        least = min(least, p_value * len(order) / rank)
-        adjusted[place] = least
-    return adjusted
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:

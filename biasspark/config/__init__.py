@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
 from biasspark.config.further import divide
+from biasspark.config.gate import Gate, Rule
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
     DUPLICATES,
@@ -20,6 +21,7 @@ from biasspark.config.model import (
     Config,
     Corpus,
     Crossed,
+    Evidence,
     Histograms,
     Identities,
     Intervals,
@@ -29,6 +31,7 @@ from biasspark.config.model import (
     Output,
     PinnedAuc,
     PinnedSkew,
+    Privacy,
     Ranking,
     Rejects,
     Templates,
@@ -50,6 +53,8 @@ __all__ = [
     "Config",
     "Corpus",
     "Crossed",
+    "Evidence",
+    "Gate",
     "Histograms",
     "Identities",
     "Intervals",
@@ -60,8 +65,10 @@ __all__ = [
     "Pairs",
     "PinnedAuc",
     "PinnedSkew",
+    "Privacy",
     "Ranking",
     "Rejects",
+    "Rule",
     "SliceSearch",
     "Templates",
     "Terms",

@@ -9,13 +9,16 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
+from biasspark.config.gate import METRICS
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
+    Evidence,
     Histograms,
     Identities,
     LabelBalance,
     PinnedAuc,
     PinnedSkew,
+    Privacy,
     Ranking,
     Templates,
     Thresholds,
@@ -23,7 +26,10 @@ from biasspark.config.model import (
 from biasspark.config.section import Section, find_repeated, keys_of
 from biasspark.config.wording import show_value
 
-FURTHER = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew", "attribution")
+FURTHER = (
+    *("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew", "attribution"),
+    *("evidence", "privacy"),
+)
 MOST_TRIALS = 100_000
 MOST_THRESHOLDS = 10_001
 MOST_BINS = 10_000
@@ -41,6 +47,8 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
         _read_templates,
         _read_pinned_skew,
         partial(read_attribution, models=measures["models"]),
+        _read_evidence,
+        _read_privacy,
     )
     given = {name: table.get(name) for name in FURTHER}
     further: dict[str, Any] = {
@@ -49,6 +57,11 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
     }
     _check_trials(further["pinned_auc"], measures["ranking"], faults)
     _check_identity(further["pinned_skew"], measures["identities"], faults)
+    if further["privacy"] and further["attribution"]:
+        faults.append(
+            "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
+            "segments it finds, and withholds none. Keep it in a configuration of its own."
+        )
     return further
 
 
@@ -160,3 +173,17 @@ def _read_pinned_skew(value: object, faults: list[str]) -> PinnedSkew:
 def _read_templates(value: object, faults: list[str]) -> Templates:
     section = Section("[templates]", value, keys_of(Templates), faults, 'column = "template"')
     return Templates(column=section.text("column", "template"))
+
+
+def _read_evidence(value: object, faults: list[str]) -> Evidence:
+    section = Section("[evidence]", value, keys_of(Evidence), faults)
+    own = Section("[evidence.metrics]", section.table.get("metrics"), METRICS, faults)
+    return Evidence(
+        min_rows=section.whole("min_rows", Evidence.min_rows),
+        metrics={metric: own.whole(metric, Evidence.min_rows) for metric in METRICS if metric in own.table},
+    )
+
+
+def _read_privacy(value: object, faults: list[str]) -> Privacy:
+    section = Section("[privacy]", value, keys_of(Privacy), faults)
+    return Privacy(min_group_rows=section.whole("min_group_rows", Privacy.min_group_rows, least=1))

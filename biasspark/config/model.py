@@ -13,6 +13,7 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import Attribution
+from biasspark.config.gate import Gate
 
 ENGINES = ("blocks", "windows")
 UNANNOTATED = ("exclude", "background")
@@ -238,6 +239,28 @@ class Templates:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How many rows each of the two cells of a metric needs for the metric to have a value.
+
+    ``min_rows`` holds of every metric of the suite and of ``auc``, ``metrics`` says otherwise of some.
+    """
+
+    min_rows: int = 0
+    metrics: dict[str, int] = field(default_factory=dict)
+
+    def least_rows(self, metric: str) -> int:
+        """Return what a cell of this metric needs."""
+        return self.metrics.get(metric, self.min_rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """Below how many rows of a group its numbers are withheld."""
+
+    min_group_rows: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rejects:
     """How many rejected rows are written for each reason; all are counted."""
 
@@ -275,6 +298,8 @@ class Measures:
     templates: Templates | None = None
     pinned_skew: PinnedSkew | None = None
     attribution: Attribution | None = None
+    evidence: Evidence | None = None
+    privacy: Privacy | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.
@@ -302,6 +327,7 @@ class Config(Measures):
     corpus: Corpus
     output: Output
     rejects: Rejects = Rejects()
+    gate: Gate | None = None
 
     def resolved(self) -> dict[str, Any]:
         """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``."""

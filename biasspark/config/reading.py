@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from biasspark.config.further import FURTHER, read_further
+from biasspark.config.gate import read_gate
 from biasspark.config.identities import read_identities
 from biasspark.config.model import (
     DUPLICATES,
@@ -31,7 +32,7 @@ from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
-CONFIGURED = ("corpus", *MEASURED, "rejects", "output")
+CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "output")
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 
 Read = TypeVar("Read")
@@ -142,8 +143,13 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
         )
-    rejects = _read_rejects(table.get("rejects"), faults)
-    return Config(corpus=corpus, **measures, rejects=rejects, output=_read_output(table.get("output"), base, faults))
+    return Config(
+        corpus=corpus,
+        **measures,
+        gate=read_gate(table.get("gate"), measures, faults),
+        rejects=_read_rejects(table.get("rejects"), faults),
+        output=_read_output(table.get("output"), base, faults),
+    )
 
 
 def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scored: bool = True) -> dict[str, Any]:

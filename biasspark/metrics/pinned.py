@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
+    BELOW_MINIMUM_ROWS,
     CROSSED,
     IDENTITY,
     MODEL,
@@ -23,6 +24,7 @@ from biasspark.columns import (
     SLICE,
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
+    WITHHELD,
 )
 from biasspark.config import PinnedAuc
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
@@ -81,12 +83,13 @@ def pinned_auc(sizes: Mapping[str, Column], aucs: Mapping[str, Column], include_
     sizes : mapping of str to Column of BIGINT
         The sizes of the four cells.
     aucs : mapping of str to Column of DOUBLE
-        The four AUCs by the names of ``PINNED_TERMS``; one with an empty cell is NULL and weighs nothing.
+        The four AUCs by the names of ``PINNED_TERMS``; one with an empty cell is NULL and weighs nothing. Where another
+        one is NULL, so is the pinned AUC.
     include_subgroup : bool
         As in `pinned_weights`.
     """
     weights = pinned_weights(sizes, include_subgroup)
-    terms = [F.coalesce(weights[name] * aucs[name], F.lit(0.0)) for name in PINNED_TERMS]
+    terms = [F.when(weights[name] > 0, weights[name] * aucs[name]).otherwise(0.0) for name in PINNED_TERMS]
     return F.try_divide(_sum(terms), _sum(weights.values()))
 
 
@@ -123,16 +126,20 @@ def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | N
         *(auc.alias(name) for name, auc in aucs.items()),
         "overall_auc",
         F.lit(pinned.trials).alias("trials"),
-        F.when(value.isNull(), _first_empty(sizes)).alias("reason"),
+        F.when(value.isNull(), _find_reason(sizes)).alias("reason"),
     )
+    of_trials = ("sampled_mean", "sampled_sd")
     if sampled is None:
-        return exact.withColumns(dict.fromkeys(("sampled_mean", "sampled_sd"), F.lit(None).cast("double")))
-    return exact.join(sampled, on=[MODEL, SLICE, IDENTITY], how="left")
+        return exact.withColumns(dict.fromkeys(of_trials, F.lit(None).cast("double")))
+    joined = exact.join(sampled, on=[MODEL, SLICE, IDENTITY], how="left")
+    return joined.withColumns({name: F.when(F.col("reason").isNull(), F.col(name)) for name in of_trials})
 
 
-def _first_empty(sizes: Mapping[str, Column]) -> Column:
-    """Return the reason that names an empty cell, the subgroup's before the background's."""
-    return F.coalesce(*(F.when(size == 0, F.lit(f"no_{cell}s")) for cell, size in sizes.items()))
+def _find_reason(sizes: Mapping[str, Column]) -> Column:
+    """Return why there is no value: its sizes are withheld, a cell is empty, the subgroup's first, or a term lacks."""
+    withheld = F.when(sizes[SUBGROUP_NEGATIVE].isNull(), F.lit(WITHHELD))
+    empty = (F.when(size == 0, F.lit(f"no_{cell}s")) for cell, size in sizes.items())
+    return F.coalesce(withheld, *empty, F.lit(BELOW_MINIMUM_ROWS))
 
 
 def _sum(terms: Iterable[Column]) -> Column:

@@ -52,7 +52,8 @@ def pinned_skew(statistics: DataFrame, kept: DataFrame, skew: PinnedSkew, includ
         F.max("n_dropped").alias("n_dropped"), F.sort_array(F.collect_list(F.struct("trial", *_SUMS))).alias("trials")
     )
     rows = _measure_all_rows(statistics, skew).join(collected, on=list(_GROUP), how="left")
-    rows = rows.withColumn("n_dropped", F.coalesce("n_dropped", F.lit(0).cast("bigint")))
+    known = F.col(skew.cell).isNotNull()  # else it is withheld, and how many are dropped would tell it
+    rows = rows.withColumn("n_dropped", F.when(known, F.coalesce("n_dropped", F.lit(0).cast("bigint"))))
     terms = {name: F.col(name) for name in PINNED_TERMS}
     measured = rows.select(
         "*",

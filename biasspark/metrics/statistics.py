@@ -9,7 +9,7 @@ _WHOLE = "decimal(38,0)"
 
 
 def with_auc(statistics: DataFrame) -> DataFrame:
-    """Add ``auc`` and ``auc_variance`` to rows of u_statistics that have only the integers.
+    """Add ``auc``, ``auc_variance`` and ``reason`` to rows of u_statistics that have only the integers.
 
     Parameters
     ----------
@@ -21,7 +21,9 @@ def with_auc(statistics: DataFrame) -> DataFrame:
     -------
     DataFrame
         All columns, then ``auc`` DOUBLE = 2U / (2·n_low·n_high), in [0, 1], NULL where a cell is empty, and
-        ``auc_variance`` DOUBLE by DeLong, DeLong and Clarke-Pearson 1988, NULL where a cell has fewer than two rows.
+        ``auc_variance`` DOUBLE by DeLong, DeLong and Clarke-Pearson 1988, NULL where a cell has fewer than two rows,
+        and ``reason`` STRING, which names the empty cell, ``no_subgroup_positives``: of two the subgroup's, because
+        that is the one the reader asks about, else the low one.
 
     Notes
     -----
@@ -38,8 +40,18 @@ def with_auc(statistics: DataFrame) -> DataFrame:
         {
             "auc": F.try_divide(doubled.cast("double"), doubled_pairs.cast("double")),
             "auc_variance": low_part + high_part,
+            "reason": _empty_cell(),
         }
     )
+
+
+def _empty_cell() -> Column:
+    """Return the reason why a pair has no AUC, NULL where both cells have rows."""
+    sizes = {"low_cell": F.col("n_low"), "high_cell": F.col("n_high")}
+    of_subgroup = [(cell, (size == 0) & F.col(cell).startswith("subgroup")) for cell, size in sizes.items()]
+    of_any = [(cell, size == 0) for cell, size in sizes.items()]
+    named = [F.when(is_empty, F.concat(F.lit("no_"), cell, F.lit("s"))) for cell, is_empty in of_subgroup + of_any]
+    return F.coalesce(*named)
 
 
 def _delong_part(rows: Column, others: Column, doubled: Column, square_sum: Column) -> Column:

@@ -17,6 +17,7 @@ from biasspark.columns import (
     MODEL,
     NEGATIVE,
     OVERALL,
+    OVERALL_METRIC,
     POSITIVE,
     SLICE,
     SUBGROUP_NEGATIVE,
@@ -59,13 +60,24 @@ OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
 """The AUC of a whole slice, of the identity ``(overall)``."""
 
 
+def metric_of_pair() -> Column:
+    """Return the metric that a row of u_statistics is of, ``auc`` for the pair of a whole slice."""
+    cells = F.struct("low_cell", "high_cell")
+    named = {OVERALL_METRIC: OVERALL_AUC, **{metric.name: metric for metric in SUITE}}
+    metric = F.lit(None).cast("string")
+    for name, pair in named.items():
+        metric = F.when(cells == F.struct(F.lit(pair.low), F.lit(pair.high)), F.lit(name)).otherwise(metric)
+    return metric
+
+
 def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     """Return one row for each (model, slice, identity) with every metric of the suite.
 
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics with ``auc`` and ``auc_variance``: six rows an identity; ``(overall)`` rows are passed over.
+        u_statistics with ``auc``, ``auc_variance`` and ``reason``: six rows an identity; ``(overall)`` rows are passed
+        over.
     intervals : Intervals
         The level of the intervals.
 
@@ -74,8 +86,7 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     DataFrame
         ``model, slice, identity, crossed``, the sizes of the four cells, the rate of positives in subgroup and
         background (NULL where there are no rows), and for each X of the suite ``X, X_low, X_high, X_method, X_reason``.
-        X is NULL where one of its cells is empty, and X_reason names that cell, the subgroup's when both are. Never NaN
-        or -0.0.
+        X is NULL where its pair has no AUC, and X_reason is that of the pair. Never NaN or -0.0.
 
     Notes
     -----
@@ -83,7 +94,7 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     """
     interval = auc_interval(F.struct("auc", "auc_variance", "n_low", "n_high"), intervals.level)
     measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
-    wide = pivot_pairs(measured, SUITE, ("auc", "n_low", "n_high", "interval"))
+    wide = pivot_pairs(measured, SUITE, ("auc", "n_low", "n_high", "interval", "reason"))
     return wide.select(
         *(MODEL, SLICE, IDENTITY, CROSSED),
         *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
@@ -115,18 +126,6 @@ def cell_sizes() -> dict[str, Column]:
     }
 
 
-def missing_cell(n_low: Column, n_high: Column, low: str, high: str) -> Column:
-    """Return the reason why a metric of two cells has no value, NULL when both have rows.
-
-    Of two empty cells the subgroup's is named, because that is the one the reader asks about; else the low one.
-    """
-    sizes = {low: n_low, high: n_high}
-    reason = F.lit(None).cast("string")
-    for cell in sorted(sizes, key=lambda cell: (cell.startswith("subgroup"), cell == low)):
-        reason = F.when(sizes[cell] == 0, F.lit(f"no_{cell}s")).otherwise(reason)
-    return reason
-
-
 def _metric_columns(metric: Auc) -> list[Column]:
     pair, name = F.col(metric.name), metric.name
     interval = pair["interval"]
@@ -135,7 +134,7 @@ def _metric_columns(metric: Auc) -> list[Column]:
         (interval["low"] - metric.offset).alias(f"{name}_low"),
         (interval["high"] - metric.offset).alias(f"{name}_high"),
         interval["method"].alias(f"{name}_method"),
-        missing_cell(pair["n_low"], pair["n_high"], metric.low, metric.high).alias(f"{name}_reason"),
+        pair["reason"].alias(f"{name}_reason"),
     ]
 
 

@@ -11,9 +11,7 @@ from biasspark.columns import (
     CROSSED,
     IDENTITY,
     MODEL,
-    NEGATIVE,
     OVERALL,
-    POSITIVE,
     SLICE,
     SUMMARISED_AUCS,
     SUMMARISED_GAPS,
@@ -21,7 +19,7 @@ from biasspark.columns import (
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, missing_cell, pivot_pairs
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
@@ -35,7 +33,7 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics with ``auc`` and ``auc_variance``.
+        u_statistics with ``auc``, ``auc_variance`` and ``reason``.
     intervals : Intervals
         The level of the interval of the overall AUC.
     pinned : PinnedAuc
@@ -82,7 +80,7 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
 
 def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFrame:
     """Return for each (model, slice) the struct ``overall`` and the array ``identities``, sorted by name."""
-    fields = ("auc", "auc_variance", "n_low", "n_high")
+    fields = ("auc", "auc_variance", "n_low", "n_high", "reason")
     by_identity = pivot_pairs(statistics.where(~F.col(CROSSED)), (OVERALL_AUC, *SUITE), fields)
     pinned = pinned_auc(cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}, include_subgroup)
     values = [(F.col(metric.name)["auc"] - metric.offset).alias(metric.name) for metric in _SUMMED_UP]
@@ -99,16 +97,15 @@ def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFr
 
 def _overall_columns() -> list[Column]:
     overall, interval = F.col("overall"), F.col("interval")
-    n_negative, n_positive = overall["n_low"], overall["n_high"]
     return [
-        n_negative.alias("n_negative"),
-        n_positive.alias("n_positive"),
+        overall["n_low"].alias("n_negative"),
+        overall["n_high"].alias("n_positive"),
         overall["auc"].alias("auc"),
         interval["low"].alias("auc_low"),
         interval["high"].alias("auc_high"),
         overall["auc_variance"].alias("auc_variance"),
         interval["method"].alias("auc_method"),
-        missing_cell(n_negative, n_positive, NEGATIVE, POSITIVE).alias("auc_reason"),
+        overall["reason"].alias("auc_reason"),
     ]
 
 

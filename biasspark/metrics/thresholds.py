@@ -22,6 +22,7 @@ from biasspark.columns import (
     SLICE,
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
+    WITHHELD,
 )
 from biasspark.config import Intervals
 from biasspark.metrics.intervals import normal_quantile
@@ -66,7 +67,8 @@ def threshold_rates(reached: DataFrame, at: At, intervals: Intervals) -> DataFra
     Returns
     -------
     DataFrame
-        The table ``threshold_rates``, less the run's columns. A rate over no rows is NULL, and so is its gap.
+        The table ``threshold_rates``, less the run's columns. A rate over no rows is NULL, and so is its gap; so is all
+        of a row whose counts are NULL, which are withheld.
 
     Notes
     -----
@@ -81,6 +83,7 @@ def threshold_rates(reached: DataFrame, at: At, intervals: Intervals) -> DataFra
         *(MODEL, SLICE, IDENTITY, "threshold", CROSSED),
         *(f"{side}{decision}" for side in ("", BACKGROUND) for decision in DECISIONS),
         *(column for name in RATES for column in _rate_columns(name, z)),
+        F.when(F.col(DECISIONS[0]).isNull(), F.lit(WITHHELD)).alias("reason"),
     )
 
 

@@ -26,7 +26,7 @@ from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
 from biasspark.tables.store import Store, list_columns, list_types, named_fault, no_rows
 
-__all__ = ["PublishedRun", "Run", "RunRecord", "new_run", "publish"]
+__all__ = ["PublishedRun", "Run", "RunRecord", "append_to_ledger", "new_run", "publish"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -101,10 +101,24 @@ def publish(frames: Mapping[Table, DataFrame | None], run: Run, store: Store, re
     written = dict(zip(frames, run_side_by_side(spark, writes), strict=True))
     with describe(spark, "publish: read back and compare"), named_fault(store.root, "read back"):
         _check_written(spark, written, run, store)
+    published_at = append_to_ledger(spark, run, store, record)
+    return PublishedRun(run, published_at, {table.name: found.n_rows for table, found in written.items()})
+
+
+def append_to_ledger(spark: SparkSession, run: Run, store: Store, record: RunRecord) -> datetime:
+    """Add the row of a run to the ledger, and return when that was: from then on readers see the run.
+
+    Raises
+    ------
+    PublishConflict
+        If another run of the same date, corpus and job came to the ledger since this one started.
+    BiasSparkError
+        If it cannot be written.
+    """
     with describe(spark, "publish: ledger"), named_fault(store.place(BIAS_RUNS, run), "written"):
         published_at = _choose_time(store.read_ledger(spark, run.run_date), run)
-        _append_to_ledger(_ledger_row(spark, run, record, published_at), run, store)
-    return PublishedRun(run, published_at, {table.name: found.n_rows for table, found in written.items()})
+        _append_row(_ledger_row(spark, run, record, published_at), run, store)
+    return published_at
 
 
 def _check_frames(frames: Mapping[Table, DataFrame | None], run: Run) -> None:
@@ -234,9 +248,9 @@ def _choose_time(ledger: DataFrame, run: Run) -> datetime:
     """Return a time of publication later than all before it, unless a run was published since this one started."""
     ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job))
     published = F.unix_micros("published_at").alias("published")
-    before = ledger.where(ours).select("run_id", "status", published).collect()
+    before = ledger.where(ours).select("run_id", published).collect()
     started = _to_micros(run.started_at)
-    others = [row for row in before if row["status"] == "published" and row["published"] > started]
+    others = [row for row in before if row["published"] > started]
     if others:
         last = max(others, key=lambda row: int(row["published"]))
         raise PublishConflict(
@@ -248,7 +262,7 @@ def _choose_time(ledger: DataFrame, run: Run) -> datetime:
     return max(datetime.now(UTC), _EPOCH + (latest + 1) * _MICROSECOND)
 
 
-def _append_to_ledger(row: DataFrame, run: Run, store: Store) -> None:
+def _append_row(row: DataFrame, run: Run, store: Store) -> None:
     """Publish. A write that fails when its row is there already, in marking itself done, has published all the same."""
     try:
         store.write(BIAS_RUNS, row.coalesce(1), run)

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+PUBLISHED, ACCEPTED = "published", "accepted"
+"""What the ledger says of a run: that readers see it, and that a gate or a person found it good, too."""
+
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
 _RUN_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -72,4 +75,4 @@ class RunRecord:
     spark_version: str
     rejects: Mapping[str, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-    status: str = "published"
+    status: str = PUBLISHED

@@ -51,12 +51,14 @@ column = "target"
 threshold = 0.5
 [models]
 one = "score"
+two = "score_text"
 [identities]
 columns = ["male", "female"]
 terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
 crossed = {{ pairs = true, min_rows = 10 }}
 [slices]
 short = "length < 100"
+mentions = "comment_text LIKE '%gay%'"
 [thresholds]
 at = [0.5]
 
@@ -69,6 +71,19 @@ buckets = [5, 20, 50]
 
 [pinned_auc]
 trials = 5
+
+[privacy]
+min_group_rows = 5
+
+[gate]
+[[gate.rule]]
+name = "floor"
+metric = "bpsn_auc"
+min = 0.01
+[[gate.rule]]
+name = "no step back"
+metric = "auc"
+max_drop = 0.1
 
 [output]
 path = "{warehouse}"
@@ -103,6 +118,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
             "id": [f"c{number}" for number in range(N_ROWS)],
             "target": np.where(positive, 0.9, 0.2),
             "score": np.where(np.arange(N_ROWS) % 50 == 7, np.nan, np.round(rng.normal(positive, 1), 2)),
+            "score_text": [f"{CANARY}!" if number % 50 == 9 else str(number % 7) for number in range(N_ROWS)],
             "male": pa.array(rng.random(N_ROWS), mask=unasked),
             "female": pa.array(rng.random(N_ROWS), mask=unasked),
             "length": rng.integers(1, 200, N_ROWS),
@@ -209,7 +225,7 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
     assert code == 0, printed
     summary = json.loads(printed.splitlines()[-1])
     assert summary["n_rows"] == N_ROWS
-    assert summary["rejects"] == {"nan_score": 8}
+    assert summary["rejects"] == {"nan_score": 8, "score_not_numeric": 8}
     assert "Traceback" not in printed
     assert " WARN " not in printed
     assert " ERROR " not in printed

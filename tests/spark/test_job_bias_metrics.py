@@ -308,9 +308,11 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
             "score_histograms": len(ask(night.warehouse, f"SELECT 1 FROM score_histograms WHERE run_id = '{run_id}'")),
             "template_scores": 0,
             "label_balance": (n_identities + 1) * 2,
+            "bias_alerts": 0,
             "rejected_rows": 8,
         },
         "output": str(night.warehouse),
+        "gate": None,
     }
     stages = [line.split("] ", 1)[1].split()[0] for line in night.first.err.splitlines()]
     assert stages == ["starting", "survey", "ranking", "publishing", "done"]

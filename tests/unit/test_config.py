@@ -93,7 +93,7 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"model": {"a": "b"}},
             "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
             "[ranking], [intervals], [pinned_auc], [thresholds], [histograms], [label_balance], [templates], "
-            "[pinned_skew], [attribution], [rejects], [output]. Did you mean models?",
+            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [output]. Did you mean models?",
         ),
         (
             {"pinned_auc": {"trials": 10}, "ranking": {"engine": "windows"}},
@@ -447,11 +447,11 @@ def test_all_faults_at_once() -> None:
             "ranking": {"engine": 1, "ranges": -1},
             "intervals": {"level": float("inf")},
             "output": {"path": "x", "catalog": "y"},
-            "gate": [],
+            "gates": [],
         }
     )
     assert [fault.split(".")[0].split(":")[0].split(" =")[0] for fault in faults] == [
-        "[gate]",
+        "[gates]",
         "[corpus] nam",
         "[corpus] name",
         "[corpus] path",

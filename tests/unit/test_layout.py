@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
-MAPS = ("pipeline", "attributing", "api", "attribution_api")
+MAPS = ("pipeline", "attributing", "gating", "api", "attribution_api")
 KERNELS = (
     "biasspark/attribution/growth.py",
     "biasspark/attribution/pair_kernel.py",
@@ -27,6 +27,8 @@ KERNELS = (
     "biasspark/attribution/slice_kernel.py",
     "biasspark/attribution/splits.py",
     "biasspark/corpus/codebook.py",
+    "biasspark/metrics/evidence.py",
+    "biasspark/metrics/verdicts.py",
     "biasspark/ranking/blocks.py",
     "biasspark/ranking/combine.py",
     "biasspark/ranking/memberships.py",

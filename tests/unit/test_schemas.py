@@ -11,6 +11,7 @@ from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
+    BIAS_ALERTS,
     BIAS_METRICS,
     BIAS_RUNS,
     EXAMPLE_ATTRIBUTIONS,
@@ -56,7 +57,7 @@ CONTRACT = {
     U_STATISTICS: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
         crossed BOOLEAN n_low BIGINT n_high BIGINT u_doubled DECIMAL(38,0) low_square_sum DECIMAL(38,0)
-        high_square_sum DECIMAL(38,0) auc DOUBLE auc_variance DOUBLE run_id STRING
+        high_square_sum DECIMAL(38,0) auc DOUBLE auc_variance DOUBLE reason STRING run_id STRING
     """,
     BIAS_METRICS: f"""
         run_date DATE corpus STRING model STRING slice STRING identity STRING crossed BOOLEAN n_subgroup_negative BIGINT
@@ -86,7 +87,7 @@ CONTRACT = {
         n_true_positive BIGINT n_false_positive BIGINT n_true_negative BIGINT n_false_negative BIGINT
         background_n_true_positive BIGINT background_n_false_positive BIGINT
         background_n_true_negative BIGINT background_n_false_negative BIGINT
-        {rates("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")} run_id STRING
+        {rates("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")} reason STRING run_id STRING
     """,
     THRESHOLD_SUMMARY: """
         run_date DATE corpus STRING model STRING slice STRING threshold DOUBLE fpr DOUBLE fnr DOUBLE
@@ -98,11 +99,18 @@ CONTRACT = {
     """,
     TEMPLATE_SCORES: """
         run_date DATE corpus STRING model STRING template STRING identity STRING n_rows BIGINT mean_score DOUBLE
-        sd_score DOUBLE run_id STRING
+        sd_score DOUBLE reason STRING run_id STRING
     """,
     LABEL_BALANCE: """
         run_date DATE corpus STRING identity STRING bucket STRING length_low INT length_high INT n_rows BIGINT
-        n_positive BIGINT positive_rate DOUBLE overall_positive_rate DOUBLE n_negatives_to_add BIGINT run_id STRING
+        n_positive BIGINT positive_rate DOUBLE overall_positive_rate DOUBLE n_negatives_to_add BIGINT reason STRING
+        run_id STRING
+    """,
+    BIAS_ALERTS: """
+        run_date DATE corpus STRING rule STRING model STRING slice STRING identity STRING metric STRING value DOUBLE
+        value_low DOUBLE value_high DOUBLE bound DOUBLE baseline_run_id STRING outcome STRING message STRING
+        severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
+        p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
     """,
     PINNED_SKEW: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING fraction DOUBLE n_rows BIGINT
@@ -162,6 +170,7 @@ KEYS = {
     SCORE_HISTOGRAMS: ("model", "slice", "identity", "cell", "bin"),
     TEMPLATE_SCORES: ("model", "template", "identity"),
     LABEL_BALANCE: ("identity", "bucket"),
+    BIAS_ALERTS: ("rule", "model", "slice", "identity", "metric"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
     EXAMPLE_ATTRIBUTIONS: ("model", "slice", "row_id"),
     ATTRIBUTION_CORRELATIONS: ("model", "slice", "attribution", "loss"),

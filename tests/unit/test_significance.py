@@ -1,4 +1,4 @@
-"""Moments, Welch's test and Benjamini-Hochberg, against scipy and arithmetic on fractions."""
+"""Moments and Welch's test, against scipy and arithmetic on fractions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.significance import NO_ROWS, Moments, adjust, interval, welch_p_value
+from biasspark.attribution.significance import NO_ROWS, Moments, interval, welch_p_value
 
 
 def moments(values: Sequence[float]) -> Moments:
@@ -112,21 +112,6 @@ def test_welch_where_neither_varies() -> None:
 def test_welch_wants_two_rows_of_both(few: list[float]) -> None:
     assert welch_p_value(moments(few), moments([0.0, 1.0, 2.0])) is None
     assert welch_p_value(moments([0.0, 1.0, 2.0]), moments(few)) is None
-
-
-# ---- Benjamini and Hochberg
-
-
-@settings(max_examples=100, deadline=None)
-@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
-    assert adjust(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), rel=1e-12, abs=1e-300)
-
-
-def test_none_is_not_one_of_them() -> None:
-    assert adjust([None, 0.01, None, 0.04, 0.02]) == pytest.approx([None, 0.03, None, 0.04, 0.03])
-    assert adjust([None, None]) == [None, None]
-    assert adjust([]) == []
 
 
 # ---- intervals

@@ -18,6 +18,7 @@ from biasspark.tables.schemas.attribution import (
     PAIR_SEGMENTS,
 )
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.schemas.gate import BIAS_ALERTS
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
 from biasspark.tables.schemas.scores import (
     LABEL_BALANCE,
@@ -35,6 +36,7 @@ __all__ = [
     "ATTRIBUTION_SEGMENTS",
     "ATTRIBUTION_SLICES",
     "AUC_CROSSES",
+    "BIAS_ALERTS",
     "BIAS_METRICS",
     "BIAS_RUNS",
     "CORPUS",
@@ -71,6 +73,7 @@ TABLES = {
         SCORE_HISTOGRAMS,
         TEMPLATE_SCORES,
         LABEL_BALANCE,
+        BIAS_ALERTS,
         REJECTED_ROWS,
         PINNED_SKEW,
         EXAMPLE_ATTRIBUTIONS,

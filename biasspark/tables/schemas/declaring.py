@@ -138,3 +138,8 @@ MODEL, SLICE, IDENTITY, CROSSED = columns("""
         rows in both.
     crossed BOOLEAN: True for a crossed pair of identities, which summaries over identities leave out.
 """)
+
+(WITHHELD,) = columns("""
+    reason STRING: withheld where the rows are fewer than the least that is told of. All numbers of the row are NULL
+        then. NULL elsewhere.
+""")

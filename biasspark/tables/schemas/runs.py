@@ -27,7 +27,8 @@ BIAS_RUNS = Table(
         job STRING: The job that ran, and so the tables that it wrote.
     """),
     values=columns("""
-        status STRING: published, or accepted where a person has accepted what a gate refused.
+        status STRING: published, or accepted: by its gate, which found no rule broken, or by a person, in a row of the
+            job accept_run whose config names the run.
         n_rows BIGINT: Rows read from the corpus.
         n_rejected BIGINT: Rows rejected for all models.
         rejects MAP<STRING,BIGINT>: How often each reason was given, complete. A score counts for each model it lacks.

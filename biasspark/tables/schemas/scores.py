@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasspark.columns import RATES
-from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, Table, columns
+from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, WITHHELD, Table, columns
 
 _WEIGHT = "0 to 1, the four weights add up to 1. NULL where pinned_auc is."
 _TERM = "0 to 1. NULL where a cell is empty: then its weight is 0."
@@ -90,6 +90,7 @@ THRESHOLD_RATES = Table(
         CROSSED,
         *columns(_decisions("", "of the identity") + _decisions("background_", "of the background")),
         *columns("\n".join(map(_rate, RATES))),
+        WITHHELD,
     ),
 )
 
@@ -153,11 +154,16 @@ TEMPLATE_SCORES = Table(
             identity STRING: {IDENTITY.comment} (overall) stands for all sentences of the template.
         """),
     ),
-    values=columns("""
-        n_rows BIGINT: Rows of the template in the identity that count for the model, 1 or more.
-        mean_score DOUBLE: Mean of their scores, of the range of the scores (0 to 1 for probabilities). Never NULL.
-        sd_score DOUBLE: Standard deviation of their scores (n - 1), 0 or more. NULL with one row.
-    """),
+    values=(
+        *columns("""
+            n_rows BIGINT: Rows of the template in the identity that count for the model, 1 or more. NULL where
+                withheld.
+            mean_score DOUBLE: Mean of their scores, of the range of the scores (0 to 1 for probabilities). NULL where
+                withheld.
+            sd_score DOUBLE: Standard deviation of their scores (n - 1), 0 or more. NULL with one row.
+        """),
+        WITHHELD,
+    ),
 )
 
 LABEL_BALANCE = Table(
@@ -169,14 +175,18 @@ LABEL_BALANCE = Table(
         identity STRING: The identity, crossed pairs left out. (overall) is all rows, the ALL row.
         bucket STRING: Text lengths, as 20-59. (all) is every length, those outside all buckets and unknown ones too.
     """),
-    values=columns("""
-        length_low INT: The least length in the bucket. NULL for (all).
-        length_high INT: The greatest length in the bucket. NULL for (all).
-        n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
-        n_positive BIGINT: Positives among n_rows, 0 or more.
-        positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
-        overall_positive_rate DOUBLE: The same of all rows in the bucket, the goal. 0 to 1. NULL where there are none.
-        n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is balanced.
-            For (all), the sum over the buckets. NULL where the goal is 0 or NULL.
-    """),
+    values=(
+        *columns("""
+            length_low INT: The least length in the bucket. NULL for (all).
+            length_high INT: The greatest length in the bucket. NULL for (all).
+            n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
+            n_positive BIGINT: Positives among n_rows, 0 or more.
+            positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
+            overall_positive_rate DOUBLE: The same of all rows in the bucket, the goal. 0 to 1. NULL where there are
+                none.
+            n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is
+                balanced. For (all), the sum over the buckets. NULL where the goal is 0 or NULL.
+        """),
+        WITHHELD,
+    ),
 )

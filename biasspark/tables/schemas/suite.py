@@ -93,6 +93,8 @@ U_STATISTICS = Table(
             auc DOUBLE: u_doubled / 2 / n_low / n_high: how often the high cell scores above the low one, ties half. 0
                 to 1. NULL where a cell is empty.
             auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL where a cell has fewer than two rows.
+            reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. Where it is
+                withheld, all counts are NULL, too. NULL where auc has a value.
         """),
     ),
 )

@@ -1,0 +1,208 @@
+"""The part ``[gate]`` of a configuration: the rules that a night must not break."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config.section import Section, find_repeated, guess, keys_of
+from biasspark.config.wording import list_choices, quote, show_value
+
+AUCS = (*SUITE_AUCS, OVERALL_METRIC)
+METRICS = (*AUCS, *SUITE_GAPS)
+SEVERITIES = (FAIL, WARN)
+BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
+CHANGES = ("max_drop", "max_rise")
+MOST_RULES = 200
+_SINGULAR = {"identity": "identities", "slice": "slices", "model": "models"}
+_SPANS = {
+    "min": (0.0, 1.0),
+    "max": (0.0, 1.0),
+    "max_abs": (0.0, 0.5),
+    "max_drop": (0.0, 1.0),
+    "max_rise": (0.0, 0.5),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One rule: a metric, where it is looked at, and one bound.
+
+    Attributes
+    ----------
+    name
+        What the alerts call it.
+    metric
+        A metric of the suite, or ``auc``, the AUC of a whole slice.
+    models, slices
+        Where it holds.
+    identities
+        Those of which it holds; None is every one that is configured.
+    crossed
+        Whether every one means crossed pairs, too.
+    min, max, max_abs
+        Bounds of the value, of an AUC or a gap; ``max_abs`` of a gap whatever its sign.
+    max_drop, max_rise
+        Bounds of the change since the last accepted run: of how far an AUC fell, of how far a gap moved away from 0.
+    worst
+        Whether the verdict on the worst identity is told as well.
+    severity
+        What breaking the rule comes to: ``fail`` or ``warn``.
+    """
+
+    name: str
+    metric: str
+    models: tuple[str, ...]
+    slices: tuple[str, ...] = (ALL_ROWS,)
+    identities: tuple[str, ...] | None = None
+    crossed: bool = False
+    min: float | None = None
+    max: float | None = None
+    max_abs: float | None = None
+    max_drop: float | None = None
+    max_rise: float | None = None
+    worst: bool = False
+    severity: str = SEVERITIES[0]
+
+    @property
+    def kind(self) -> str:
+        """Which of the bounds it has."""
+        return next(kind for kind in BOUNDS if getattr(self, kind) is not None)
+
+    @property
+    def bound(self) -> float:
+        """The bound."""
+        return float(getattr(self, self.kind))
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the bound is one of the change since the last accepted run."""
+        return self.kind in CHANGES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What must hold of a night: rules, and the level at which evidence counts, adjusted over the rows of a rule."""
+
+    alpha: float = 0.05
+    rule: tuple[Rule, ...] = ()
+
+
+def read_gate(value: object, measures: Mapping[str, Any], faults: list[str]) -> Gate | None:
+    """Read ``[gate]``; ``measures`` are the parts that name models, identities and slices."""
+    if value is None:
+        return None
+    section = Section("[gate]", value, keys_of(Gate), faults)
+    alpha = section.number("alpha", Gate.alpha)
+    if not 0 < alpha < 0.5:
+        section.refuse("alpha", "It must lie between 0 and 0.5, both excluded.", "Write, for example, alpha = 0.05.")
+    given = section.table.get("rule", [])
+    if section.usable and not given:
+        section.complain("", "there is no rule. At least one is required. Write, for example, [[gate.rule]] below it.")
+    entries = given if isinstance(given, list | tuple) else [given]
+    if len(entries) > MOST_RULES:
+        section.complain("", f"{len(entries)} rules. {MOST_RULES} are the most. Let a rule hold of more identities.")
+    rules = [_read_rule(entry, place, measures, faults) for place, entry in enumerate(entries, 1)]
+    for name in find_repeated([rule.name for rule in rules if rule.name]):
+        section.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name. Rename one.")
+    return Gate(alpha=alpha, rule=tuple(rules))
+
+
+def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: list[str]) -> Rule:
+    given = value.get("name") if isinstance(value, Mapping) else None
+    where = f"[[gate.rule]] {quote(given) if isinstance(given, str) else place}"
+    section = Section(where, value, (*keys_of(Rule), *_SINGULAR), faults, 'name = "bpsn", metric = "bpsn_auc"')
+    metric = _read_metric(section)
+    models, slices = tuple(measures["models"]), (ALL_ROWS, *measures["slices"])
+    rule = Rule(
+        name=section.text("name", "bpsn"),
+        metric=metric,
+        models=_read_names(section, "model", models) or models,
+        slices=_read_names(section, "slice", slices) or Rule.slices,
+        identities=_read_names(section, "identity"),
+        crossed=section.flag("crossed", Rule.crossed),
+        worst=section.flag("worst", Rule.worst),
+        severity=section.choice("severity", SEVERITIES),
+        **_read_bound(section, metric),
+    )
+    _check_identities(section, rule, measures)
+    return rule
+
+
+def _read_metric(section: Section) -> str:
+    metric = section.text("metric", "bpsn_auc")
+    if metric and metric not in METRICS:
+        rule = f"It must be one of {list_choices(METRICS)}."
+        section.refuse("metric", rule, guess(metric, METRICS).replace("Remove it.", "Correct it."))
+    return metric
+
+
+def _read_names(section: Section, singular: str, known: Collection[str] | None = None) -> tuple[str, ...] | None:
+    """Read what a selector names, by its singular or plural key; None where it has neither."""
+    plural = _SINGULAR[singular]
+    if singular in section.table and plural in section.table:
+        section.complain("", f"{singular} and {plural} are both given. They mean the same. Remove one.")
+    if singular in section.table:
+        name = section.optional_text(singular, f'{singular} = "..."')
+        names: tuple[str, ...] = () if name is None else (name,)
+    elif plural in section.table:
+        names = section.names(plural)
+        if section.table[plural] in ([], ()):
+            section.refuse(plural, "At least one is required.", "Remove the line for the default.")
+    else:
+        return None
+    for name in find_repeated(names):
+        section.complain(plural, f"{quote(name)} is listed twice. Remove one.")
+    for name in names:
+        if known is not None and name not in known:
+            what = f"there is none. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
+            section.complain(f"{singular}: {quote(name)}", what)
+    return names
+
+
+def _read_bound(section: Section, metric: str) -> dict[str, float]:
+    """Read the one bound of a rule, and whether it is one that the metric may have."""
+    given = [kind for kind in BOUNDS if kind in section.table]
+    if section.usable and len(given) != 1:
+        what = f"{' and '.join(given)} are given" if given else f"none of {', '.join(BOUNDS)} is given"
+        section.complain("", f"{what}. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.")
+    found = {kind: section.number(kind, 0.1) for kind in given}
+    for kind, bound in found.items():
+        of_gap = metric in SUITE_GAPS
+        if metric in METRICS and kind in (("max_drop",) if of_gap else ("max_abs", "max_rise")):
+            mend = "max_rise" if of_gap else "max" if kind == "max_abs" else "max_drop"
+            section.refuse(kind, f"It is no bound of {metric}.", f"Write {mend} in its place.")
+            continue
+        low, high = (-0.5, 0.5) if of_gap and kind in ("min", "max") else _SPANS[kind]
+        ends = "the lower end included" if kind in CHANGES else "both excluded"
+        if not (low < bound < high or (kind in CHANGES and bound == low)):
+            rule = f"It must lie between {show_value(low)} and {show_value(high)}, {ends}."
+            section.refuse(kind, rule, "At the ends every value would pass, or none. Correct it.")
+    return found
+
+
+def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
+    """Refuse identities that nothing in ``[identities]`` can give, and selectors that mean nothing."""
+    asked = {"identity", "identities", "crossed", "worst"} & set(section.table)
+    if rule.metric == OVERALL_METRIC and asked:
+        section.complain(
+            " and ".join(sorted(asked)), "auc is that of a whole slice. Remove it, or take another metric."
+        )
+        return
+    if any(fault.startswith("[identities") for fault in section.faults):
+        return  # why a name is unknown, and mended first
+    identities = measures["identities"]
+
+    def can_give(name: str) -> bool:
+        kept = identities.only(name)
+        return bool(kept.known_names or kept.categorical or kept.array)
+
+    for name in rule.identities or ():
+        sides = name.split(PAIR)
+        is_pair = identities.crossed.pairs and len(sides) == 2 and all(map(can_give, sides))
+        if not (can_give(name) or is_pair):
+            known = (*identities.known_names, *(f"{column}=(a value)" for column in identities.categorical))
+            what = f"nothing in [identities] gives it. There is {', '.join(known) or 'none'}. {guess(name, known)}"
+            section.complain(f"identity: {quote(name)}", what)

@@ -1,0 +1,184 @@
+"""How strong the evidence is that an AUC keeps to a bound, or breaks it: p-values both ways. Numpy alone.
+
+Each p-value is the inverse of the interval that stands beside the value (``biasspark.metrics.intervals``): with the
+method that the row names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
+θ a bound, the bound lies z standard errors below A:
+
+``logit_delong``
+    z(θ) = (logit A - logit θ)·A(1 - A) / sqrt(V).
+``newcombe``
+    z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
+
+At least θ: compliance has p = Φ(-z), the chance of such an A or a higher one where the true AUC is θ; violation has
+Φ(z). At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound.
+
+**Within ±b.** A gap g keeps to it if it is below b *and* above -b. Compliance must reject both opposites, so its
+p-value is the larger of the two (intersection-union, no adjustment). Violation must reject that g lies anywhere within;
+of those, ±b make a gap as far out as the one seen most likely, and there it comes out so on either side: p = Φ(z(b)) +
+Φ(z(-b)) for |g| (union-intersection). The second term counts only where b is small; at b = 0 it is the two-sided test.
+
+**Changes.** Nights are taken as independent, so the variances of a difference add, on the plain scale, where the bound
+is. But of an AUC near 1, or of one without a misordered pair, the variance at the value says little of how low the true
+AUC may be; its interval does. So each variance is recovered from the end of the interval that faces the bound (Zou and
+Donner 2008). Let the change keep to its bound by D: the bound lies z standard errors away if the lower end of now and
+the upper end of before, both at z, are at distances r and r' with r² + r'² = D². Violation takes the other two ends.
+The ends of the size of a gap are those of the gap, no further in than 0. Where two nights share rows, their AUCs go up
+and down together and the variance of the change is less than the sum: this is careful then, and finds less than there
+is.
+
+In 1,500 runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows a cell) a change of just the
+bound is found to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at the
+values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 6.0 %, but a rise from just 0 is found to keep to its bound in
+up to 9.3 %, since what is 0 never looks so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import erfc, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_HALVINGS = 70
+"""Steps in which an angle is found; each halves where it may be, and 60 reach the last bit of a double."""
+
+
+@dataclass(frozen=True)
+class Aucs:
+    """AUCs with what their intervals come of, one an entry; NaN where there is none.
+
+    Attributes
+    ----------
+    auc, variance
+        U/(mn), and its variance by DeLong, NaN where a cell has fewer than two rows.
+    n_low, n_high
+        Sizes of the two cells.
+    by_logit
+        Whether the interval is ``logit_delong``; otherwise it is ``newcombe``, or none where the variance is NaN.
+    """
+
+    auc: Floats
+    variance: Floats
+    n_low: Floats
+    n_high: Floats
+    by_logit: NDArray[np.bool_]
+
+    @property
+    def mirrored(self) -> Aucs:
+        """1 - A: the bounds of the one are 1 less those of the other, and the variances the same."""
+        return replace(self, auc=1 - self.auc)
+
+    @property
+    def folded(self) -> Aucs:
+        """The lesser of A and 1 - A, which is 1/2 - |gap|: the further from 1/2, the worse, whatever the sign."""
+        return replace(self, auc=np.minimum(self.auc, 1 - self.auc))
+
+
+def standard_errors(aucs: Aucs, theta: Floats | float) -> Floats:
+    """Return how many standard errors each AUC lies above θ; infinite where no AUC can be beyond θ, NaN without one."""
+    at = np.broadcast_to(np.asarray(theta, float), aucs.auc.shape)
+    inside, a = (at > 0) & (at < 1), aucs.auc
+    with np.errstate(all="ignore"):
+        by_logit = (np.log(a / (1 - a)) - np.log(at / (1 - at))) * a * (1 - a) / np.sqrt(aucs.variance)
+        mean_rows = (aucs.n_low + aucs.n_high) / 2 - 1
+        spread = 1 + mean_rows * (1 - at) / (2 - at) + mean_rows * at / (1 + at)
+        by_score = (a - at) / np.sqrt(at * (1 - at) * spread / (aucs.n_low * aucs.n_high))
+        beyond = np.copysign(np.inf, a - at)
+        z = np.where(inside, np.where(aucs.by_logit, by_logit, by_score), beyond)
+    return np.where(np.isnan(aucs.variance), np.nan, np.where(a == at, 0.0, z))
+
+
+def compare_with_bound(aucs: Aucs, kind: str, bound: float) -> tuple[Floats, Floats]:
+    """Return the p-values of violation and of compliance.
+
+    Parameters
+    ----------
+    aucs : Aucs
+        For gaps, gap + 1/2.
+    kind : {"min", "max", "max_abs"}
+        How the bound is meant; ``max_abs`` is the distance of the AUC from 1/2.
+    bound : float
+        Of the AUC: for ``min`` and ``max`` of a gap, its bound + 1/2.
+
+    Returns
+    -------
+    violation, compliance : float64 arrays
+        In [0, 1]; low is strong evidence. NaN where there is no interval.
+    """
+    if kind == "max_abs":
+        z = standard_errors(aucs.folded, 0.5 - bound)
+        other_side = standard_errors(aucs.folded, 0.5 + bound)
+        return np.minimum(upper_tail(-z) + upper_tail(-other_side), 1.0), upper_tail(z)
+    z = standard_errors(aucs, bound) if kind == "min" else standard_errors(aucs.mirrored, 1 - bound)
+    return upper_tail(-z), upper_tail(z)
+
+
+def compare_with_baseline(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[Floats, Floats]:
+    """Return the p-values of violation and of compliance of a change.
+
+    Parameters
+    ----------
+    now, before : Aucs
+        Of the same metrics in two nights; for gaps, gap + 1/2.
+    kind : {"max_drop", "max_rise"}
+        How far an AUC may fall, or the size of a gap rise.
+    bound : float
+        That far, 0 or more.
+
+    Returns
+    -------
+    violation, compliance : float64 arrays
+        As of `compare_with_bound`.
+    """
+    highest = 1.0
+    if kind == "max_rise":
+        now, before, highest = now.folded, before.folded, 0.5
+    # How far the change lies on the right side of the bound.
+    margin = now.auc - before.auc + bound
+    sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
+
+    def z_at(angle: Floats) -> tuple[Floats, Floats]:
+        """Return how many standard errors both ends are away, that of now less of the length the smaller the angle."""
+        return (
+            _standard_errors_to(now, -sign * length * np.sin(angle), highest),
+            _standard_errors_to(before, sign * length * np.cos(angle), highest),
+        )
+
+    low, high = np.zeros_like(length), np.full_like(length, np.pi / 2)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        of_now, of_before = z_at(middle)
+        high, low = np.where(of_now >= of_before, middle, high), np.where(of_now >= of_before, low, middle)
+    # Where one end stops short at the range of the metric, the other decides: it is the greater of either side.
+    z = sign * np.maximum(np.minimum(*z_at(low)), np.minimum(*z_at(high)))
+    return upper_tail(-z), upper_tail(z)
+
+
+def _standard_errors_to(aucs: Aucs, step: Floats, highest: float) -> Floats:
+    """Return how many standard errors it is to each AUC plus a step; infinite where an end never gets so high."""
+    theta = aucs.auc + step
+    return np.where(theta > highest, np.inf, np.abs(standard_errors(aucs, theta)))
+
+
+def upper_tail(z: Floats) -> Floats:
+    """Return how likely a standard normal variable is above z, right in the tail to the last digits."""
+    return np.array([erfc(one / sqrt(2)) / 2 for one in z.tolist()])
+
+
+def adjust(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted so that calling those below q findings makes a share q of them false at the most.
+
+    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and Hochberg
+    1995). None stays None, and is not one of the m.
+    """
+    order = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    least = 1.0
+    for rank, (p_value, place) in reversed(list(enumerate(order, start=1))):
+        least = min(least, p_value * len(order) / rank)
+        adjusted[place] = least
+    return adjusted

@@ -1,0 +1,120 @@
+"""The alerts of a night: every rule of the gate on the U statistics of the night, and of the one to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import reduce
+from typing import Any
+
+import pandas as pd
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
+from biasspark.config import Gate, Intervals, Rule
+from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
+from biasspark.metrics.suite import metric_of_pair
+from biasspark.metrics.verdicts import Candidate, Pair, Ruling, judge
+from biasspark.tables.schemas import BIAS_ALERTS
+
+_KEY = (MODEL, SLICE, IDENTITY, "metric")
+_NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high")
+_PAIR = (*_NUMBERS, "by_logit")
+
+
+def bias_alerts(
+    statistics: DataFrame,
+    before: DataFrame | None,
+    gate: Gate,
+    intervals: Intervals,
+    baseline_run_id: str | None = None,
+) -> DataFrame:
+    """Return the table ``bias_alerts``, less the run's columns.
+
+    Parameters
+    ----------
+    statistics : DataFrame
+        u_statistics with ``auc``, ``auc_variance`` and ``reason``: the night's own, with what is withheld NULL.
+    before : DataFrame, optional
+        The same of the last accepted run, if there is one and a rule is on a change.
+    gate : Gate
+        The rules.
+    intervals : Intervals
+        The level of the intervals; their method is that of the evidence.
+    baseline_run_id : str, optional
+        That run.
+
+    Notes
+    -----
+    Lazy. One Python task, which takes the rules one after the other: a row for each rule, model, slice and identity,
+    none for a row of the corpus.
+    """
+    measured = _measure(statistics, intervals)
+    if before is None:
+        measured = measured.withColumns({f"before_{name}": F.lit(None).cast("double") for name in _PAIR})
+    else:
+        of_before = _measure(before, intervals).select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in _PAIR))
+        measured = measured.join(F.broadcast(of_before), on=list(_KEY), how="left")
+    selected = F.array_compact(F.array(*(F.when(_selects(rule), F.lit(n)) for n, rule in enumerate(gate.rule))))
+    chosen = measured.select(F.explode(selected).alias("rule"), "*")
+    # A rule that selects nothing has a row of its own, so that it is asked as well.
+    none = statistics.sparkSession.range(0, len(gate.rule), 1, 1).select(F.col("id").cast("int").alias("rule"))
+    candidates = chosen.coalesce(1).unionByName(none, allowMissingColumns=True).coalesce(1)
+    rulings = [Ruling(rule, gate.alpha, baseline_run_id) for rule in gate.rule]
+
+    def judge_rule(rows: pd.DataFrame) -> pd.DataFrame:
+        found = [_read_candidate(row) for row in rows.to_dict("records") if isinstance(row[MODEL], str)]
+        alerts = judge(rulings[int(rows["rule"].iloc[0])], found)
+        return pd.DataFrame([asdict(alert) for alert in alerts], columns=list(BIAS_ALERTS.value_columns), dtype=object)
+
+    return candidates.groupBy("rule").applyInPandas(judge_rule, BIAS_ALERTS.value_schema)
+
+
+def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
+    """Return every AUC with what its p-values come of, by the metric's name; all numbers as DOUBLE."""
+    interval = auc_interval(F.struct("auc", "auc_variance", "n_low", "n_high"), intervals.level)
+    with_ends = statistics.coalesce(1).withColumns({"metric": metric_of_pair(), "interval": interval})
+    return with_ends.select(
+        *(*_KEY, CROSSED, "reason", "auc"),
+        F.col("auc_variance").alias("variance"),
+        F.col("n_low").cast("double").alias("n_low"),
+        F.col("n_high").cast("double").alias("n_high"),
+        F.col("interval.low").alias("low"),
+        F.col("interval.high").alias("high"),
+        (F.col("interval.method") == LOGIT_DELONG).cast("double").alias("by_logit"),
+    )
+
+
+def _selects(rule: Rule) -> Column:
+    """Return whether a rule looks at a row."""
+    conditions = [
+        F.col("metric") == F.lit(rule.metric),
+        F.col(MODEL).isin(*rule.models),
+        F.col(SLICE).isin(*rule.slices),
+    ]
+    if rule.identities is not None:
+        conditions.append(F.col(IDENTITY).isin(*rule.identities))
+    elif rule.metric != OVERALL_METRIC and not rule.crossed:
+        conditions.append(~F.col(CROSSED))
+    return reduce(Column.__and__, conditions)
+
+
+def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
+    """Read a row that pandas holds, in which NULL may be NaN."""
+
+    def known(name: str) -> Any:
+        return None if pd.isna(row[name]) else row[name]
+
+    def pair(prefix: str) -> Pair:
+        numbers = {name: known(f"{prefix}{name}") for name in _NUMBERS}
+        return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1)
+
+    return Candidate(
+        model=row[MODEL],
+        slice=row[SLICE],
+        identity=row[IDENTITY],
+        reason=known("reason"),
+        now=pair(""),
+        before=pair("before_"),
+    )

@@ -1,0 +1,306 @@
+"""What comes of one rule of the gate: evidence row by row, adjusted over the rule, and the sentence that says it.
+
+No Spark. A row fails where the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is
+below the level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, SUITE_GAPS
+from biasspark.config import Rule, show_visibly
+from biasspark.metrics.evidence import Aucs, adjust, compare_with_baseline, compare_with_bound
+
+_CLAIMS = {
+    "min": ("below", "at least"),
+    "max": ("above", "at most"),
+    "max_abs": ("further from 0 than", "no further from 0 than"),
+    "max_drop": ("fell by more than", "fell by no more than"),
+    "max_rise": ("moved away from 0 by more than", "moved away from 0 by no more than"),
+}
+"""Of each kind of bound what violation and compliance claim."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The AUC of two cells in one night, with its interval; None where there is none."""
+
+    auc: float | None = None
+    variance: float | None = None
+    n_low: int | None = None
+    n_high: int | None = None
+    low: float | None = None
+    high: float | None = None
+    by_logit: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """What a rule looks at: a pair now and in the run to compare with; ``found`` is false where tonight has no row."""
+
+    model: str
+    slice: str
+    identity: str
+    reason: str | None = None
+    now: Pair = Pair()
+    before: Pair = Pair()
+    found: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """A row of ``bias_alerts``, whose columns these are."""
+
+    rule: str
+    model: str
+    slice: str
+    identity: str
+    metric: str
+    value: float | None = None
+    value_low: float | None = None
+    value_high: float | None = None
+    bound: float
+    baseline_run_id: str | None = None
+    outcome: str = INSUFFICIENT
+    message: str = ""
+    severity: str = FAIL
+    bound_kind: str
+    baseline_value: float | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    p_violation: float | None = None
+    p_compliance: float | None = None
+    p_violation_adjusted: float | None = None
+    p_compliance_adjusted: float | None = None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A rule, the level of its evidence, and the accepted run that changes are measured against, if there is one."""
+
+    rule: Rule
+    alpha: float
+    baseline_run_id: str | None = None
+
+
+def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
+    """Return the alerts of a rule, in the order of model, slice and identity.
+
+    Parameters
+    ----------
+    ruling : Ruling
+        The rule.
+    candidates : sequence of Candidate
+        What tonight has that the rule selects, each once. What the rule names and tonight lacks is added.
+
+    Returns
+    -------
+    list of Alert
+        One a candidate. A rule on the worst identity has one more for each (model, slice), of ``(overall)``: it fails
+        where an identity fails, and passes where every one passes. No identity is chosen by its value, so that no
+        estimate is the lowest of many.
+    """
+    rows = sorted([*candidates, *_missing(ruling.rule, candidates)], key=_place_and_identity)
+    violation, compliance = _weigh(ruling.rule, rows)
+    weighed = [
+        replace(_describe(ruling, row), p_violation=against, p_compliance=in_favour)
+        for row, against, in_favour in zip(rows, violation, compliance, strict=True)
+    ]
+    adjusted = zip(weighed, adjust(violation), adjust(compliance), rows, strict=True)
+    alerts = [
+        _decide(ruling, replace(alert, p_violation_adjusted=against, p_compliance_adjusted=in_favour), row)
+        for alert, against, in_favour, row in adjusted
+    ]
+    return alerts + (_judge_worst(ruling, alerts) if ruling.rule.worst else [])
+
+
+def _place_and_identity(row: Candidate) -> tuple[str, str, str]:
+    return row.model, row.slice, row.identity
+
+
+def _missing(rule: Rule, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return what the rule names and tonight does not have; where it names no identity, where there is none at all."""
+    there = {(row.model, row.slice, row.identity) for row in candidates}
+    places = {(row.model, row.slice) for row in candidates}
+    wanted = [(model, part) for model in rule.models for part in rule.slices]
+    if rule.identities is None:
+        keys = [(*place, OVERALL) for place in wanted if place not in places]
+    else:
+        keys = [(*place, name) for place in wanted for name in rule.identities if (*place, name) not in there]
+    return [Candidate(model=model, slice=part, identity=name, found=False) for model, part, name in keys]
+
+
+def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
+    """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
+    now = _aucs([row.now for row in rows])
+    if rule.is_change:
+        found = compare_with_baseline(now, _aucs([row.before for row in rows]), rule.kind, rule.bound)
+    else:
+        bound = rule.bound if rule.kind == "max_abs" else rule.bound + _offset(rule)
+        found = compare_with_bound(now, rule.kind, bound)
+    violation, compliance = ([None if np.isnan(p) else float(p) for p in values] for values in found)
+    return violation, compliance
+
+
+def _aucs(pairs: Sequence[Pair]) -> Aucs:
+    def numbers(name: str) -> list[float]:
+        return [float("nan") if getattr(pair, name) is None else float(getattr(pair, name)) for pair in pairs]
+
+    auc, variance, n_low, n_high = (np.array(numbers(name)) for name in ("auc", "variance", "n_low", "n_high"))
+    return Aucs(auc, variance, n_low, n_high, np.array([pair.by_logit for pair in pairs], dtype=bool))
+
+
+def _offset(rule: Rule) -> float:
+    """Return what a metric is less than its AUC."""
+    return 0.5 if rule.metric in SUITE_GAPS else 0.0
+
+
+def _describe(ruling: Ruling, row: Candidate) -> Alert:
+    """Return the alert with what is compared, before it is decided."""
+    rule, offset = ruling.rule, _offset(ruling.rule)
+    value, low, high = (None if end is None else end - offset for end in (row.now.auc, row.now.low, row.now.high))
+    alert = Alert(
+        rule=rule.name,
+        model=row.model,
+        slice=row.slice,
+        identity=row.identity,
+        metric=rule.metric,
+        value=value,
+        value_low=low,
+        value_high=high,
+        bound=rule.bound,
+        severity=rule.severity,
+        bound_kind=rule.kind,
+    )
+    if not rule.is_change:
+        return alert
+    alert = replace(alert, baseline_run_id=ruling.baseline_run_id)
+    if row.before.auc is None:
+        return alert
+    change, change_low, change_high = _measure_change(rule, row)
+    return replace(
+        alert,
+        baseline_value=row.before.auc - offset,
+        change=change,
+        change_low=change_low,
+        change_high=change_high,
+    )
+
+
+def _measure_change(rule: Rule, row: Candidate) -> tuple[float | None, float | None, float | None]:
+    """Return the change of an AUC, or of the size of a gap, with the interval that its p-values invert."""
+    now, before = (_ends(rule, pair) for pair in (row.now, row.before))
+    if now is None or before is None:
+        both = row.now.auc is not None and row.before.auc is not None
+        return (_size(rule, row.now.auc) - _size(rule, row.before.auc) if both else None), None, None
+    change = now[1] - before[1]
+    down = np.hypot(now[1] - now[0], before[2] - before[1])
+    up = np.hypot(now[2] - now[1], before[1] - before[0])
+    return change, float(change - down), float(change + up)
+
+
+def _size(rule: Rule, auc: float | None) -> float:
+    assert auc is not None
+    return abs(auc - 0.5) if rule.kind == "max_rise" else auc
+
+
+def _ends(rule: Rule, pair: Pair) -> tuple[float, float, float] | None:
+    """Return an interval with its value in the middle: of an AUC, or of the size of a gap, which is not below 0."""
+    if pair.auc is None or pair.low is None or pair.high is None:
+        return None
+    if rule.kind != "max_rise":
+        return pair.low, pair.auc, pair.high
+    low, high = (pair.low, pair.high) if pair.auc >= 0.5 else (1 - pair.high, 1 - pair.low)
+    return max(low - 0.5, 0.0), _size(rule, pair.auc), high - 0.5
+
+
+def _decide(ruling: Ruling, alert: Alert, row: Candidate) -> Alert:
+    """Return the alert with its outcome and the sentence that says it."""
+    against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
+    if against is None or in_favour is None:
+        return replace(alert, message=_say_missing(ruling, alert, row))
+    violated, kept = (f"{claim} {alert.bound:g}" for claim in _CLAIMS[alert.bound_kind])
+    if against < ruling.alpha:
+        outcome, said = ruling.rule.severity, f"{violated} (adjusted p {against:.2g})"
+    elif in_favour < ruling.alpha:
+        outcome, said = PASS, f"{kept} (adjusted p {in_favour:.2g})"
+    else:
+        outcome = INSUFFICIENT
+        said = f"undecided, {violated} (adjusted p {against:.2g}) or {kept} (adjusted p {in_favour:.2g})"
+    return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
+
+
+def _name(alert: Alert) -> str:
+    """Say what the alert is about, model and slice aside, which stand beside the sentence."""
+    if alert.metric == OVERALL_METRIC:
+        return alert.metric
+    return f"{alert.metric} of {show_visibly(alert.identity)}"
+
+
+def _say_value(alert: Alert) -> str:
+    value = f"{_name(alert)} is {alert.value:.4f} ({alert.value_low:.4f} to {alert.value_high:.4f})"
+    if alert.change is None:
+        return value
+    since = f"after {alert.baseline_value:.4f} in {alert.baseline_run_id}"
+    return f"{value} {since}, a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
+
+
+def _say_missing(ruling: Ruling, alert: Alert, row: Candidate) -> str:
+    """Say why there is no evidence."""
+    what = _name(alert)
+    if not row.found:
+        return f"{what}: the run has no such row."
+    if alert.value is None:
+        return f"{what} has no value: {row.reason}."
+    if alert.value_low is None:
+        return f"{what} is {alert.value:.4f}, without an interval: a cell has fewer than two rows."
+    if ruling.baseline_run_id is None:
+        return f"{what} is {alert.value:.4f}: there is no accepted run before this one to compare it with."
+    return (
+        f"{what} is {alert.value:.4f}: the accepted run {ruling.baseline_run_id} has no interval of it to compare with."
+    )
+
+
+def _judge_worst(ruling: Ruling, alerts: Sequence[Alert]) -> list[Alert]:
+    """Return the verdict on the worst identity of every (model, slice)."""
+    by_place: dict[tuple[str, str], list[Alert]] = {}
+    for alert in alerts:
+        if alert.identity != OVERALL:  # which says that there is no identity
+            by_place.setdefault((alert.model, alert.slice), []).append(alert)
+    return [_sum_up(ruling, own) for own in by_place.values()]
+
+
+def _sum_up(ruling: Ruling, alerts: Sequence[Alert]) -> Alert:
+    """Return the verdict: violation where the strongest case shows it, compliance where even the weakest case does."""
+    rule, n_all = ruling.rule, len(alerts)
+    broken = [alert for alert in alerts if alert.outcome == rule.severity]
+    undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
+    said = [f"broken by {_list_identities(broken, n_all)}"] if broken else []
+    said += [f"undecided for {_list_identities(undecided, n_all)}"] if undecided else []
+    against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
+    in_favour = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
+    return Alert(
+        rule=rule.name,
+        model=alerts[0].model,
+        slice=alerts[0].slice,
+        identity=OVERALL,
+        metric=rule.metric,
+        bound=rule.bound,
+        baseline_run_id=alerts[0].baseline_run_id,
+        outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
+        message=f"{rule.metric} of the worst identity: {'; '.join(said) or f'kept by all {n_all} identities'}.",
+        severity=rule.severity,
+        bound_kind=rule.kind,
+        p_violation_adjusted=min(against, default=None),
+        p_compliance_adjusted=max(in_favour) if len(in_favour) == n_all else None,
+    )
+
+
+def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:
+    named = [show_visibly(alert.identity) for alert in alerts[:most]] + ["..."] * (len(alerts) > most)
+    return f"{len(alerts)} of {n_all} identities ({', '.join(named)})"

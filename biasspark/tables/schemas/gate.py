@@ -1,0 +1,57 @@
+"""The alerts: what came of every rule of the gate."""
+
+from __future__ import annotations
+
+from biasspark.tables.schemas.declaring import MODEL, SLICE, Table, columns
+
+_METRIC = "-0.5 to 0.5 for gaps, 0 to 1 for AUCs."
+_ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
+_WORST = "Of a verdict on the worst identity"
+
+BIAS_ALERTS = Table(
+    name="bias_alerts",
+    job="bias_metrics",
+    comment="What came of each rule of the gate, for each model, slice and identity that it looks at. Empty without a "
+    "gate.",
+    key=(
+        *columns("""
+            rule STRING: The name of the rule in the configuration.
+        """),
+        MODEL,
+        SLICE,
+        *columns("""
+            identity STRING: The identity, as in bias_metrics. (overall) is the whole slice, or the verdict on the worst
+                identity of a rule that asks for it.
+            metric STRING: The metric: a column of bias_metrics, or auc of model_summary.
+        """),
+    ),
+    values=columns(f"""
+        value DOUBLE: The metric of this run. {_METRIC} NULL where it has none, and of a verdict on the worst identity.
+        value_low DOUBLE: Lower end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
+        value_high DOUBLE: Upper end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
+        bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -0.5 to 1. Never NULL.
+        baseline_run_id STRING: The last accepted run, which a change is measured against. NULL where there was none,
+            and for bounds of the value.
+        outcome STRING: fail or warn where the bound is shown to be broken, pass where it is shown to be kept, else
+            insufficient_evidence.
+        message STRING: The same in a sentence.
+        severity STRING: What breaking the rule comes to, fail or warn. Only fail keeps a run from being accepted.
+        bound_kind STRING: min, max or max_abs of the value, max_drop of an AUC since the baseline, max_rise of the size
+            of a gap since the baseline.
+        baseline_value DOUBLE: The metric of the baseline. {_METRIC} NULL where there is none.
+        change DOUBLE: value - baseline_value of an AUC, |value| - |baseline_value| of a gap. -1 to 1. NULL where there
+            is no baseline_value.
+        change_low DOUBLE: Lower end of the interval of change, at the configured level. -1 to 1. NULL where there is
+            none.
+        change_high DOUBLE: Upper end of the interval of change, at the configured level. -1 to 1. NULL where there is
+            none.
+        p_violation DOUBLE: How likely such a value is where the bound is kept. 0 to 1, low is evidence that it is
+            broken. NULL without an interval.
+        p_compliance DOUBLE: How likely such a value is where the bound is broken. 0 to 1, low is evidence that it is
+            kept. NULL without an interval.
+        p_violation_adjusted DOUBLE: p_violation, {_ADJUSTED} {_WORST} the least of its identities. NULL where
+            p_violation is.
+        p_compliance_adjusted DOUBLE: p_compliance, {_ADJUSTED} {_WORST} the largest of its identities. NULL where one
+            has none.
+    """),
+)

@@ -1,0 +1,197 @@
+"""The p-values of the gate against the intervals that they invert, against scipy, and against chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from biasspark.metrics.evidence import Aucs, adjust, compare_with_baseline, compare_with_bound, upper_tail
+from tests.oracle.suite import auc_by_pairs, delong_variance, logit_interval, newcombe_interval
+
+Case = tuple[float, float, int, int, bool]  # AUC, variance, sizes, by logit
+
+
+def aucs_of(cases: Sequence[Case]) -> Aucs:
+    auc, variance, n_low, n_high, by_logit = (np.array(values) for values in zip(*cases, strict=True))
+    return Aucs(auc, variance, n_low.astype(float), n_high.astype(float), by_logit.astype(bool))
+
+
+def interval_of(case: Case, level: float) -> tuple[float, float]:
+    auc, variance, n_low, n_high, by_logit = case
+    return logit_interval(auc, variance, level) if by_logit else newcombe_interval(auc, n_low, n_high, level)
+
+
+def mirrored(case: Case) -> Case:
+    return (1 - case[0], *case[1:])
+
+
+SIZES = st.integers(2, 3000)
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> Case:
+    """An AUC away from the ends by either method, or of complete separation by the one that allows it."""
+    m, n, by_logit = draw(SIZES), draw(SIZES), draw(st.booleans())
+    auc = draw(st.integers(20, 1004) if by_logit else st.integers(0, 1024)) / 1024
+    return auc, draw(st.floats(0.1, 2)) * max(auc * (1 - auc), 1e-4) / min(m, n), m, n, by_logit
+
+
+# ---- the inverse of the interval
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=estimates(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max"]))
+def test_the_interval_at_level_1_less_2p_ends_at_the_bound(case: Case, bound: float, kind: str) -> None:
+    (violation,), (compliance,) = compare_with_bound(aucs_of([case]), kind, bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-15)
+    p = min(violation, compliance)
+    assume(1e-6 < p < 0.499)
+    low, high = interval_of(case, 1 - 2 * p)
+    end = low if (kind == "min") == (compliance < violation) else high
+    assert end == pytest.approx(bound, abs=1e-8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=estimates(), bound=st.floats(0.01, 0.45))
+def test_within_a_bound_both_sides_are_tested(case: Case, bound: float) -> None:
+    (violation,), (compliance,) = compare_with_bound(aucs_of([case]), "max_abs", bound)
+    above = compare_with_bound(aucs_of([case]), "max", 0.5 + bound)
+    below = compare_with_bound(aucs_of([case]), "min", 0.5 - bound)
+    assert compliance == pytest.approx(max(above[1][0], below[1][0]), rel=1e-9, abs=1e-300)
+    near = min(above[0][0], below[0][0])
+    assert near - 1e-15 <= violation <= min(1, 2 * near + 1e-12)
+
+
+def test_a_gap_of_no_size_is_tested_two_sided() -> None:
+    case = (0.56, 4e-4, 300, 300, True)
+    (violation,), _ = compare_with_bound(aucs_of([case]), "max_abs", 0.0)
+    low, _ = interval_of(case, 1 - violation)
+    assert low == pytest.approx(0.5, abs=1e-12)
+
+
+def rise_ends(now: Case, before: Case, level: float) -> tuple[float, float]:
+    """Ends of |gap now| - |gap before|, whose own ends are no less than 0."""
+
+    def size_ends(case: Case) -> tuple[float, float, float]:
+        case = case if case[0] >= 0.5 else mirrored(case)
+        low, high = interval_of(case, level)
+        return max(low - 0.5, 0), case[0] - 0.5, high - 0.5
+
+    return difference_ends(size_ends(now), size_ends(before))
+
+
+def difference_ends(now: tuple[float, float, float], before: tuple[float, float, float]) -> tuple[float, float]:
+    change = now[1] - before[1]
+    return (
+        change - math.hypot(now[1] - now[0], before[2] - before[1]),
+        change + math.hypot(now[2] - now[1], before[1] - before[0]),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3))
+def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float) -> None:
+    for kind in ("max_drop", "max_rise"):
+        (violation,), (compliance,) = compare_with_baseline(aucs_of([now]), aucs_of([before]), kind, bound)
+        assert violation + compliance == pytest.approx(1, abs=1e-15)
+        p = min(violation, compliance)
+        if not 1e-6 < p < 0.499:
+            continue
+        level = 1 - 2 * p
+        if kind == "max_rise":
+            low, high = rise_ends(now, before, level)
+            end = high if compliance < violation else low
+            assert end == pytest.approx(bound, abs=1e-7)
+        else:
+            both = [interval_of(case, level) for case in (now, before)]
+            triples = [(low, case[0], high) for (low, high), case in zip(both, (now, before), strict=True)]
+            low, high = difference_ends(*triples)
+            end = low if compliance < violation else high
+            assert end == pytest.approx(-bound, abs=1e-7)
+
+
+def test_nothing_is_shown_without_an_interval() -> None:
+    nothing = aucs_of([(math.nan, math.nan, 0, 0, False), (0.9, math.nan, 1, 50, False)])
+    something = aucs_of([(0.9, 0.001, 50, 50, False)] * 2)
+    for kind in ("min", "max", "max_abs"):
+        assert np.isnan(compare_with_bound(nothing, kind, 0.3)).all()
+    for kind in ("max_drop", "max_rise"):
+        assert np.isnan(compare_with_baseline(nothing, something, kind, 0.1)).all()
+        assert np.isnan(compare_with_baseline(something, nothing, kind, 0.1)).all()
+
+
+def test_two_rows_that_are_separated_show_little() -> None:
+    perfect = aucs_of([(1.0, 0.0, 2, 2, False)])
+    _, (compliance,) = compare_with_bound(perfect, "min", 0.9)
+    assert compliance > 0.2
+    (violation,), _ = compare_with_baseline(aucs_of([(0.0, 0.0, 2, 2, False)]), perfect, "max_drop", 0.5)
+    assert violation > 0.02
+
+
+def test_a_change_of_nothing_shows_nothing() -> None:
+    same = aucs_of([(0.8, 0.001, 50, 50, True)])
+    assert compare_with_baseline(same, same, "max_drop", 0.0) == (0.5, 0.5)
+
+
+def test_far_tails_keep_their_digits() -> None:
+    z = [-40.0, -3.0, 0.0, 3.0, 20.0, 35.0]
+    assert upper_tail(np.array(z)).tolist() == pytest.approx(stats.norm.sf(z).tolist(), rel=1e-12)
+
+
+# ---- against chance
+
+
+def draw_aucs(rng: np.random.Generator, shift: float, sizes: tuple[int, int], n_runs: int) -> NDArray[Any]:
+    """Cases of runs of normal scores, with the method that the table would name (settled from 40 rows on)."""
+    m, n = sizes
+    cases = []
+    for _ in range(n_runs):
+        low, high = rng.normal(0, 1, m), rng.normal(shift, 1, n)
+        auc, variance = auc_by_pairs(low, high), delong_variance(low, high)
+        cases.append((auc, variance, m, n, variance > 0 and min(m, n) * auc * (1 - auc) >= 10))
+    return np.array(cases, dtype=object)
+
+
+@pytest.mark.parametrize("shift", [0.6, 1.5])
+def test_a_bound_that_just_holds_is_seldom_found_broken(shift: float) -> None:
+    rng = np.random.default_rng(5)
+    true = stats.norm.cdf(shift / math.sqrt(2))
+    aucs = aucs_of(draw_aucs(rng, shift, (80, 120), 1000).tolist())
+    violation, compliance = compare_with_bound(aucs, "min", true)
+    assert (violation < 0.05).mean() < 0.08
+    assert (compliance < 0.05).mean() < 0.08
+    violation, _ = compare_with_bound(aucs, "max_abs", true - 0.5)
+    assert (violation < 0.05).mean() < 0.08
+
+
+@pytest.mark.parametrize(("kind", "shifts"), [("max_drop", (0.9, 1.2)), ("max_rise", (0.6, 0.3))])
+def test_a_change_that_just_is_allowed_is_seldom_found_broken(kind: str, shifts: tuple[float, float]) -> None:
+    rng = np.random.default_rng(6)
+    now, before = (aucs_of(draw_aucs(rng, shift, (70, 90), 1000).tolist()) for shift in shifts)
+    allowed = abs(float(np.diff(stats.norm.cdf(np.array(shifts) / math.sqrt(2)))[0]))
+    violation, compliance = compare_with_baseline(now, before, kind, allowed)
+    assert 0.02 < (violation < 0.05).mean() < 0.08
+    assert 0.02 < (compliance < 0.05).mean() < 0.08
+
+
+# ---- Benjamini and Hochberg
+
+
+@settings(max_examples=100, deadline=None)
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
+    assert adjust(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), rel=1e-12, abs=1e-300)
+
+
+def test_none_is_not_one_of_them() -> None:
+    assert adjust([None, 0.01, None, 0.04, 0.02]) == pytest.approx([None, 0.03, None, 0.04, 0.03])
+    assert adjust([None, None]) == [None, None]
+    assert adjust([]) == []

@@ -1,0 +1,196 @@
+"""What `[gate]`, `[evidence]` and `[privacy]` mean, and each of their faults word for word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biasspark.config import Evidence, Gate, Privacy, Rule, parse_config
+from biasspark.errors import ConfigError
+from tests.least_configuration import changed
+
+LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
+METRICS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
+
+
+def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
+    gate = parse_config(changed(gate={"rule": list(rules)}, **tables), Path()).gate
+    assert gate is not None
+    return gate
+
+
+def faults_of(**tables: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(changed(**tables), Path())
+    return caught.value.faults
+
+
+def rule_faults(**changes: Any) -> tuple[str, ...]:
+    return faults_of(gate={"rule": [LEAST_RULE | changes]})
+
+
+def test_a_rule_is_on_everything_unless_it_says_otherwise() -> None:
+    models = {"models": {"b": "y"}, "slices": {"short": "n < 9"}}
+    (rule,) = gate_of(LEAST_RULE, **models).rule
+    assert rule == Rule(name="floor", metric="bpsn_auc", models=("toxicity", "b"), slices=("all",), min=0.8)
+    assert (rule.kind, rule.bound, rule.is_change, rule.severity) == ("min", 0.8, False, "fail")
+
+
+def test_selectors_name_one_or_several() -> None:
+    tables = {
+        "models": {"b": "y"},
+        "slices": {"short": "n < 9"},
+        "identities": {"columns": ["male", "gay"], "categorical": ["race"], "crossed": {"pairs": True}},
+    }
+    one, several = gate_of(
+        LEAST_RULE | {"model": "b", "slice": "short", "identity": "gay & race=x"},
+        {
+            "name": "rise",
+            "metric": "negative_aeg",
+            "max_rise": 0,
+            "identities": ["gay", "race=y"],
+            "slices": ["all", "short"],
+        },
+        **tables,
+    ).rule
+    assert (one.models, one.slices, one.identities) == (("b",), ("short",), ("gay & race=x",))
+    assert (several.models, several.slices, several.identities) == (
+        ("toxicity", "b"),
+        ("all", "short"),
+        ("gay", "race=y"),
+    )
+    assert (several.kind, several.bound, several.is_change) == ("max_rise", 0.0, True)
+
+
+def test_it_reads_back_from_the_ledger() -> None:
+    gate = {"alpha": 0.01, "rule": [LEAST_RULE | {"worst": True}, LEAST_RULE | {"name": "b", "identity": "male"}]}
+    config = parse_config(changed(gate=gate, privacy={"min_group_rows": 10}, evidence={"metrics": {"auc": 5}}), Path())
+    assert parse_config(json.loads(config.json), Path()) == config
+    assert config.privacy == Privacy(min_group_rows=10)
+    assert config.evidence == Evidence(min_rows=0, metrics={"auc": 5})
+
+
+def test_what_is_not_configured_is_not_in_the_configuration() -> None:
+    config = parse_config(changed(), Path())
+    assert (config.gate, config.privacy, config.evidence) == (None, None, None)
+    assert not {"gate", "privacy", "evidence"} & set(config.resolved())
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"metric": "bpsn"},
+            f'metric = "bpsn". It must be one of {METRICS}. Did you mean bpsn_auc?',
+        ),
+        ({"name": None}, '1 name: missing. It is required. Write, for example, name = "bpsn".'),
+        (
+            {"max": 0.9},
+            ": min and max are given. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.",
+        ),
+        (
+            {"min": None},
+            ": none of min, max, max_abs, max_drop, max_rise is given. A rule has exactly one bound. Write, for "
+            "example, min = 0.8, or split the rule.",
+        ),
+        (
+            {"min": 1},
+            " min = 1. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or none. "
+            "Correct it.",
+        ),
+        ({"min": None, "max_abs": 0.1}, " max_abs = 0.1. It is no bound of bpsn_auc. Write max in its place."),
+        ({"min": None, "max_rise": 0.1}, " max_rise = 0.1. It is no bound of bpsn_auc. Write max_drop in its place."),
+        (
+            {"metric": "positive_aeg", "min": None, "max_drop": 0.1},
+            " max_drop = 0.1. It is no bound of positive_aeg. Write max_rise in its place.",
+        ),
+        (
+            {"metric": "positive_aeg", "min": 0.6},
+            " min = 0.6. It must lie between -0.5 and 0.5, both excluded. At the ends every value would pass, or none. "
+            "Correct it.",
+        ),
+        (
+            {"min": None, "max_drop": -0.1},
+            " max_drop = -0.1. It must lie between 0.0 and 1.0, the lower end included. At the ends every value would "
+            "pass, or none. Correct it.",
+        ),
+        ({"model": "x"}, ' model: "x": there is none. The models are "toxicity". Remove it.'),
+        ({"slices": ["sort"]}, ' slice: "sort": there is none. The slices are "all". Remove it.'),
+        ({"identities": []}, " identities = []. At least one is required. Remove the line for the default."),
+        ({"identities": ["male", "male"]}, ' identities: "male" is listed twice. Remove one.'),
+        (
+            {"identity": "male", "identities": ["male"]},
+            ": identity and identities are both given. They mean the same. Remove one.",
+        ),
+        (
+            {"identity": "mal"},
+            ' identity: "mal": nothing in [identities] gives it. There is male. Did you mean male?',
+        ),
+        (
+            {"identity": "male & male"},
+            ' identity: "male & male": nothing in [identities] gives it. There is male. Remove it.',
+        ),
+        (
+            {"metric": "auc", "identity": "male", "worst": True},
+            " identity and worst: auc is that of a whole slice. Remove it, or take another metric.",
+        ),
+        (
+            {"severity": "panic"},
+            ' severity = "panic". It must be one of "fail", "warn". Remove the line to use the default, "fail".',
+        ),
+        (
+            {"minimum": 0.1},
+            ' minimum: there is no such key. The keys of [[gate.rule]] "floor" are name, metric, models, slices, '
+            "identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, identity, slice, model. "
+            "Did you mean min?",
+        ),
+    ],
+)
+def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str) -> None:
+    where = "[[gate.rule]] " if fault.startswith("1 ") else '[[gate.rule]] "floor"'
+    gap = "" if fault.startswith((" ", ":", "1 ")) else " "
+    assert rule_faults(**changes) == (f"{where}{gap}{fault}",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "fault"),
+    [
+        (
+            {"gate": {"rule": []}},
+            "[gate]: there is no rule. At least one is required. Write, for example, [[gate.rule]] below it.",
+        ),
+        (
+            {"gate": {"alpha": 0.5, "rule": [LEAST_RULE]}},
+            "[gate] alpha = 0.5. It must lie between 0 and 0.5, both excluded. Write, for example, alpha = 0.05.",
+        ),
+        (
+            {"gate": {"rule": [LEAST_RULE, LEAST_RULE]}},
+            '[gate]: two rules are named "floor". Alerts tell rules by name. Rename one.',
+        ),
+        (
+            {"gate": {"rule": [3]}},
+            '[[gate.rule]] 1: this is a whole number. It must be a table. Write, for example, name = "bpsn", metric = '
+            '"bpsn_auc".',
+        ),
+        (
+            {"privacy": {"min_group_rows": 0}},
+            "[privacy] min_group_rows = 0. It must lie between 1 and 9223372036854775807. Remove the line to use the "
+            "default, 10.",
+        ),
+        (
+            {"evidence": {"metrics": {"bpsn": 3}}},
+            f"[evidence.metrics] bpsn: there is no such key. The keys of [evidence.metrics] are "
+            f"{METRICS.replace(chr(34), '')}. Did you mean bpsn_auc?",
+        ),
+        (
+            {"corpus": {"id": "id"}, "privacy": {"min_group_rows": 5}, "attribution": {}},
+            "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
+            "segments it finds, and withholds none. Keep it in a configuration of its own.",
+        ),
+    ],
+)
+def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
+    assert faults_of(**tables) == (fault,)

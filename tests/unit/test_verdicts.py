@@ -1,0 +1,185 @@
+"""What comes of a rule: outcomes against an oracle of their own, and the sentences that say them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from biasspark.config import Rule
+from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
+
+RUN = "r1"
+
+
+def rule_of(**changes: Any) -> Rule:
+    return Rule(**({"name": "floor", "metric": "bpsn_auc", "models": ("m",)} | changes))
+
+
+def pair_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Pair:
+    half = stats.norm.ppf(0.975) * math.sqrt(variance) / (auc * (1 - auc))
+    low, high = (1 / (1 + math.exp(sign * half) * (1 - auc) / auc) for sign in (1, -1))
+    return Pair(auc=auc, variance=variance, n_low=n, n_high=n, low=low, high=high, by_logit=True)
+
+
+def candidate(identity: str, auc: float, before: float | None = None) -> Candidate:
+    earlier = Pair() if before is None else pair_of(before)
+    return Candidate(model="m", slice="all", identity=identity, now=pair_of(auc), before=earlier)
+
+
+def by_identity(alerts: list[Alert]) -> dict[str, Alert]:
+    found = {alert.identity: alert for alert in alerts}
+    assert len(found) == len(alerts)
+    return found
+
+
+def oracle_p(auc: float, bound: float, variance: float = 1e-4) -> float:
+    """Of violation of a minimum, by the logit."""
+    z = (math.log(auc / (1 - auc)) - math.log(bound / (1 - bound))) * auc * (1 - auc) / math.sqrt(variance)
+    return float(stats.norm.cdf(z))
+
+
+def test_evidence_is_adjusted_over_the_rows_of_the_rule_both_ways() -> None:
+    aucs = {"a": 0.70, "b": 0.778, "c": 0.80, "d": 0.823, "e": 0.9}
+    alerts = judge(Ruling(rule_of(min=0.8), 0.05), [candidate(name, auc) for name, auc in aucs.items()])
+    assert [alert.identity for alert in alerts] == list(aucs)
+    violation = [oracle_p(auc, 0.8) for auc in aucs.values()]
+    compliance = [1 - p for p in violation]
+    for found, wanted in (
+        ([alert.p_violation for alert in alerts], violation),
+        ([alert.p_compliance for alert in alerts], compliance),
+        ([alert.p_violation_adjusted for alert in alerts], stats.false_discovery_control(violation).tolist()),
+        ([alert.p_compliance_adjusted for alert in alerts], stats.false_discovery_control(compliance).tolist()),
+    ):
+        assert found == pytest.approx(wanted, abs=1e-12)
+    assert [alert.outcome for alert in alerts] == [
+        *("fail", "fail", "insufficient_evidence", "pass", "pass"),
+    ]
+
+
+def test_one_lucky_row_among_many_fails_nothing() -> None:
+    """0.778 alone is shown to be below 0.8; as the lowest of a hundred it is not."""
+    assert judge(Ruling(rule_of(min=0.8), 0.05), [candidate("a", 0.778)])[0].outcome == "fail"
+    many = [candidate("a", 0.778), *(candidate(f"b{n}", 0.801) for n in range(99))]
+    assert by_identity(judge(Ruling(rule_of(min=0.8), 0.05), many))["a"].outcome == "insufficient_evidence"
+
+
+def test_a_rule_may_only_warn() -> None:
+    (alert,) = judge(Ruling(rule_of(min=0.8, severity="warn"), 0.05), [candidate("a", 0.6)])
+    assert (alert.outcome, alert.severity, alert.bound_kind, alert.bound) == ("warn", "warn", "min", 0.8)
+
+
+def test_a_gap_is_told_as_a_gap() -> None:
+    rule = rule_of(metric="negative_aeg", max_abs=0.1)
+    shifted, fair = judge(Ruling(rule, 0.05), [candidate("a", 0.35), candidate("b", 0.52)])
+    assert (shifted.outcome, fair.outcome) == ("fail", "pass")
+    assert shifted.value == pytest.approx(-0.15)
+    assert shifted.value_low is not None
+    assert shifted.value_high is not None
+    assert shifted.value_low < -0.15 < shifted.value_high
+    assert shifted.message.startswith("negative_aeg of a is -0.1500 (-0.1")
+    assert ": further from 0 than 0.1 (adjusted p " in shifted.message
+    assert ": no further from 0 than 0.1 (adjusted p " in fair.message
+    low, high = (judge(Ruling(rule_of(metric="positive_aeg", **bound), 0.05), [candidate("a", 0.35)])[0]
+                 for bound in ({"min": -0.1}, {"max": -0.1}))  # fmt: skip
+    assert (low.outcome, high.outcome) == ("fail", "pass")
+
+
+def test_a_change_is_measured_from_the_last_accepted_run() -> None:
+    ruling = Ruling(rule_of(max_drop=0.02), 0.05, RUN)
+    rows = [candidate("fell", 0.7, 0.8), candidate("near", 0.79, 0.8), candidate("rose", 0.85, 0.8)]
+    alerts = by_identity(judge(ruling, rows))
+    assert {name: alert.outcome for name, alert in alerts.items()} == {
+        "fell": "fail", "near": "insufficient_evidence", "rose": "pass",
+    }  # fmt: skip
+    fell = alerts["fell"]
+    assert (fell.baseline_run_id, fell.baseline_value) == (RUN, 0.8)
+    assert fell.change == pytest.approx(-0.1)
+    assert stats.norm.isf(fell.p_violation) == pytest.approx((0.1 - 0.02) / math.sqrt(2e-4), rel=0.05)
+    assert fell.change_low is not None
+    assert fell.change_high is not None
+    assert fell.change_low < -0.1 < fell.change_high < -0.06
+    assert "is 0.7000 (" in fell.message
+    assert "after 0.8000 in r1, a change of -0.1000 (-0.1" in fell.message
+    assert "): fell by more than 0.02 (adjusted p " in fell.message
+
+
+def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
+    ruling = Ruling(rule_of(metric="positive_aeg", max_rise=0.02), 0.05, RUN)
+    rows = [candidate("mirrored", 0.4, 0.6), candidate("grew", 0.35, 0.55), candidate("shrank", 0.5, 0.65)]
+    alerts = by_identity(judge(ruling, rows))
+    assert {name: alert.outcome for name, alert in alerts.items()} == {
+        "mirrored": "insufficient_evidence", "grew": "fail", "shrank": "pass",
+    }  # fmt: skip
+    assert alerts["grew"].change == pytest.approx(0.1)
+    assert alerts["shrank"].change == pytest.approx(-0.15)
+    assert alerts["mirrored"].change == pytest.approx(0)
+
+
+def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
+    withheld = Candidate(model="m", slice="all", identity="a", reason="withheld")
+    single = Candidate(model="m", slice="all", identity="b", now=Pair(auc=0.75, n_low=1, n_high=4))
+    alerts = judge(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
+    alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
+    alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05, RUN), [candidate("d", 0.5)])
+    assert {alert.outcome for alert in alerts} == {"insufficient_evidence"}
+    assert {alert.p_violation for alert in alerts} == {None}
+    assert [alert.message for alert in alerts] == [
+        "bpsn_auc of a has no value: withheld.",
+        "bpsn_auc of b is 0.7500, without an interval: a cell has fewer than two rows.",
+        "bpsn_auc of c is 0.5000: there is no accepted run before this one to compare it with.",
+        "bpsn_auc of d is 0.5000: the accepted run r1 has no interval of it to compare with.",
+    ]
+
+
+def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:
+    rule = rule_of(min=0.8, identities=("a", "b"), models=("m", "n"))
+    alerts = judge(Ruling(rule, 0.05), [candidate("a", 0.95)])
+    assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
+        ("m", "a", "pass"),
+        ("m", "b", "insufficient_evidence"),
+        ("n", "a", "insufficient_evidence"),
+        ("n", "b", "insufficient_evidence"),
+    ]
+    assert alerts[1].message == "bpsn_auc of b: the run has no such row."
+    (nothing,) = judge(Ruling(rule_of(min=0.8), 0.05), [])
+    assert (nothing.identity, nothing.outcome) == ("(overall)", "insufficient_evidence")
+
+
+@pytest.mark.parametrize(
+    ("aucs", "outcome", "said"),
+    [
+        ({"a": 0.9, "b": 0.85}, "pass", "kept by all 2 identities"),
+        ({"a": 0.9, "b": 0.8}, "insufficient_evidence", "undecided for 1 of 2 identities (b)"),
+        (
+            {"a": 0.9, "b": 0.8, "c": 0.7},
+            "fail",
+            "broken by 1 of 3 identities (c); undecided for 1 of 3 identities (b)",
+        ),
+        ({f"a{n}": 0.6 for n in range(4)}, "fail", "broken by 4 of 4 identities (a0, a1, a2, ...)"),
+    ],
+)
+def test_the_verdict_on_the_worst_identity_is_one_on_each(aucs: dict[str, float], outcome: str, said: str) -> None:
+    rows = [candidate(name, auc) for name, auc in aucs.items()]
+    *each, verdict = judge(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)
+    assert each == judge(Ruling(rule_of(min=0.8), 0.05), rows)
+    assert (verdict.identity, verdict.outcome, verdict.value) == ("(overall)", outcome, None)
+    assert verdict.message == f"bpsn_auc of the worst identity: {said}."
+    assert verdict.p_violation_adjusted == min(alert.p_violation_adjusted or 0 for alert in each)
+    assert verdict.p_compliance_adjusted == max(alert.p_compliance_adjusted or 0 for alert in each)
+
+
+def test_the_worst_of_equal_identities_fails_no_more_often_than_the_level() -> None:
+    """The lowest of twenty estimates lies below the bound nearly always; that is no evidence."""
+    rng = np.random.default_rng(3)
+    failed = []
+    for _ in range(400):
+        aucs = 1 / (1 + np.exp(-math.log(4) - rng.normal(0, 0.06, 20)))
+        pairs = [pair_of(float(auc), float((0.06 * auc * (1 - auc)) ** 2)) for auc in aucs]
+        rows = [Candidate(model="m", slice="all", identity=f"i{n}", now=pair) for n, pair in enumerate(pairs)]
+        assert min(aucs) < 0.8
+        failed.append(judge(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)[-1].outcome == "fail")
+    assert np.mean(failed) < 0.08
