@@ -37,7 +37,7 @@ def tabulate_balance(facts: NightFacts) -> Balance | None:
     buckets = sorted(lengths, key=lambda name: (name == _EVERY_LENGTH, lengths[name] or 0, name))
     by_key = {(row[IDENTITY], row["bucket"]): row for row in rows}
     names = sorted({row[IDENTITY] for row in rows}, key=lambda name: _place(by_key.get((name, _EVERY_LENGTH)), name))
-    titles = ["every length" if name == _EVERY_LENGTH else f"{name} characters" for name in buckets]
+    titles = ["every length" if name == _EVERY_LENGTH else name for name in buckets]
     return Balance(titles, [BalanceRow(n, [_cell(by_key.get((n, bucket))) for bucket in buckets]) for n in names])
 
 

@@ -116,7 +116,7 @@ def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> Cell:
     method = row.get(f"{name}_method") or ""
     return Cell(
         text=show_number(value, digits, signed=is_gap),
-        interval=drop_zeros(show_interval(low, high, signed=is_gap, digits=digits)),
+        interval=show_interval(low, high, signed=is_gap, digits=digits),
         shade=shade_gap(value) if is_gap else shade_auc(value),
         value=value,
         note=METHODS.get(method, method),

@@ -36,7 +36,7 @@ MOST_IN_INTERVALS = 60
 MOST_CURVES = 8
 MOST_TRENDS = 7
 WIDEST_NAME = 26
-WIDTH, PIXELS = 1136, 72
+WIDTH, PIXELS = 1116, 72
 """Pixels of a figure across, and of its inch."""
 
 _CURVES = (
@@ -55,9 +55,9 @@ def model_marker(place: int) -> str:
     return MARKERS[place % len(MARKERS)]
 
 
-def short_name(name: str) -> str:
+def short_name(name: str, widest: int = WIDEST_NAME) -> str:
     """Write a name as a figure shows it: cut where it is long."""
-    return cut_to_width(show_name(name), WIDEST_NAME)
+    return cut_to_width(show_name(name), widest)
 
 
 # ---- intervals of all identities
@@ -219,7 +219,7 @@ def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
         for worst in list_worst(facts, model, MOST_TRENDS):
             found.setdefault((worst.identity, worst.metric), worst.value)
     chosen = sorted(found, key=lambda key: (found[key], key))[:MOST_TRENDS]
-    return [(f"{TITLES[metric]}, {short_name(identity)}", metric, identity) for identity, metric in chosen]
+    return [(f"{TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 
 @dataclass(frozen=True)

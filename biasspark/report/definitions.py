@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,24 +39,31 @@ TITLES: Mapping[str, str] = {
     "bnsp_auc_min": "Lowest BNSP AUC",
     "negative_aeg_max_abs": "Largest |Negative AEG|",
     "positive_aeg_max_abs": "Largest |Positive AEG|",
+    "n_subgroup_negative": "Negatives of the identity",
+    "n_subgroup_positive": "Positives of the identity",
+    "n_background_negative": "Negatives of the background",
+    "n_background_positive": "Positives of the background",
+    "n_negatives_to_add": "Negatives to add",
+    "n_negatives_honest": "Negatives that estimate",
+    "n_positives_honest": "Positives that estimate",
+    "n_honest": "Rows that estimate",
+    "n_pairs": "Pairs",
+    "n_rows": "Rows",
+    "n_rejected": "Rejected rows",
+    "fpr": "FPR",
+    "fnr": "FNR",
+    "fpr_gap": "FPR gap",
+    "fnr_gap": "FNR gap",
+    "pinned_auc": "Pinned AUC",
 }
 """The headings of the columns that have one other than their name."""
 
-ASKS = {
-    "subgroup_auc": "does the model rank well within the identity?",
-    "bpsn_auc": "low: harmless mentions score like positives, false alarms",
-    "bnsp_auc": "low: positives that mention it score like harmless rows, misses",
-    "negative_aeg": "above 0: its negatives are scored higher than others’",
-    "positive_aeg": "below 0: its positives are scored lower than others’",
-}
-"""What each metric of the suite asks, in a few words."""
-
 PROBLEMS = {
-    "subgroup_auc": "ranked badly within",
-    "bpsn_auc": "false alarms",
-    "bnsp_auc": "misses",
+    "subgroup_auc": "order within it",
+    "bpsn_auc": "towards false alarms",
+    "bnsp_auc": "towards misses",
 }
-"""What a low AUC of the suite means, in a word or two."""
+"""What a low AUC of the suite speaks of, in a word or two."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Definition:
 def define(table: str, column: str, title: str = "") -> Definition:
     """Return the definition of a column: the comment of the table, which the catalog shows, too."""
     (found,) = (own for own in TABLES[table].columns if own.name == column)
-    plain = title or TITLES.get(column) or column.replace("_", " ")
+    plain = title or TITLES.get(column) or column.replace("_", " ").capitalize()
     return Definition(f"def-{table}-{column}".replace("_", "-"), plain, found.comment, f"{table}.{column}")
 
 
@@ -110,8 +116,3 @@ def list_definitions() -> dict[str, list[Definition]]:
 def say_reason(reason: str | None) -> str:
     """Say in words why there is no value."""
     return "not measured" if reason is None else _REASONS.get(reason, reason.replace("_", " "))
-
-
-def say_name(name: str) -> str:
-    """Say a name of code in words: ``comment_length`` is comment length."""
-    return re.sub(r"_+", " ", name).strip() or name

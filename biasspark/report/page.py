@@ -26,6 +26,7 @@ from biasspark.report.attributions import (
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
     Cell,
+    drop_zeros,
     shade_auc,
     show_count,
     show_interval,
@@ -134,6 +135,7 @@ def _environment() -> Environment:
         "count": show_count,
         "number": show_number,
         "percent": show_percent,
+        "compact": drop_zeros,
         "p": show_p,
         "date": say_date,
         "reason": say_reason,

@@ -129,7 +129,7 @@ def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
         return [_say_nothing_before(facts)], []
     moves, n_compared = find_moves(facts.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
     worse = sum(move.worse for move in moves)
-    since = f"Since {say_date(baseline.run_date)} ({_say_standing(baseline)})"
+    since = f"Since {say_date(baseline.run_date)} ({_say_standing(facts, baseline)})"
     if not n_compared:
         return [f"{since}: no value of that night can be compared with this one."], []
     moved = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
@@ -144,10 +144,11 @@ def _say_nothing_before(facts: NightFacts) -> str:
     return "This is the first night of this corpus: there is nothing to compare with."
 
 
-def _say_standing(baseline: PastNight) -> str:
+def _say_standing(facts: NightFacts, baseline: PastNight) -> str:
     if baseline.accepted:
         return "the last accepted run, accepted by hand"
-    return "the last accepted run" if baseline.is_accepted else "the night before"
+    judged = "bias_alerts" in facts.tables or baseline.is_accepted
+    return "the last accepted run" if judged else "the night before"
 
 
 def find_moves(now: Sequence[Row], then: Sequence[Row]) -> tuple[list[Move], int]:
