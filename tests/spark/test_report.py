@@ -1,0 +1,145 @@
+"""The report's job and its kin on tables that were really published: what is read, what is written, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import run_job
+from biasspark.report import metric_table, night_report
+from biasspark.report.facts import choose_baseline
+from biasspark.tables.publish import publish
+from biasspark.tables.runs import Run, RunRecord
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, TABLES
+from biasspark.tables.store import PathStore
+from jobs import export, report
+from tests.report_rows import MODELS, NIGHT, SCRIPT, night_facts
+from tests.sample_night import TABLES_OF_A_RUN, frame_of, record_of
+
+FORMULA = '=HYPERLINK("http://x")'
+NAMES = ("gay", SCRIPT, FORMULA)
+
+
+def publish_night(spark: SparkSession, store: PathStore, back: int, tables: Mapping[str, Iterable[Any]]) -> Run:
+    started = datetime.now(UTC)
+    run = Run(NIGHT - timedelta(days=back), "civil", "bias_metrics", f"r_{back}", started)
+    frames = dict.fromkeys(TABLES_OF_A_RUN)
+    frames |= {TABLES[name]: frame_of(spark, TABLES[name], rows) for name, rows in tables.items()}
+    publish(frames, run, store, record_of())
+    return run
+
+
+def accept(spark: SparkSession, store: PathStore, run: Run) -> None:
+    """Append what a person says of a run, as the ledger has it."""
+    said = json.dumps({"accepted_run_id": run.run_id, "reason": "known", "by": "Ada"})
+    record = RunRecord(0, 0, said, "", "0.1.0", "4.1.4", status="accepted")
+    own = Run(run.run_date, run.corpus, "accept_run", "r_accept", datetime.now(UTC))
+    values = {"run_date": own.run_date, "corpus": own.corpus, "job": own.job, "run_id": own.run_id}
+    values |= {"status": record.status, "config": said, "started_at": own.started_at, "published_at": own.started_at}
+    row = spark.createDataFrame([tuple(values.get(name) for name in BIAS_RUNS.names)], BIAS_RUNS.schema)
+    store.write(BIAS_RUNS, row, own)
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+    """Two nights, the earlier of which a person has accepted."""
+    store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
+    tables = dict(night_facts(identities=NAMES).tables)
+    suite = {name: tables[name] for name in ("bias_metrics", "model_summary")}
+    earlier = publish_night(spark_session, store, 1, suite)
+    accept(spark_session, store, earlier)
+    own = {table.name for table in TABLES_OF_A_RUN}
+    publish_night(spark_session, store, 0, {name: rows for name, rows in tables.items() if name in own})
+    return store
+
+
+@pytest.fixture
+def configuration(warehouse: PathStore, tmp_path: Path) -> Path:
+    path = tmp_path / "civil.toml"
+    path.write_text(
+        f'corpus = {{ name = "civil", path = "/data/civil" }}\nlabel = {{ column = "toxic" }}\n'
+        f'models = {{ toxicity_1 = "a" }}\nidentities = {{ columns = ["gay"] }}\n'
+        f"output = {{ path = {json.dumps(warehouse.path)} }}\n"
+    )
+    return path
+
+
+def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, warehouse: PathStore) -> None:
+    facts = night_report(spark, warehouse, NIGHT, "civil").facts
+    assert facts.models() == list(MODELS)
+    assert facts.identities()[0] == "gay"
+    assert set(facts.identities()) == {*NAMES, "unmentioned"}
+    assert (facts.run["run_id"], facts.runs) == ("r_0", {"bias_metrics": "r_0"})
+    assert "auc_crosses" not in facts.tables
+    assert {row["slice"] for row in facts.rows("bias_metrics")} == {"all", "short"}
+    assert {row["slice"] for row in facts.rows("score_histograms")} == {"all"}
+    baseline = choose_baseline(facts)
+    assert baseline is not None
+    assert (baseline.run_id, baseline.accepted, len(baseline.metrics), len(baseline.summaries)) == ("r_1", True, 8, 2)
+
+
+@pytest.fixture
+def run_here(
+    spark: SparkSession, configuration: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a job on the session of the tests, which stays; gives its exit code and what it said."""
+
+    def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
+        monkeypatch.setattr(job, "job_session", lambda *_: nullcontext(spark))
+        parser = job.export_parser() if job is export else job.report_parser()
+        arguments = ("--config", configuration, "--run-date", run_date, *flags)
+        code = run_job(job.main, parser, list(map(str, arguments)))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore, tmp_path: Path) -> None:
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    code, out, err = run_here(report, "--out", page, "--publish", "--model-card", card)
+    assert (code, json.loads(out.splitlines()[-1])["run_id"]) == (0, "r_0"), err
+    published = Path(warehouse.path) / "reports" / f"run_date={NIGHT}" / "r_0.html"
+    assert published.read_bytes() == page.read_bytes()
+    assert "accepted by hand" in page.read_text("utf-8")
+    assert SCRIPT not in page.read_text("utf-8")
+    assert card.read_text("utf-8").startswith("### Unintended bias")
+
+
+def test_a_night_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
+    code, _, err = run_here(report, "--publish", run_date="2026-02-01")
+    assert code == 3
+    assert "Its last nights there: 2026-01-15, 2026-01-14." in err
+
+
+def test_a_report_without_a_place_is_refused(run_here: Any) -> None:
+    code, _, err = run_here(report)
+    assert code == 2
+    assert "--out: missing. A report needs a place. Give --out, --publish or --model-card." in err
+
+
+def test_any_table_is_exported_with_formulas_as_text(run_here: Any, tmp_path: Path) -> None:
+    out = tmp_path / "metrics.csv"
+    code, _, err = run_here(export, "--table", "bias_metrics", "--out", out)
+    assert code == 0, err
+    rows = list(csv.DictReader(io.StringIO(out.read_bytes().decode())))
+    assert len(rows) == 16
+    assert list(rows[0]) == list(BIAS_METRICS.names)
+    assert {row["identity"] for row in rows} == {"gay", SCRIPT, f"'{FORMULA}", "unmentioned"}
+    assert all(float(row["negative_aeg"]) < 0.5 for row in rows)
+
+
+def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathStore) -> None:
+    metrics = spark.read.parquet(f"{warehouse.path}/bias_metrics/run_date={NIGHT}/run_id=r_0")
+    shown = metric_table(metrics)._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert "&lt;bdi&gt;gay&lt;/bdi&gt;" in shown
+    assert "<script" not in shown
