@@ -66,6 +66,8 @@ def night_facts(*, identities: Sequence[str] = NAMES, n_nights: int = 4, without
         tables={name: rows for name, rows in tables.items() if name not in without},
         runs={"bias_metrics": "r_now", "attribution": "r_attribution"},
         history=history,
+        baseline=history[-1] if history else None,
+        standing="the night before" if history else "",
         n_identities=len(identities) + 1,
     )
 
@@ -181,14 +183,14 @@ def pin(metrics: Row) -> Row:
     return row | {"reason": metrics["subgroup_auc_reason"]}
 
 
-def past_night(night: date, metrics: Sequence[Row], **said: Any) -> PastNight:
+def past_night(night: date, metrics: Sequence[Row]) -> PastNight:
     """Give a night on which `black` was better, and the rest the same."""
     rows = [row | {"run_date": night} for row in metrics]
     for row in rows:
         if row["identity"] == "black":
             row |= {"bpsn_auc": 0.99, "bpsn_auc_low": 0.985, "bpsn_auc_high": 0.995}
     summaries = [sum_up(model, rows) | {"auc": 0.92} for model in MODELS]
-    return PastNight(run_date=night, run_id=f"r_{night:%Y%m%d}", metrics=rows, summaries=summaries, **said)
+    return PastNight(run_date=night, run_id=f"r_{night:%Y%m%d}", metrics=rows, summaries=summaries)
 
 
 # ---- attribution

@@ -19,24 +19,12 @@ OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
 
 @dataclass(frozen=True, kw_only=True)
 class PastNight:
-    """An earlier night of the same corpus: its suite on all rows, and what its gate said."""
+    """A run before, of the same corpus: its suite on all rows."""
 
     run_date: date
     run_id: str
     metrics: Rows
     summaries: Rows = ()
-    alerts: Rows = ()
-    accepted: bool = False
-
-    @property
-    def outcome(self) -> str | None:
-        """The worst outcome of its gate, None where it had none."""
-        return worst_outcome(self.alerts)
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether a person has accepted it, or its gate did not fail."""
-        return self.accepted or self.outcome not in {None, FAIL}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +43,9 @@ class NightFacts:
     runs
         By job the run that the rows are of.
     history
-        The nights before, oldest first.
+        The nights before, oldest first, each with the run that readers see.
+    baseline, standing
+        The run that the night is compared with, None where there is none, and how it came to be it.
     overrides
         What people accepted by hand: ``accepted_run_id, reason, by, published_at``.
     n_identities
@@ -68,6 +58,8 @@ class NightFacts:
     tables: Mapping[str, Rows]
     runs: Mapping[str, str] = field(default_factory=dict)
     history: Sequence[PastNight] = ()
+    baseline: PastNight | None = None
+    standing: str = ""
     overrides: Rows = ()
     n_identities: int = 0
 
@@ -102,17 +94,3 @@ def worst_outcome(alerts: Rows) -> str | None:
     """Return the worst outcome among rows of ``bias_alerts``, None where there are none."""
     found = {row["outcome"] for row in alerts}
     return next((outcome for outcome in OUTCOMES if outcome in found), None)
-
-
-def choose_baseline(facts: NightFacts) -> PastNight | None:
-    """Return the night to compare with: what the gate compared with, else the last accepted night.
-
-    Where no night has ever been judged there is no accepted one, and the last night before stands in.
-    """
-    named = {row["baseline_run_id"] for row in facts.rows("bias_alerts")} - {None}
-    accepted = [night for night in facts.history if night.run_id in named] or [
-        night for night in facts.history if night.is_accepted
-    ]
-    judged = "bias_alerts" in facts.tables or any(night.outcome for night in facts.history)
-    candidates = accepted if accepted or judged else facts.history
-    return max(candidates, key=lambda night: night.run_date, default=None)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import date, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Any
 
@@ -15,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, OVERALL, SLICE
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
 from biasspark.report.facts import NightFacts, PastNight, Row, Rows, order_worst_first
+from biasspark.report.ledger import ACCEPT_RUN, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published
 from biasspark.tables.runs import Run
@@ -30,6 +29,8 @@ _WHOLE = (
     *("bias_alerts", "threshold_summary"),
     *("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"),
 )
+_TIMES = ("started_at", "published_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
@@ -64,26 +65,41 @@ def read_night(
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "report: ledger"):
         ledger = _read_ledger(spark, store, run)
-    latest = _latest_runs(ledger, run_date, corpus) | {run.job: run}
-    reader = _Reader(spark, store, latest)
+    runs = {job: _to_run(row) for job, row in latest_runs(ledger, run_date).items()} | {run.job: run}
+    own = next(row for row in ledger if row["run_id"] == run.run_id)
+    reader = _Reader(spark, store, runs)
+    tables, n_identities = _read_tables(reader)
+    baseline = find_baseline(ledger, own, tables.get("bias_alerts", ()))
+    nights = earlier_nights(ledger, own, n_nights)
+    past = _read_past(reader, [*nights, *([baseline.row] if baseline else [])], _list_identities(tables))
+    return NightFacts(
+        corpus=corpus,
+        run_date=run_date,
+        run=own,
+        tables=tables,
+        runs={job: found.run_id for job, found in runs.items()},
+        history=[past[row["run_id"]] for row in nights],
+        baseline=past[baseline.row["run_id"]] if baseline else None,
+        standing=baseline.standing if baseline else "",
+        overrides=list_overrides(ledger),
+        n_identities=n_identities,
+    )
+
+
+def _read_tables(reader: _Reader) -> tuple[dict[str, list[Row]], int]:
+    """Return the rows of the night by table, and how many identities it measured."""
     metrics = reader.rows(BIAS_METRICS, lambda frame: frame.where(~F.col(CROSSED)))
     worst = order_worst_first([row for row in metrics if row[SLICE] == ALL_ROWS])
     shown = [*worst[:MOST_IDENTITIES], OVERALL]
     tables = {BIAS_METRICS.name: [row for row in metrics if row[IDENTITY] in set(shown)]}
     tables[MODEL_SUMMARY.name] = reader.rows(MODEL_SUMMARY)
-    tables |= {name: reader.rows(TABLES[name], lambda f: _keep_shown(f, shown)) for name in _OF_IDENTITIES}
+    tables |= {name: reader.rows(TABLES[name], lambda frame: _keep_shown(frame, shown)) for name in _OF_IDENTITIES}
     tables |= {name: reader.rows(TABLES[name]) for name in _WHOLE if name in TABLES}
-    overrides = list_overrides(ledger)
-    return NightFacts(
-        corpus=corpus,
-        run_date=run_date,
-        run=next(row for row in ledger if row["run_id"] == run.run_id),
-        tables={name: rows for name, rows in tables.items() if rows},
-        runs={job: found.run_id for job, found in latest.items()},
-        history=_read_history(reader, _earlier_runs(ledger, run, n_nights), shown, overrides),
-        overrides=overrides,
-        n_identities=len(worst),
-    )
+    return {name: rows for name, rows in tables.items() if rows}, len(worst)
+
+
+def _list_identities(tables: Mapping[str, Rows]) -> list[str]:
+    return sorted({row[IDENTITY] for row in tables[BIAS_METRICS.name]})
 
 
 class _Reader:
@@ -125,66 +141,39 @@ def _keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
     return kept.where(F.col(SLICE) == F.lit(ALL_ROWS)) if SLICE in frame.columns else kept
 
 
-def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[dict[str, Any]]:
+def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
     """Return the ledger's rows of the corpus up to the night; of the configurations only those that say something."""
     earliest = run.run_date - timedelta(days=MOST_DAYS)
     rows = store.read_ledger(spark, None).where(
         (F.col("corpus") == F.lit(run.corpus)) & F.col(RUN_DATE.name).between(F.lit(earliest), F.lit(run.run_date))
     )
-    told = (F.col("run_id") == F.lit(run.run_id)) | (F.col("status") == F.lit("accepted"))
-    return [row.asDict() for row in rows.withColumn("config", F.when(told, F.col("config"))).collect()]
+    told = (F.col("run_id") == F.lit(run.run_id)) | (F.col("job") == F.lit(ACCEPT_RUN))
+    # Times as numbers, which no time zone of a session or a machine can shift.
+    rows = rows.withColumns(
+        {"config": F.when(told, F.col("config")), **{name: F.unix_micros(name) for name in _TIMES}},
+    )
+    return [_with_times(row.asDict()) for row in rows.collect()]
 
 
-def _latest_runs(ledger: Iterable[Row], run_date: date, corpus: str) -> dict[str, Run]:
-    """Return by job the run of a night that was published last."""
-    own = sorted((row for row in ledger if row["run_date"] == run_date), key=_published)
-    return {row["job"]: _to_run(row, corpus) for row in own if row["status"] == "published"}
+def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {name: _EPOCH + timedelta(microseconds=row[name]) for name in _TIMES}
 
 
-def _earlier_runs(ledger: Iterable[Row], run: Run, most: int) -> list[Run]:
-    """Return the latest run of the same job of each of the nights before, oldest first."""
-    own = [row for row in ledger if row["job"] == run.job and row["run_date"] < run.run_date]
-    by_night = {row["run_date"]: row for row in sorted(own, key=_published)}
-    return [_to_run(by_night[night], run.corpus) for night in sorted(by_night)[-most:]] if most else []
+def _to_run(row: Row) -> Run:
+    return Run(row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"])
 
 
-def _published(row: Row) -> tuple[Any, str]:
-    return row["published_at"], row["run_id"]
-
-
-def _to_run(row: Row, corpus: str) -> Run:
-    # Only its id and date are used; the session's time zone is not known here.
-    started_at = row["started_at"].astimezone()
-    return Run(row["run_date"], corpus, row["job"], row["run_id"], started_at)
-
-
-def list_overrides(ledger: Iterable[Row]) -> list[Row]:
-    """Return what people accepted by hand, from the ledger's rows of that status; the last of a run counts."""
-    found = {}
-    for row in sorted((row for row in ledger if row["status"] == "accepted"), key=_published):
-        said = json.loads(row["config"] or "{}")
-        told = {name: str(said.get(name, "")) for name in ("accepted_run_id", "reason", "by")}
-        found[told["accepted_run_id"]] = {**told, "published_at": row["published_at"]}
-    return list(found.values())
-
-
-def _read_history(reader: _Reader, runs: Sequence[Run], shown: Sequence[str], overrides: Rows) -> list[PastNight]:
+def _read_past(reader: _Reader, rows: Rows, shown: Sequence[str]) -> dict[str, PastNight]:
+    """Return by run the suite of runs before."""
+    runs = [_to_run(row) for row in {row["run_id"]: row for row in rows}.values()]
     metrics = reader.rows_of(BIAS_METRICS, runs, lambda frame: _keep_shown(frame, shown))
     summaries = reader.rows_of(MODEL_SUMMARY, runs, lambda frame: frame.where(F.col(SLICE) == F.lit(ALL_ROWS)))
-    alerts = reader.rows_of(TABLES["bias_alerts"], runs, lambda frame: frame) if "bias_alerts" in TABLES else []
-    accepted = {row["accepted_run_id"] for row in overrides}
-    nights = [PastNight(run_date=run.run_date, run_id=run.run_id, metrics=()) for run in runs]
-    return [
-        replace(
-            night,
-            metrics=_of_run(metrics, night),
-            summaries=_of_run(summaries, night),
-            alerts=_of_run(alerts, night),
-            accepted=night.run_id in accepted,
+    return {
+        run.run_id: PastNight(
+            run_date=run.run_date,
+            run_id=run.run_id,
+            metrics=[row for row in metrics if row["run_id"] == run.run_id],
+            summaries=[row for row in summaries if row["run_id"] == run.run_id],
         )
-        for night in nights
-    ]
-
-
-def _of_run(rows: Rows, night: PastNight) -> list[Row]:
-    return [row for row in rows if row["run_id"] == night.run_id]
+        for run in runs
+    }

@@ -10,7 +10,7 @@ from typing import Any
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUMMARISED_GAPS
 from biasspark.report.cells import show_count, show_interval, show_name, show_number
-from biasspark.report.comparison import COMPARED, TITLES
+from biasspark.report.comparison import COMPARED
 from biasspark.report.facts import (
     FAIL,
     OUTCOMES,
@@ -20,7 +20,6 @@ from biasspark.report.facts import (
     NightFacts,
     PastNight,
     Row,
-    choose_baseline,
     worst_outcome,
 )
 
@@ -124,12 +123,12 @@ def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
     A value moved where its intervals of both nights do not overlap. That asks more than a test of the difference: what
     is named moved, what is not may have.
     """
-    baseline = choose_baseline(facts)
+    baseline = facts.baseline
     if baseline is None:
         return [_say_nothing_before(facts)], []
     moves, n_compared = find_moves(facts.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
     worse = sum(move.worse for move in moves)
-    since = f"Since {say_date(baseline.run_date)} ({_say_standing(facts, baseline)})"
+    since = f"Since {say_date(baseline.run_date)} ({facts.standing})"
     if not n_compared:
         return [f"{since}: no value of that night can be compared with this one."], []
     moved = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
@@ -142,13 +141,6 @@ def _say_nothing_before(facts: NightFacts) -> str:
     if facts.history:
         return "No earlier night of this corpus was accepted: there is nothing to compare with."
     return "This is the first night of this corpus: there is nothing to compare with."
-
-
-def _say_standing(facts: NightFacts, baseline: PastNight) -> str:
-    if baseline.accepted:
-        return "the last accepted run, accepted by hand"
-    judged = "bias_alerts" in facts.tables or baseline.is_accepted
-    return "the last accepted run" if judged else "the night before"
 
 
 def find_moves(now: Sequence[Row], then: Sequence[Row]) -> tuple[list[Move], int]:
@@ -213,8 +205,3 @@ def _say_identities(facts: NightFacts, baseline: PastNight) -> list[str]:
 def say_date(night: date) -> str:
     """Write a date as people say it: 15 January 2026."""
     return f"{night.day} {night:%B %Y}"
-
-
-def say_metric(name: str) -> str:
-    """Return the title of a metric of the suite, or its name."""
-    return TITLES.get(name) or ("Overall AUC" if name == "auc" else name)

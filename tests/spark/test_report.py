@@ -16,9 +16,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
-from biasspark.report.facts import choose_baseline
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run, RunRecord
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, TABLES
 from biasspark.tables.store import PathStore
 from jobs import export, report
@@ -41,10 +40,9 @@ def publish_night(spark: SparkSession, store: PathStore, back: int, tables: Mapp
 def accept(spark: SparkSession, store: PathStore, run: Run) -> None:
     """Append what a person says of a run, as the ledger has it."""
     said = json.dumps({"accepted_run_id": run.run_id, "reason": "known", "by": "Ada"})
-    record = RunRecord(0, 0, said, "", "0.1.0", "4.1.4", status="accepted")
     own = Run(run.run_date, run.corpus, "accept_run", "r_accept", datetime.now(UTC))
     values = {"run_date": own.run_date, "corpus": own.corpus, "job": own.job, "run_id": own.run_id}
-    values |= {"status": record.status, "config": said, "started_at": own.started_at, "published_at": own.started_at}
+    values |= {"status": "accepted", "config": said, "started_at": own.started_at, "published_at": own.started_at}
     row = spark.createDataFrame([tuple(values.get(name) for name in BIAS_RUNS.names)], BIAS_RUNS.schema)
     store.write(BIAS_RUNS, row, own)
 
@@ -82,9 +80,11 @@ def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, ware
     assert "auc_crosses" not in facts.tables
     assert {row["slice"] for row in facts.rows("bias_metrics")} == {"all", "short"}
     assert {row["slice"] for row in facts.rows("score_histograms")} == {"all"}
-    baseline = choose_baseline(facts)
+    baseline = facts.baseline
     assert baseline is not None
-    assert (baseline.run_id, baseline.accepted, len(baseline.metrics), len(baseline.summaries)) == ("r_1", True, 8, 2)
+    assert (baseline.run_id, len(baseline.metrics), len(baseline.summaries)) == ("r_1", 8, 2)
+    assert facts.standing == "the last accepted run, accepted by hand"
+    assert list(facts.history) == [baseline]
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from base64 import b64encode
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -17,7 +18,8 @@ from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
-from biasspark.report.facts import NightFacts, PastNight, choose_baseline
+from biasspark.report.facts import NightFacts
+from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import list_worst, summarise_models, tabulate_metrics
 from biasspark.report.page import write_metric_page, write_page
@@ -158,28 +160,58 @@ def test_changes_are_values_whose_intervals_are_apart(facts: NightFacts) -> None
     assert "toxicity_1: overall AUC 0.930, was 0.920." in sentences
 
 
-def night(day: int, outcome: str | None, **said: Any) -> PastNight:
-    alerts = [] if outcome is None else [alert(outcome)]
-    on = date(2026, 1, day)
-    return PastNight(run_date=on, run_id=f"r_{on:%Y%m%d}", metrics=[], alerts=alerts, **said)
+def ran(
+    run_id: str, day: int, status: str = "published", job: str = "bias_metrics", config: str = ""
+) -> dict[str, Any]:
+    """Give a row of the ledger; runs are published in the order of their ids."""
+    published = datetime(2026, 1, 20, 0, int(run_id[1:]), tzinfo=UTC)
+    row = {"run_id": run_id, "run_date": date(2026, 1, day), "status": status, "job": job, "config": config}
+    return row | {"published_at": published, "started_at": published}
+
+
+def accepts(run_id: str, own_id: str, reason: str = "known") -> dict[str, Any]:
+    said = json.dumps({"accepted_run_id": run_id, "job": "bias_metrics", "reason": reason, "by": "Ada"})
+    return ran(own_id, 15, "accepted", "accept_run", said)
+
+
+TONIGHT = ran("r9", 15)
 
 
 @pytest.mark.parametrize(
-    ("history", "named", "day"),
+    ("ledger", "alerts", "found"),
     [
-        ([night(12, None), night(13, None)], None, 13),
-        ([night(12, "pass"), night(13, "fail")], None, 12),
-        ([night(12, "pass"), night(13, "fail", accepted=True)], None, 13),
-        ([night(12, "warn"), night(13, "insufficient_evidence")], "r_20260112", 12),
-        ([night(12, "fail")], None, None),
-        ([], None, None),
+        ([], [], None),
+        ([ran("r1", 13), ran("r2", 14)], [], ("r2", "the night before")),
+        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], ("r3", "the night before")),
+        ([ran("r1", 13), ran("r2", 14)], [alert("pass")], None),
+        ([ran("r1", 13, "accepted"), ran("r2", 14)], [], ("r1", "the last accepted run")),
+        ([ran("r1", 13, "accepted"), ran("r2", 14), ran("r3", 14, job="attribution")], [], ("r1", BY_GATE)),
+        ([ran("r1", 13, "accepted"), ran("r2", 14), accepts("r2", "r3")], [], ("r2", BY_HAND)),
+        ([ran("r1", 15, "accepted")], [alert("fail")], ("r1", BY_GATE)),
+        (
+            [ran("r1", 13, "accepted"), ran("r2", 14, "accepted")],
+            [alert("fail", baseline_run_id="r1")],
+            ("r1", BY_GATE),
+        ),
     ],
 )
-def test_the_baseline_is_the_last_accepted_night(history: list[PastNight], named: str | None, day: int | None) -> None:
-    alerts = {"bias_alerts": [alert("pass", baseline_run_id=named)]} if named else {}
-    facts = NightFacts(corpus="c", run_date=NIGHT, run={}, tables=alerts, history=history)
-    found = choose_baseline(facts)
-    assert (found and found.run_date.day) == day
+def test_a_night_is_compared_with_the_last_accepted_run(
+    ledger: list[dict[str, Any]], alerts: list[dict[str, Any]], found: tuple[str, str] | None
+) -> None:
+    baseline = find_baseline([*ledger, TONIGHT], TONIGHT, alerts)
+    assert (baseline and (baseline.row["run_id"], baseline.standing)) == found
+
+
+def test_readers_see_the_latest_run_of_each_job_and_night() -> None:
+    ledger = [ran("r1", 13), ran("r3", 14, "accepted"), ran("r2", 14), ran("r4", 15), TONIGHT, accepts("r2", "r5")]
+    assert {job: row["run_id"] for job, row in latest_runs(ledger, NIGHT).items()} == {"bias_metrics": "r9"}
+    assert [row["run_id"] for row in earlier_nights(ledger, TONIGHT, 30)] == ["r1", "r3"]
+    assert [row["run_id"] for row in earlier_nights(ledger, TONIGHT, 1)] == ["r3"]
+
+
+def test_what_was_said_last_of_a_run_counts() -> None:
+    (override,) = list_overrides([accepts("r1", "r7", "second"), accepts("r1", "r6", "first"), ran("r1", 14)])
+    assert (override["accepted_run_id"], override["reason"], override["by"]) == ("r1", "second", "Ada")
 
 
 # ---- numbers
