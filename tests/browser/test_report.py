@@ -108,7 +108,8 @@ def test_the_verdict_is_seen_first(open_report: Any) -> None:
     sizes = page.locator("h1, h2, h3").evaluate_all(f"all => all.map({size})")
     assert sizes.count(max(sizes)) == 1
     assert verdict.evaluate(size) == max(sizes)
-    assert page.get_by_text("No earlier night of this corpus was accepted").is_visible()
+    assert page.get_by_text("Since 14 January 2026").is_visible()
+    assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
 
 
 def test_sections_and_pictures_are_visible(open_report: Any) -> None:
