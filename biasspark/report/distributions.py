@@ -5,6 +5,7 @@ The pictures are SVG paths written here: with many small ones, a chart library's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -76,8 +77,9 @@ def _find_scale(rows: Sequence[Row]) -> Scale:
     width = last["bin_high"] - last["bin_low"]
     low = last["bin_low"] - last["bin"] * width
     of_probabilities = abs(low) < width / 2 and last["bin_high"] <= 1 + width / 2
-    if of_probabilities:
-        return Scale(0.0, 1.0, max(round(1 / width), last["bin"] + 1) if width else last["bin"] + 1)
+    if of_probabilities and width:
+        # Of merged bins the last may be a part of one.
+        return Scale(0.0, 1.0, max(math.ceil(1 / width - 1e-9), last["bin"] + 1))
     return Scale(low, last["bin_high"], last["bin"] + 1)
 
 

@@ -13,6 +13,7 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
+MOST_THRESHOLDS = 4
 OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
 """What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""
 
@@ -94,3 +95,11 @@ def worst_outcome(alerts: Rows) -> str | None:
     """Return the worst outcome among rows of ``bias_alerts``, None where there are none."""
     found = {row["outcome"] for row in alerts}
     return next((outcome for outcome in OUTCOMES if outcome in found), None)
+
+
+def choose_thresholds(rows: Rows) -> list[float]:
+    """Return the thresholds that are shown: all of a few, of a grid three of its inner ones."""
+    found = sorted({row["threshold"] for row in rows})
+    if len(found) <= MOST_THRESHOLDS:
+        return found
+    return [found[len(found) * quarter // 4] for quarter in (1, 2, 3)]

@@ -63,6 +63,20 @@ def find_baseline(ledger: Sequence[Row], run: Row, alerts: Sequence[Row]) -> Bas
     return Baseline(last, BEFORE) if last else None
 
 
+def read_config(run: Row) -> dict[str, Any]:
+    """Return the configuration that a run had; nothing where the ledger does not tell."""
+    try:
+        found = json.loads(run["config"] or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def count_bins(run: Row) -> int:
+    """Return into how many bins a run cut its scores, 0 where it has no histograms."""
+    return int((read_config(run).get("histograms") or {}).get("bins", 0))
+
+
 def _only_by_hand(row: Row, by_hand: Collection[str]) -> bool:
     return row["run_id"] in by_hand and row["status"] != ACCEPTED
 

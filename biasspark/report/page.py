@@ -39,7 +39,8 @@ from biasspark.report.charts import draw_intervals, draw_pinned, draw_rate_curve
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.definitions import PROBLEMS, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
-from biasspark.report.facts import NightFacts, Row, Rows
+from biasspark.report.facts import NightFacts, Row, Rows, choose_thresholds
+from biasspark.report.ledger import read_config
 from biasspark.report.overview import (
     Worst,
     count_weak,
@@ -253,20 +254,12 @@ def _alert_cell(row: Row) -> Cell:
 
 
 def _say_level(facts: NightFacts) -> str:
-    level = _read_config(facts).get("intervals", {}).get("level", 0.95)
+    level = (read_config(facts.run).get("intervals") or {}).get("level", 0.95)
     return f"{100 * level:g} %"
 
 
-def _read_config(facts: NightFacts) -> dict[str, Any]:
-    try:
-        found = json.loads(facts.run["config"] or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _lay_out_config(facts: NightFacts) -> str:
-    return show_lines(json.dumps(_read_config(facts), indent=2, ensure_ascii=False))
+    return show_lines(json.dumps(read_config(facts.run), indent=2, ensure_ascii=False))
 
 
 def show_lines(text: str) -> str:
@@ -302,13 +295,10 @@ def _list_cards(
 
 
 def _list_rates(facts: NightFacts) -> list[tuple[float, list[dict[str, object]], list[Row]]]:
-    """Return for each threshold its rates by identity, and those of the slice; of a grid three of its thresholds."""
-    thresholds = sorted({row["threshold"] for row in facts.rows("threshold_rates")})
-    if len(thresholds) > 4:
-        thresholds = [thresholds[len(thresholds) * quarter // 4] for quarter in (1, 2, 3)]
+    """Return for each threshold its rates by identity, and those of the slice."""
     return [
         (at, tabulate_rates(facts, at), facts.rows("threshold_summary", slice=ALL_ROWS, threshold=at))
-        for at in thresholds
+        for at in choose_thresholds(facts.rows("threshold_rates"))
     ]
 
 

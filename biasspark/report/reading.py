@@ -10,25 +10,33 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, OVERALL, SLICE
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
-from biasspark.report.facts import NightFacts, PastNight, Row, Rows, order_worst_first
-from biasspark.report.ledger import ACCEPT_RUN, earlier_nights, find_baseline, latest_runs, list_overrides
+from biasspark.report.facts import NightFacts, PastNight, Row, Rows, choose_thresholds, order_worst_first
+from biasspark.report.ledger import ACCEPT_RUN, count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, RUN_DATE, TABLES, Table
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    MODEL_SUMMARY,
+    RUN_DATE,
+    SCORE_HISTOGRAMS,
+    TABLES,
+    THRESHOLD_RATES,
+    Table,
+)
 from biasspark.tables.store import Store
 
 MOST_IDENTITIES = 100
 MOST_NIGHTS = 30
 MOST_DAYS = 400
 
-_OF_IDENTITIES = ("pinned_auc", "threshold_rates", "score_histograms", "label_balance")
-_WHOLE = (
-    *("bias_alerts", "threshold_summary"),
-    *("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"),
-)
+MOST_BINS = 100
+
+_OF_IDENTITIES = ("pinned_auc", "label_balance")
+_WHOLE = ("bias_alerts", "threshold_summary")
+_OF_ALL_ROWS = ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment")
 _TIMES = ("started_at", "published_at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
@@ -68,7 +76,7 @@ def read_night(
     runs = {job: _to_run(row) for job, row in latest_runs(ledger, run_date).items()} | {run.job: run}
     own = next(row for row in ledger if row["run_id"] == run.run_id)
     reader = _Reader(spark, store, runs)
-    tables, n_identities = _read_tables(reader)
+    tables, n_identities = _read_tables(reader, own)
     baseline = find_baseline(ledger, own, tables.get("bias_alerts", ()))
     nights = earlier_nights(ledger, own, n_nights)
     past = _read_past(reader, [*nights, *([baseline.row] if baseline else [])], _list_identities(tables))
@@ -86,7 +94,7 @@ def read_night(
     )
 
 
-def _read_tables(reader: _Reader) -> tuple[dict[str, list[Row]], int]:
+def _read_tables(reader: _Reader, run: Row) -> tuple[dict[str, list[Row]], int]:
     """Return the rows of the night by table, and how many identities it measured."""
     metrics = reader.rows(BIAS_METRICS, lambda frame: frame.where(~F.col(CROSSED)))
     worst = order_worst_first([row for row in metrics if row[SLICE] == ALL_ROWS])
@@ -95,6 +103,15 @@ def _read_tables(reader: _Reader) -> tuple[dict[str, list[Row]], int]:
     tables[MODEL_SUMMARY.name] = reader.rows(MODEL_SUMMARY)
     tables |= {name: reader.rows(TABLES[name], lambda frame: _keep_shown(frame, shown)) for name in _OF_IDENTITIES}
     tables |= {name: reader.rows(TABLES[name]) for name in _WHOLE if name in TABLES}
+    tables |= {name: reader.rows(TABLES[name], _keep_all_rows) for name in _OF_ALL_ROWS}
+    thresholds = choose_thresholds(tables["threshold_summary"])
+    tables[THRESHOLD_RATES.name] = reader.rows(
+        THRESHOLD_RATES, lambda frame: _keep_shown(frame, shown).where(F.col("threshold").isin(*thresholds))
+    )
+    together = -(-count_bins(run) // MOST_BINS)
+    tables[SCORE_HISTOGRAMS.name] = reader.rows(
+        SCORE_HISTOGRAMS, lambda frame: _merge_bins(_keep_shown(frame, shown), together)
+    )
     return {name: rows for name, rows in tables.items() if rows}, len(worst)
 
 
@@ -139,6 +156,27 @@ class _Reader:
 def _keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
     kept = frame.where(F.col(IDENTITY).isin(*shown))
     return kept.where(F.col(SLICE) == F.lit(ALL_ROWS)) if SLICE in frame.columns else kept
+
+
+def _keep_all_rows(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(SLICE) == F.lit(ALL_ROWS))
+
+
+def _merge_bins(frame: DataFrame, together: int) -> DataFrame:
+    """Add up so many neighbouring bins: pictures are narrower than the finest histograms."""
+    if together <= 1:
+        return frame
+    width = F.col("bin_high") - F.col("bin_low")
+    low = F.col("bin_low") - (F.col("bin") % together) * width
+    merged = frame.select(
+        *(MODEL, SLICE, IDENTITY, "cell", "n_rows", RUN_DATE.name),
+        F.floor(F.col("bin") / together).cast("int").alias("bin"),
+        low.alias("bin_low"),
+        (low + together * width).alias("bin_high"),
+    )
+    return merged.groupBy(MODEL, SLICE, IDENTITY, "cell", "bin", RUN_DATE.name).agg(
+        F.sum("n_rows").alias("n_rows"), F.min("bin_low").alias("bin_low"), F.max("bin_high").alias("bin_high")
+    )
 
 
 def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:

@@ -18,7 +18,7 @@ from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
-from biasspark.report.facts import NightFacts
+from biasspark.report.facts import NightFacts, choose_thresholds
 from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import list_worst, summarise_models, tabulate_metrics
@@ -280,6 +280,11 @@ def test_histograms_become_outlines_and_curves(facts: NightFacts) -> None:
     (row,) = facts.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
     assert trace_rates(histograms[MODELS[0], EMPTY], "background_positive", "subgroup_positive") is None
+
+
+def test_of_many_thresholds_three_are_shown() -> None:
+    assert choose_thresholds([{"threshold": at} for at in (0.8, 0.5, 0.8)]) == [0.5, 0.8]
+    assert choose_thresholds([{"threshold": at / 100} for at in range(101)]) == [0.25, 0.5, 0.75]
 
 
 def test_outlines_reach_as_high_as_their_peak() -> None:
