@@ -68,7 +68,7 @@ def draw_intervals(facts: NightFacts) -> Markup:
     names = facts.identities()[:MOST_IN_INTERVALS]
     places = {name: place for place, name in enumerate(names)}
     rows = [row for row in facts.rows("bias_metrics", slice=ALL_ROWS) if row[IDENTITY] in places]
-    height = 18 * len(names) + 72
+    height = max(18, 8 * len(facts.models())) * len(names) + 72
     labels = [short_name(name) for name in names]
     left = (14 + 6.6 * max(map(measure_width, labels), default=0)) / WIDTH
     with drawing("intervals"):
@@ -91,7 +91,7 @@ def _draw_panel(axes: Axes, name: str, rows: Sequence[Row], places: Mapping[str,
     best = 0.0 if name in SUMMARISED_GAPS else 1.0
     axes.axvline(best, color=SOFT, linewidth=1)
     for number, model in enumerate(models):
-        shift = (number - (len(models) - 1) / 2) * 0.34
+        shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
         own = [row for row in rows if row[MODEL] == model and row[name] is not None]
         heights = [places[row[IDENTITY]] + shift for row in own]
         ends = [(height, row) for height, row in zip(heights, own, strict=True) if row[f"{name}_low"] is not None]

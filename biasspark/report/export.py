@@ -22,7 +22,7 @@ EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not B
 
 
 def read_table(spark: SparkSession, store: Store, name: str, run_date: date, corpus: str) -> DataFrame:
-    """Return the rows of a table of the latest published run of its job for a night, in the order of its key.
+    """Return the rows of a table of the latest published run of its job for a night, in the order of the contract.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def read_table(spark: SparkSession, store: Store, name: str, run_date: date, cor
         raise ConfigError(f"table: {show_value(name)}. It must be one of {', '.join(EXPORTED)}. Name one of these.")
     table: Table = TABLES[name]
     run = find_published(spark, store, table.job, run_date, corpus)
-    return read_published(spark, store, table, run).orderBy(*table.key_columns)
+    return read_published(spark, store, table, run).select(*table.names).orderBy(*table.key_columns)
 
 
 def export_csv(rows: DataFrame, path: Path) -> int:

@@ -44,9 +44,7 @@ class Places:
             In either case.
         """
         if not (self.page or self.model_card or self.beside):
-            raise ConfigError(
-                "--out: missing. A report needs a place. Give --out FILE, --publish, or --model-card FILE."
-            )
+            raise ConfigError("--out: missing. A report needs a place. Give --out, --publish or --model-card.")
         if missing := [name for name in _DRAWN_BY if find_spec(name) is None]:
             raise ConfigError(
                 f"report: no {' and no '.join(missing)} here. Reports are drawn by {' and '.join(_DRAWN_BY)}. Install "

@@ -116,7 +116,7 @@ def _read_tables(reader: _Reader, run: Row) -> tuple[dict[str, list[Row]], int]:
 
 
 def _list_identities(tables: Mapping[str, Rows]) -> list[str]:
-    return sorted({row[IDENTITY] for row in tables[BIAS_METRICS.name]})
+    return sorted({row[IDENTITY] for row in tables.get(BIAS_METRICS.name, ())})
 
 
 class _Reader:

@@ -16,47 +16,50 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
-from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, TABLES
+from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import PathStore
 from jobs import export, report
 from tests.report_rows import MODELS, NIGHT, SCRIPT, night_facts
-from tests.sample_night import TABLES_OF_A_RUN, frame_of, record_of
 
 FORMULA = '=HYPERLINK("http://x")'
 NAMES = ("gay", SCRIPT, FORMULA)
 
 
-def publish_night(spark: SparkSession, store: PathStore, back: int, tables: Mapping[str, Iterable[Any]]) -> Run:
-    started = datetime.now(UTC)
-    run = Run(NIGHT - timedelta(days=back), "civil", "bias_metrics", f"r_{back}", started)
-    frames = dict.fromkeys(TABLES_OF_A_RUN)
-    frames |= {TABLES[name]: frame_of(spark, TABLES[name], rows) for name, rows in tables.items()}
-    publish(frames, run, store, record_of())
-    return run
+def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
+    return Run(NIGHT - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
 
 
-def accept(spark: SparkSession, store: PathStore, run: Run) -> None:
-    """Append what a person says of a run, as the ledger has it."""
-    said = json.dumps({"accepted_run_id": run.run_id, "reason": "known", "by": "Ada"})
-    own = Run(run.run_date, run.corpus, "accept_run", "r_accept", datetime.now(UTC))
-    values = {"run_date": own.run_date, "corpus": own.corpus, "job": own.job, "run_id": own.run_id}
-    values |= {"status": "accepted", "config": said, "started_at": own.started_at, "published_at": own.started_at}
-    row = spark.createDataFrame([tuple(values.get(name) for name in BIAS_RUNS.names)], BIAS_RUNS.schema)
-    store.write(BIAS_RUNS, row, own)
+def write(spark: SparkSession, store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows of a table as a run does; what a row does not name is NULL."""
+    own = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
+    table = TABLES[name]
+    filled = [
+        tuple((own | dict.fromkeys(table.value_columns) | dict(row) | own)[n] for n in table.names) for row in rows
+    ]
+    store.write(table, spark.createDataFrame(filled, table.schema).coalesce(1), run)
+
+
+def enter(spark: SparkSession, store: PathStore, run: Run, status: str = "published", config: str = "{}") -> None:
+    """Append the row of a run to the ledger."""
+    now = datetime.now(UTC)
+    row = {"job": run.job, "status": status, "config": config, "n_rows": 100, "n_rejected": 2, "started_at": now}
+    write(spark, store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []}])
 
 
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
-    """Two nights, the earlier of which a person has accepted."""
+    """Two nights, the earlier of which a person has accepted; neither has pinned AUC."""
     store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
-    tables = dict(night_facts(identities=NAMES).tables)
-    suite = {name: tables[name] for name in ("bias_metrics", "model_summary")}
-    earlier = publish_night(spark_session, store, 1, suite)
-    accept(spark_session, store, earlier)
-    own = {table.name for table in TABLES_OF_A_RUN}
-    publish_night(spark_session, store, 0, {name: rows for name, rows in tables.items() if name in own})
+    tables = night_facts(identities=NAMES).tables
+    suite = ("bias_metrics", "model_summary")
+    nights = ((start_run(1, "r_1"), suite), (start_run(0, "r_0"), (*suite, "score_histograms", "threshold_summary")))
+    for run, names in nights:
+        for name in names:
+            write(spark_session, store, run, name, tables[name])
+        enter(spark_session, store, run, config='{"histograms": {"bins": 20}}')
+    said = {"accepted_run_id": "r_1", "job": "bias_metrics", "reason": "known", "by": "Ada"}
+    enter(spark_session, store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
     return store
 
 
@@ -77,7 +80,8 @@ def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, ware
     assert facts.identities()[0] == "gay"
     assert set(facts.identities()) == {*NAMES, "unmentioned"}
     assert (facts.run["run_id"], facts.runs) == ("r_0", {"bias_metrics": "r_0"})
-    assert "auc_crosses" not in facts.tables
+    assert {"pinned_auc", "auc_crosses"}.isdisjoint(facts.tables)
+    assert facts.run["published_at"].tzinfo is UTC
     assert {row["slice"] for row in facts.rows("bias_metrics")} == {"all", "short"}
     assert {row["slice"] for row in facts.rows("score_histograms")} == {"all"}
     baseline = facts.baseline

@@ -114,6 +114,15 @@ def test_a_night_without_further_tables_says_which_job_makes_them() -> None:
     assert "No gate is configured" in page
 
 
+def test_a_night_may_attribute_other_models_and_have_no_identities(facts: NightFacts) -> None:
+    others = [row | {"model": "other"} for row in facts.rows("loss_by_segment")]
+    summaries = [dict.fromkeys(row) | {"model": "m", "slice": "all"} for row in facts.rows("model_summary")[:1]]
+    tables = {"model_summary": summaries, "loss_by_segment": others}
+    page = write_page(replace(facts, tables=tables, history=(), baseline=None, n_identities=0))
+    assert "<bdi>other</bdi>" in page
+    assert "Slice <bdi>all</bdi>: 0 identities" in page
+
+
 def test_metric_table_stands_alone(facts: NightFacts) -> None:
     page = write_metric_page(facts.rows("bias_metrics", slice="short"), "short")
     assert "Slice <bdi>short</bdi>: 8 identities" in page
