@@ -60,7 +60,7 @@ def write_csv(comparison: Comparison, digits: int | None = None) -> str:  # noqa
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(comparison.columns)
     for part in comparison.slices:
-        writer.writerows([_write_csv_cell(row[name]) for name in comparison.columns] for row in part.rows)
+        writer.writerows([write_csv_cell(row[name]) for name in comparison.columns] for row in part.rows)
     return text.getvalue()
 
 
@@ -105,7 +105,8 @@ def _write_difference(row: Row, name: str, digits: int) -> str:
     return f"**{written}**" if is_worse(row, name, digits) else written
 
 
-def _write_csv_cell(value: object) -> str:
+def write_csv_cell(value: object) -> str:
+    """Write a value as a cell of CSV: NULL is empty, and text that begins as a formula does gets an apostrophe."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -15,7 +15,7 @@ import biasspark
 from scripts.zip_package import write_zip
 
 PACKAGE = Path(biasspark.__file__).parent
-DATA = {".typed"}
+DATA = {".typed", ".j2", ".css", ".js"}
 """The kinds of files that the package holds besides Python."""
 
 

@@ -1,0 +1,257 @@
+"""Where a model loses its AUC: crosses as heat maps, trees of segments and of pairs, and tables of segments."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from biasspark.columns import ALL_ROWS
+from biasspark.report.cells import (
+    Cell,
+    is_weak,
+    shade_auc,
+    shade_gap,
+    shade_share,
+    show_count,
+    show_interval,
+    show_name,
+    show_number,
+    show_p,
+    show_percent,
+)
+from biasspark.report.facts import NightFacts, Row
+
+MOST_GROUPS = 20
+MOST_SLICES = 10
+
+Shade = Callable[[float | None], str]
+Describe = Callable[[Row], Mapping[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap:
+    """A partition of the rows against itself: positives down, negatives across; cells by (positive, negative)."""
+
+    model: str
+    grouping: str
+    groups: Sequence[str]
+    n_left_out: int
+    auc: Mapping[tuple[str, str], Cell]
+    headroom: Mapping[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node of a tree of segments, with those below it."""
+
+    rule: str
+    whole_rule: str
+    predicate: str
+    n: str
+    cell: Cell
+    p: str
+    loss: str
+    is_leaf: bool
+    found: bool
+    false_discovery: bool
+    children: Sequence[Node] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """A tree with what it is of."""
+
+    title: str
+    best: str
+    root: Node
+
+
+def list_heat_maps(facts: NightFacts) -> list[HeatMap]:
+    """Return the crosses of all rows, one map a model and grouping; of many groups those with the most pairs."""
+    rows = facts.rows("auc_crosses", slice=ALL_ROWS)
+    keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
+    return [
+        _draw_map([row for row in rows if (row["grouping"], row["model"]) == key], grouping=key[0], model=key[1])
+        for key in keys
+    ]
+
+
+def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        sizes[row["positive_group"]] = max(sizes[row["positive_group"]], row["n_positive"])
+    for row in rows:
+        if row["negative_group"] == row["positive_group"]:
+            sizes[row["negative_group"]] += row["n_negative"]
+    groups = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_GROUPS])
+    shown = [row for row in rows if row["positive_group"] in groups and row["negative_group"] in groups]
+    most = max((row["headroom_share"] or 0.0 for row in shown), default=0.0)
+    return HeatMap(
+        model=model,
+        grouping=grouping,
+        groups=groups,
+        n_left_out=len(sizes) - len(groups),
+        auc={_key(row): _auc_cell(row) for row in shown},
+        headroom={_key(row): _headroom_cell(row, most) for row in shown},
+    )
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["positive_group"], row["negative_group"]
+
+
+def _auc_cell(row: Row) -> Cell:
+    note = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
+    return Cell(text=show_number(row["auc"], 2), shade=shade_auc(row["auc"]), value=row["auc"], note=note)
+
+
+def _headroom_cell(row: Row, most: float) -> Cell:
+    note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs wrongly ordered"
+    share = row["headroom_share"]
+    return Cell(text=show_percent(share), shade=shade_share(share, most), value=share, note=note)
+
+
+def list_segment_trees(facts: NightFacts) -> list[Tree]:
+    """Return the trees of attribution on all rows, one a model or pair of models, and of losses where they are."""
+    rows = facts.rows("attribution_segments", slice=ALL_ROWS)
+    keys = dict.fromkeys((row["target"], row["baseline_model"], row["model"]) for row in rows)
+    trees = []
+    for target, baseline, model in sorted(keys, key=lambda key: (key[0] != "auc", key)):
+        own = [row for row in rows if (row["target"], row["baseline_model"], row["model"]) == (target, baseline, model)]
+        what = "attribution" if target == "auc" else show_name(target)
+        title = f"{show_name(model)} less {show_name(baseline)}, {what}" if baseline else f"{show_name(model)}, {what}"
+        best = "0 is equal" if baseline else "0.5 is best, 0.25 a coin’s" if target == "auc" else "0 is best"
+        shade = _choose_shade(target, bool(baseline))
+        trees.append(Tree(title=title, best=best, root=_grow(own, _describe_segment, shade)))
+    return trees
+
+
+def list_pair_trees(facts: NightFacts) -> list[Tree]:
+    """Return the trees of pairs on all rows, one a model."""
+    rows = facts.rows("pair_segments", slice=ALL_ROWS)
+    models = dict.fromkeys(row["model"] for row in rows)
+    return [
+        Tree(
+            title=f"{show_name(model)}, pairs",
+            best="1 is best, 0.5 a coin’s",
+            root=_grow([row for row in rows if row["model"] == model], _describe_pair, shade_auc),
+        )
+        for model in models
+    ]
+
+
+def _choose_shade(target: str, is_difference: bool) -> Shade:
+    """Return the scale of a tree's values: attributions are half an AUC; losses have no fixed scale."""
+    if is_difference:
+        return shade_gap
+    return _shade_attribution if target == "auc" else _shade_nothing
+
+
+def _shade_attribution(value: float | None) -> str:
+    return shade_auc(None if value is None else 2 * value)
+
+
+def _shade_nothing(_: float | None) -> str:
+    return ""
+
+
+def _grow(rows: Sequence[Row], describe: Describe, shade: Shade) -> Node:
+    """Return the root with all nodes below it; node k is split into 2k and 2k + 1."""
+    return _grow_from({row["node_id"]: row for row in rows}, 1, "", (describe, shade))
+
+
+def _grow_from(by_id: Mapping[int, Row], node_id: int, above: str, how: tuple[Describe, Shade]) -> Node:
+    row = by_id[node_id]
+    describe, shade = how
+    said = describe(row)
+    children = [
+        _grow_from(by_id, child, said["rule"], how) for child in (2 * node_id, 2 * node_id + 1) if child in by_id
+    ]
+    low, high = row["mean_honest_low"], row["mean_honest_high"]
+    cell = Cell(
+        text=show_number(row["mean_honest"]),
+        interval=show_interval(low, high),
+        shade=shade(row["mean_honest"]),
+        value=row["mean_honest"],
+        weak=is_weak(low, high),
+    )
+    return Node(
+        rule=_say_new(said["rule"], above) if node_id > 1 else "all rows",
+        whole_rule=said["rule"] or "all rows",
+        predicate=said["predicate"],
+        n=said["n"],
+        cell=cell,
+        p=show_p(row["p_adjusted"]),
+        loss=show_percent(row["loss_share"]) if row.get("loss_share") is not None else "",
+        is_leaf=row["is_leaf"],
+        found=bool(row["found"]),
+        false_discovery=bool(row["false_discovery"]) and row["is_leaf"],
+        children=children,
+    )
+
+
+def _describe_segment(row: Row) -> dict[str, str]:
+    n = f"{show_count(row['n_honest'])} rows"
+    return {"rule": show_name(row["rule"] or ""), "predicate": show_name(row["predicate"]), "n": n}
+
+
+def _describe_pair(row: Row) -> dict[str, str]:
+    sides = (("negatives", row["negative_rule"]), ("positives", row["positive_rule"]))
+    rule = " and ".join(f"{show_name(part)} ({side})" for side, own in sides for part in _split_rule(own or ""))
+    n = f"{show_count(row['n_negatives_honest'])} × {show_count(row['n_positives_honest'])} rows"
+    predicate = f"negatives: {show_name(row['negative_predicate'])}; positives: {show_name(row['positive_predicate'])}"
+    return {"rule": rule, "predicate": predicate, "n": n}
+
+
+def _split_rule(rule: str) -> list[str]:
+    return [part for part in re.split(r" and ", rule) if part and part not in {"all", "all rows"}]
+
+
+def _say_new(rule: str, above: str) -> str:
+    """Return the conditions of a rule that the node above has not."""
+    before = set(_split_rule(above))
+    return " and ".join(part for part in _split_rule(rule) if part not in before) or rule
+
+
+def tabulate_slices(facts: NightFacts) -> list[dict[str, Any]]:
+    """Return the conjunctions that lack most attribution, the first of each model."""
+    rows = facts.rows("attribution_slices", slice=ALL_ROWS)
+    kept = [row for row in rows if row["rank"] <= MOST_SLICES]
+    return [
+        {
+            "model": row["model"],
+            "rank": row["rank"],
+            "rule": show_name(row["rule"]),
+            "predicate": show_name(row["predicate"]),
+            "n": show_count(row["n_honest"]),
+            "cell": _attribution_cell(row),
+            "loss": show_percent(row["loss_share"]),
+            "p": show_p(row["p_adjusted"]),
+            "found": bool(row["found"]),
+            "false_discovery": bool(row["false_discovery"]),
+        }
+        for row in sorted(kept, key=lambda row: (row["model"], row["rank"]))
+    ]
+
+
+def _attribution_cell(row: Row) -> Cell:
+    value, low, high = row["mean_honest"], row["mean_honest_low"], row["mean_honest_high"]
+    return Cell(
+        text=show_number(value),
+        interval=show_interval(low, high),
+        shade=_shade_attribution(value),
+        weak=is_weak(low, high),
+    )
+
+
+def tabulate_segments(facts: NightFacts) -> list[dict[str, Any]]:
+    """Return the named segments of all rows with the losses and AUC of each model."""
+    rows = facts.rows("loss_by_segment", slice=ALL_ROWS)
+    found = []
+    for name in sorted({row["segment"] for row in rows}):
+        own = {row["model"]: row for row in rows if row["segment"] == name}
+        found.append({"segment": name, "predicate": next(iter(own.values()))["predicate"], "models": own})
+    return found

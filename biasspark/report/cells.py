@@ -1,0 +1,129 @@
+"""How one number is shown: its digits, its interval, its place on a scale of colours, and what else is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from biasspark.columns import SUMMARISED_GAPS
+from biasspark.config import show_visibly
+from biasspark.report.comparison import write_value
+from biasspark.report.definitions import METHODS, say_reason
+
+WIDE = 0.1
+"""An interval wider than this says too little to act on."""
+
+N_SHADES = 21
+_LAST = N_SHADES - 1
+DASH = "–"
+MINUS = "−"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A number as a table shows it.
+
+    Attributes
+    ----------
+    text
+        The number, or a dash where there is none.
+    interval
+        Its ends, empty where there are none.
+    shade
+        The class of its colour, empty where there is none.
+    value
+        What rows are sorted by, None at the end.
+    note
+        What a hover says besides: why there is no value, or how the interval was made.
+    weak
+        Whether evidence is insufficient: no interval, or a wide one.
+    """
+
+    text: str
+    interval: str = ""
+    shade: str = ""
+    value: float | None = None
+    note: str = ""
+    weak: bool = False
+
+
+def shade_auc(value: float | None) -> str:
+    """Return the class of an AUC: ``a0`` at 0.5 or below, the worst, to ``a20`` at 1."""
+    return "" if value is None else f"a{_place(2 * value - 1)}"
+
+
+def shade_gap(value: float | None) -> str:
+    """Return the class of a gap: ``g0`` at -0.5, ``g10`` at 0, ``g20`` at 0.5."""
+    return "" if value is None else f"g{_place(value + 0.5)}"
+
+
+def shade_share(value: float | None, most: float = 1.0) -> str:
+    """Return the class of a share: ``p0`` at none, ``p20`` at ``most``."""
+    return "" if value is None else f"p{_place(value / most if most else 0.0)}"
+
+
+def _place(part: float) -> int:
+    return round(_LAST * min(max(part, 0.0), 1.0))
+
+
+def show_number(value: float | None, digits: int = 3, *, signed: bool = False) -> str:
+    """Write a number with so many decimals and a true minus; a dash where there is none."""
+    return DASH if value is None else write_value(float(value), digits, signed).replace("-", MINUS)
+
+
+def show_count(value: int | Decimal | None) -> str:
+    """Write a count with separators; a dash where there is none."""
+    return DASH if value is None else f"{int(value):,}"
+
+
+def show_percent(value: float | None, digits: int = 1) -> str:
+    """Write a share as a percentage; a dash where there is none."""
+    return DASH if value is None else f"{100 * value:.{digits}f} %"
+
+
+def show_interval(low: float | None, high: float | None, *, signed: bool = False, digits: int = 3) -> str:
+    """Write the ends of an interval, empty where either is missing."""
+    if low is None or high is None:
+        return ""
+    return f"{show_number(low, digits, signed=signed)} to {show_number(high, digits, signed=signed)}"
+
+
+def drop_zeros(text: str) -> str:
+    """Write .868 for 0.868 all over a text: columns of intervals are many."""
+    return re.sub(r"(?<![\d.])0\.", ".", text)
+
+
+def show_p(value: float | None) -> str:
+    """Write a p-value; below a thousandth only that it is."""
+    return DASH if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def show_name(name: object) -> str:
+    """Write a name from the data, characters that no one sees spelt out."""
+    return show_visibly(str(name))
+
+
+def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> Cell:
+    """Return a metric of the suite, or an overall AUC, as a cell."""
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    is_gap = name in SUMMARISED_GAPS
+    if value is None:
+        return Cell(text=DASH, note=f"no value: {say_reason(row[f'{name}_reason'])}", weak=True)
+    weak = is_weak(low, high)
+    method = row.get(f"{name}_method") or ""
+    return Cell(
+        text=show_number(value, digits, signed=is_gap),
+        interval=show_interval(low, high, signed=is_gap, digits=digits),
+        shade=shade_gap(value) if is_gap else shade_auc(value),
+        value=value,
+        note=METHODS.get(method, method),
+        weak=weak,
+    )
+
+
+def is_weak(low: float | None, high: float | None) -> bool:
+    """Say whether an interval is missing, or too wide to act on."""
+    return low is None or high is None or high - low > WIDE

@@ -1,0 +1,306 @@
+"""The pictures with axes, drawn by matplotlib: intervals of all identities, equal rates, trends, pinned AUC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from biasspark.columns import (
+    ALL_ROWS,
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    IDENTITY,
+    MODEL,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+    SUMMARISED_GAPS,
+)
+from biasspark.config import cut_to_width, measure_width
+from biasspark.report.cells import MINUS, show_name, show_number
+from biasspark.report.comparison import COMPARED, TITLES
+from biasspark.report.distributions import Cells, RateCurve, trace_rates
+from biasspark.report.facts import NightFacts, Row
+from biasspark.report.overview import list_worst
+from biasspark.report.svg import INK, LINE, MARKERS, MODELS, SOFT, drawing, write_figure
+
+MOST_IN_INTERVALS = 60
+MOST_CURVES = 8
+MOST_TRENDS = 7
+WIDEST_NAME = 26
+WIDTH, PIXELS = 1116, 72
+"""Pixels of a figure across, and of its inch."""
+
+_CURVES = (
+    ("negative_aeg", "FPR", BACKGROUND_NEGATIVE, SUBGROUP_NEGATIVE),
+    ("positive_aeg", "TPR", BACKGROUND_POSITIVE, SUBGROUP_POSITIVE),
+)
+
+
+def model_colour(place: int) -> str:
+    """Return the colour of a model by its place among them."""
+    return MODELS[place % len(MODELS)]
+
+
+def model_marker(place: int) -> str:
+    """Return the marker of a model by its place among them."""
+    return MARKERS[place % len(MARKERS)]
+
+
+def short_name(name: str, widest: int = WIDEST_NAME) -> str:
+    """Write a name as a figure shows it: cut where it is long."""
+    return cut_to_width(show_name(name), widest)
+
+
+# ---- intervals of all identities
+
+
+def draw_intervals(facts: NightFacts) -> Markup:
+    """Draw every identity with the intervals of all models, a panel a metric; the lowest AUC is at the top."""
+    names = facts.identities()[:MOST_IN_INTERVALS]
+    places = {name: place for place, name in enumerate(names)}
+    rows = [row for row in facts.rows("bias_metrics", slice=ALL_ROWS) if row[IDENTITY] in places]
+    height = max(18, 8 * len(facts.models())) * len(names) + 72
+    labels = [short_name(name) for name in names]
+    left = (14 + 6.6 * max(map(measure_width, labels), default=0)) / WIDTH
+    with drawing("intervals"):
+        figure = Figure(figsize=(WIDTH / PIXELS, height / PIXELS))
+        panels = figure.subplots(1, len(COMPARED), sharey=True)
+        figure.subplots_adjust(left=left, right=0.995, top=1 - 46 / height, bottom=24 / height, wspace=0.14)
+        for axes, name in zip(panels, COMPARED, strict=True):
+            _draw_panel(axes, name, rows, places, facts.models())
+        _align_scales(panels)
+        panels[0].set_yticks(range(len(names)), labels, color=INK)
+        panels[0].set_ylim(len(names) - 0.4, -0.6)
+        return write_figure(figure, "Intervals of the five metrics for every identity and model")
+
+
+def _draw_panel(axes: Axes, name: str, rows: Sequence[Row], places: Mapping[str, int], models: Sequence[str]) -> None:
+    axes.set_title(TITLES[name], pad=10)
+    axes.set_axisbelow(True)
+    for place in range(0, len(places), 2):
+        axes.axhspan(place - 0.5, place + 0.5, color=LINE, alpha=0.35, linewidth=0)
+    best = 0.0 if name in SUMMARISED_GAPS else 1.0
+    axes.axvline(best, color=SOFT, linewidth=1)
+    for number, model in enumerate(models):
+        shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
+        own = [row for row in rows if row[MODEL] == model and row[name] is not None]
+        heights = [places[row[IDENTITY]] + shift for row in own]
+        ends = [(height, row) for height, row in zip(heights, own, strict=True) if row[f"{name}_low"] is not None]
+        colour = model_colour(number)
+        axes.hlines(
+            [height for height, _ in ends],
+            [row[f"{name}_low"] for _, row in ends],
+            [row[f"{name}_high"] for _, row in ends],
+            colors=colour,
+            linewidth=1.6,
+        )
+        values = [row[name] for row in own]
+        axes.plot(values, heights, model_marker(number), color=colour, markersize=4, markeredgewidth=0)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", labeltop=True)
+
+
+def _align_scales(panels: Sequence[Axes]) -> None:
+    """Give the AUCs one scale, and the gaps one that has 0 in the middle."""
+    aucs, gaps = panels[: -len(SUMMARISED_GAPS)], panels[-len(SUMMARISED_GAPS) :]
+    lowest = min(axes.get_xlim()[0] for axes in aucs)
+    widest = min(0.52, max(abs(end) for axes in gaps for end in axes.get_xlim()))
+    for axes in aucs:
+        axes.set_xlim(lowest, 1.012)
+    for axes in gaps:
+        axes.set_xlim(-widest, widest)
+    for axes in panels:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:z.3g}".replace("-", MINUS))
+
+
+# ---- curves of equal rates
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What one panel shows: the curve of an identity and a model, with the gap of the table."""
+
+    curve: RateCurve | None
+    gap: float | None
+    colour: str
+
+
+def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cells]) -> Markup | None:
+    """Draw the rates of an identity against those of its background over all thresholds; None without histograms.
+
+    A panel an identity and model, negatives above positives. The area between a curve and the diagonal is the gap.
+    """
+    models = facts.models()[:MOST_CURVES]
+    names = choose_identities(facts, MOST_CURVES // max(1, len(models)))
+    if not histograms or not names:
+        return None
+    columns = [(name, model) for name in names for model in models]
+    suite = {(row[IDENTITY], row[MODEL]): row for row in facts.rows("bias_metrics", slice=ALL_ROWS)}
+    with drawing("curves"):
+        figure = Figure(figsize=(WIDTH / PIXELS, 372 / PIXELS))
+        grid = figure.subplots(2, MOST_CURVES, squeeze=False)
+        figure.subplots_adjust(left=0.045, right=0.995, top=0.865, bottom=0.1, wspace=0.16, hspace=0.2)
+        for line, (metric, rate, background, subgroup) in enumerate(_CURVES):
+            for axes, (name, model) in zip(grid[line], columns, strict=False):
+                curve = trace_rates(histograms.get((model, name), {}), background, subgroup)
+                gap = suite[name, model][metric] if (name, model) in suite else None
+                _draw_curve(axes, _Panel(curve, gap, model_colour(models.index(model))))
+            grid[line][0].set_ylabel(f"{rate} of the identity", labelpad=2)
+            for axes in grid[line][len(columns) :]:
+                axes.set_axis_off()
+            grid[line][0].set_xlabel(f"{rate} of background", labelpad=-8)
+        for axes, (name, model) in zip(grid[0], columns, strict=False):
+            axes.text(0, 1.09, short_name(model), color=model_colour(models.index(model)), transform=axes.transAxes)
+            if model == models[0]:
+                axes.text(0, 1.25, short_name(name), fontsize=12, transform=axes.transAxes)
+        return write_figure(figure, "False and true positive rates of the worst identities against their background")
+
+
+def _draw_curve(axes: Axes, panel: _Panel) -> None:
+    axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, dashes=(3, 3))
+    if panel.curve is not None:
+        across, up = panel.curve.background, panel.curve.subgroup
+        axes.fill_between(across, across, up, color=panel.colour, alpha=0.22, linewidth=0)
+        axes.plot(across, up, color=panel.colour, linewidth=1.8)
+    below = panel.gap is not None and panel.gap < 0
+    x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.07, "right")
+    axes.text(x, y, show_number(panel.gap, signed=True), ha=side, fontsize=12)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xticks([0, 1], ["0", "1"])
+    axes.set_yticks([0, 1], ["0", "1"])
+
+
+def choose_identities(facts: NightFacts, most: int) -> list[str]:
+    """Return the identities that pictures show: of each model in turn those with the lowest AUC."""
+    lists = [[worst.identity for worst in list_worst(facts, model, most)] for model in facts.models()]
+    in_turn = [name for names in zip(*lists, strict=False) for name in names]
+    return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:most]
+
+
+# ---- trends
+
+
+def draw_trends(facts: NightFacts) -> Markup | None:
+    """Draw overall AUC, and the worst metric of the worst identities, over nights with bands; None for one night."""
+    if not facts.history:
+        return None
+    panels = [("Overall AUC", "auc", None), *_choose_trends(facts)]
+    n_lines = -(-len(panels) // 4)
+    with drawing("trends"):
+        figure = Figure(figsize=(WIDTH / PIXELS, (205 * n_lines + 10) / PIXELS))
+        grid = figure.subplots(n_lines, 4, squeeze=False)
+        figure.subplots_adjust(
+            left=0.045, right=0.985, top=1 - 26 / (205 * n_lines + 10), bottom=0.14 / n_lines, wspace=0.24, hspace=0.42
+        )
+        flat = list(grid.flat)
+        for axes, (title, name, identity) in zip(flat, panels, strict=False):
+            axes.set_title(title, pad=8)
+            _draw_trend(axes, _gather_trend(facts, name, identity), facts.models())
+        for axes in flat[len(panels) :]:
+            axes.set_axis_off()
+        return write_figure(figure, "Overall AUC and the worst metrics over nights, with their intervals")
+
+
+def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
+    """Return the panels of identities: a title, the metric that is lowest, and the identity."""
+    found: dict[tuple[str, str], float] = {}
+    for model in facts.models():
+        for worst in list_worst(facts, model, MOST_TRENDS):
+            found.setdefault((worst.identity, worst.metric), worst.value)
+    chosen = sorted(found, key=lambda key: (found[key], key))[:MOST_TRENDS]
+    return [(f"{TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value of one night with the ends of its interval, which may be missing."""
+
+    day: date
+    value: float
+    low: float | None
+    high: float | None
+
+
+Points = Mapping[str, Sequence[_Point]]
+
+
+def _gather_trend(facts: NightFacts, name: str, identity: str | None) -> Points:
+    """Return by model its values, oldest first; of the overall AUC where no identity is named."""
+    nights = [(past.run_date, past.metrics, past.summaries) for past in facts.history]
+    nights.append((facts.run_date, facts.rows("bias_metrics"), facts.rows("model_summary")))
+    found: dict[str, list[_Point]] = {model: [] for model in facts.models()}
+    for day, metrics, summaries in nights:
+        for row in summaries if identity is None else [row for row in metrics if row[IDENTITY] == identity]:
+            if row[SLICE] == ALL_ROWS and row[name] is not None and row[MODEL] in found:
+                found[row[MODEL]].append(_Point(day, row[name], row[f"{name}_low"], row[f"{name}_high"]))
+    return found
+
+
+def _draw_trend(axes: Axes, points: Points, models: Sequence[str]) -> None:
+    for number, model in enumerate(models):
+        own = points[model]
+        days = [point.day.toordinal() for point in own]
+        lows = [math.nan if point.low is None else point.low for point in own]
+        highs = [math.nan if point.high is None else point.high for point in own]
+        style: dict[str, Any] = {"color": model_colour(number), "linewidth": 1.6, "marker": model_marker(number)}
+        axes.fill_between(days, lows, highs, color=style["color"], alpha=0.16, linewidth=0)
+        axes.plot(days, [point.value for point in own], markersize=3.5, markeredgewidth=0, **style)
+    axes.yaxis.grid(True)
+    axes.spines["left"].set_visible(False)
+    there = [point.day for own in points.values() for point in own]
+    ends = sorted({min(there), max(there)}) if there else []
+    axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
+    axes.locator_params(axis="y", nbins=4)
+    axes.margins(x=0.04, y=0.15)
+
+
+# ---- pinned AUC
+
+
+def draw_pinned(facts: NightFacts) -> Markup | None:
+    """Draw the pinned AUC of every identity, a column an identity as in the slides; None without the table."""
+    rows = [row for row in facts.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
+    names = [name for name in facts.identities() if any(row[IDENTITY] == name for row in rows)][:MOST_IN_INTERVALS]
+    if not names:
+        return None
+    places = {name: place for place, name in enumerate(names)}
+    with drawing("pinned"):
+        figure = Figure(figsize=(WIDTH / PIXELS, 300 / PIXELS))
+        axes = figure.subplots()
+        figure.subplots_adjust(left=0.045, right=0.995, top=0.97, bottom=0.44)
+        for number, model in enumerate(facts.models()):
+            own = [row for row in rows if row[MODEL] == model and row[IDENTITY] in places]
+            colour = model_colour(number)
+            if own:
+                axes.axhline(own[0]["overall_auc"], color=colour, linewidth=1.2, dashes=(4, 3))
+                axes.plot(
+                    [places[row[IDENTITY]] for row in own],
+                    [row["pinned_auc"] for row in own],
+                    model_marker(number),
+                    color=colour,
+                    markersize=5,
+                    markeredgewidth=0,
+                )
+        axes.set_xticks(
+            range(len(names)),
+            [short_name(name) for name in names],
+            rotation=60,
+            ha="right",
+            color=INK,
+            rotation_mode="anchor",
+        )
+        axes.set_xlim(-0.7, len(names) - 0.3)
+        axes.xaxis.grid(True)
+        axes.set_axisbelow(True)
+        return write_figure(figure, "Pinned AUC of every identity, dashed lines: the AUC of all rows")

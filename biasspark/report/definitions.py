@@ -1,0 +1,118 @@
+"""What every number of the report means: the comments of the published tables, said once and shown beside numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from biasspark.report.comparison import TITLES as SUITE_TITLES
+from biasspark.tables.schemas import TABLES
+
+_REASONS = {
+    "no_subgroup_positives": "no positives in the identity",
+    "no_subgroup_negatives": "no negatives in the identity",
+    "no_background_positives": "no positives in the background",
+    "no_background_negatives": "no negatives in the background",
+    "no_positives": "no positives",
+    "no_negatives": "no negatives",
+    "below_minimum_rows": "too few rows, by the configured minimum",
+    "withheld": "withheld: too few rows to be shown",
+}
+
+METHODS = {
+    "logit_delong": "DeLong’s variance on the logit scale",
+    "newcombe": "Newcombe’s score interval, for small or separated cells",
+    "none": "no interval can be given, as with one row in a cell",
+}
+
+TITLES: Mapping[str, str] = {
+    **SUITE_TITLES,
+    "auc": "Overall AUC",
+    "background_auc": "Background AUC",
+    "competition_score": "Competition score",
+    "n_identities_undefined": "Identities without a value",
+    "subgroup_auc_power_mean": "Mean Subgroup AUC",
+    "bpsn_auc_power_mean": "Mean BPSN AUC",
+    "bnsp_auc_power_mean": "Mean BNSP AUC",
+    "subgroup_auc_min": "Lowest Subgroup AUC",
+    "bpsn_auc_min": "Lowest BPSN AUC",
+    "bnsp_auc_min": "Lowest BNSP AUC",
+    "negative_aeg_max_abs": "Largest |Negative AEG|",
+    "positive_aeg_max_abs": "Largest |Positive AEG|",
+    "n_subgroup_negative": "Negatives of the identity",
+    "n_subgroup_positive": "Positives of the identity",
+    "n_background_negative": "Negatives of the background",
+    "n_background_positive": "Positives of the background",
+    "n_negatives_to_add": "Negatives to add",
+    "n_negatives_honest": "Negatives that estimate",
+    "n_positives_honest": "Positives that estimate",
+    "n_honest": "Rows that estimate",
+    "n_pairs": "Pairs",
+    "n_rows": "Rows",
+    "n_rejected": "Rejected rows",
+    "fpr": "FPR",
+    "fnr": "FNR",
+    "fpr_gap": "FPR gap",
+    "fnr_gap": "FNR gap",
+    "pinned_auc": "Pinned AUC",
+}
+"""The headings of the columns that have one other than their name."""
+
+PROBLEMS = {
+    "subgroup_auc": "order within it",
+    "bpsn_auc": "towards false alarms",
+    "bnsp_auc": "towards misses",
+}
+"""What a low AUC of the suite speaks of, in a word or two."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a column of a published table means."""
+
+    anchor: str
+    title: str
+    text: str
+    source: str
+
+
+def define(table: str, column: str, title: str = "") -> Definition:
+    """Return the definition of a column: the comment of the table, which the catalog shows, too."""
+    (found,) = (own for own in TABLES[table].columns if own.name == column)
+    plain = title or TITLES.get(column) or column.replace("_", " ").capitalize()
+    return Definition(f"def-{table}-{column}".replace("_", "-"), plain, found.comment, f"{table}.{column}")
+
+
+_LISTED = {
+    "bias_metrics": (
+        *("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg", "background_auc"),
+        *("n_subgroup_negative", "n_subgroup_positive", "n_background_negative", "n_background_positive"),
+        "subgroup_positive_rate",
+    ),
+    "model_summary": (
+        *("auc", "subgroup_auc_min", "bpsn_auc_min", "bnsp_auc_min", "negative_aeg_max_abs", "positive_aeg_max_abs"),
+        *("subgroup_auc_power_mean", "bpsn_auc_power_mean", "bnsp_auc_power_mean"),
+        *("competition_score", "n_identities_undefined", "pinned_auc_equality_difference"),
+    ),
+    "score_histograms": ("n_rows",),
+    "threshold_rates": ("threshold", "fpr", "fnr", "fpr_gap", "fnr_gap"),
+    "threshold_summary": ("false_positive_equality_difference", "false_negative_equality_difference"),
+    "auc_crosses": ("auc", "headroom_pairs", "headroom_share", "n_pairs"),
+    "attribution_segments": ("mean_honest", "n_honest", "loss_share", "found", "false_discovery", "predicate"),
+    "attribution_slices": ("mean_honest", "loss_share"),
+    "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
+    "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
+    "label_balance": ("positive_rate", "overall_positive_rate", "n_negatives_to_add"),
+    "pinned_auc": ("pinned_auc", "sampled_mean", "background_weight"),
+    "bias_runs": ("n_rows", "n_rejected", "config_hash"),
+}
+
+
+def list_definitions() -> dict[str, list[Definition]]:
+    """Return the definitions of all that a report shows, by table."""
+    return {table: [define(table, column) for column in columns] for table, columns in _LISTED.items()}
+
+
+def say_reason(reason: str | None) -> str:
+    """Say in words why there is no value."""
+    return "not measured" if reason is None else _REASONS.get(reason, reason.replace("_", " "))

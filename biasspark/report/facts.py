@@ -1,0 +1,105 @@
+"""What a report is drawn from: the rows of one night and of those before it, read once. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
+MOST_THRESHOLDS = 4
+OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
+"""What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastNight:
+    """A run before, of the same corpus: its suite on all rows."""
+
+    run_date: date
+    run_id: str
+    metrics: Rows
+    summaries: Rows = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightFacts:
+    """The rows of one night.
+
+    Attributes
+    ----------
+    corpus, run_date
+        Which night.
+    run
+        The ledger's row of the main job's run.
+    tables
+        By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
+        there.
+    runs
+        By job the run that the rows are of.
+    history
+        The nights before, oldest first, each with the run that readers see.
+    baseline, standing
+        The run that the night is compared with, None where there is none, and how it came to be it.
+    overrides
+        What people accepted by hand: ``accepted_run_id, reason, by, published_at``.
+    n_identities
+        How many identities were measured; the worst of them are here.
+    """
+
+    corpus: str
+    run_date: date
+    run: Row
+    tables: Mapping[str, Rows]
+    runs: Mapping[str, str] = field(default_factory=dict)
+    history: Sequence[PastNight] = ()
+    baseline: PastNight | None = None
+    standing: str = ""
+    overrides: Rows = ()
+    n_identities: int = 0
+
+    def rows(self, table: str, **wanted: object) -> list[Row]:
+        """Return the rows of a table whose columns have these values; none where the night lacks the table."""
+        return [row for row in self.tables.get(table, ()) if all(row[name] == own for name, own in wanted.items())]
+
+    def models(self) -> list[str]:
+        """Return the names of the models."""
+        return sorted({row[MODEL] for name in ("model_summary", "bias_metrics") for row in self.rows(name)})
+
+    def slices(self) -> list[str]:
+        """Return the names of the slices, that of all rows first."""
+        return sorted({row[SLICE] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
+
+    def identities(self, cut: str = ALL_ROWS) -> list[str]:
+        """Return the names of the identities of a slice, those with the lowest AUC of any model first."""
+        return order_worst_first(self.rows("bias_metrics", slice=cut))
+
+
+def order_worst_first(metrics: Rows) -> list[str]:
+    """Return the identities of rows of ``bias_metrics`` by their lowest subgroup, BPSN or BNSP AUC, then by name."""
+    lowest: dict[str, float] = {}
+    for row in metrics:
+        if row[IDENTITY] != OVERALL and not row[CROSSED]:
+            values = [row[name] for name in SUMMARISED_AUCS if row[name] is not None]
+            lowest[row[IDENTITY]] = min([lowest.get(row[IDENTITY], 2.0), *values])
+    return sorted(lowest, key=lambda name: (lowest[name], name))
+
+
+def worst_outcome(alerts: Rows) -> str | None:
+    """Return the worst outcome among rows of ``bias_alerts``, None where there are none."""
+    found = {row["outcome"] for row in alerts}
+    return next((outcome for outcome in OUTCOMES if outcome in found), None)
+
+
+def choose_thresholds(rows: Rows) -> list[float]:
+    """Return the thresholds that are shown: all of a few, of a grid three of its inner ones."""
+    found = sorted({row["threshold"] for row in rows})
+    if len(found) <= MOST_THRESHOLDS:
+        return found
+    return [found[len(found) * quarter // 4] for quarter in (1, 2, 3)]

@@ -1,0 +1,107 @@
+"""The report as a Markdown fragment for a model card: verdict, models, worst identities, and how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from biasspark.columns import ALL_ROWS
+from biasspark.report.cells import Cell, show_count, show_number
+from biasspark.report.comparison import COMPARED, TITLES
+from biasspark.report.comparison_files import escape_markdown
+from biasspark.report.definitions import PROBLEMS, define
+from biasspark.report.facts import NightFacts
+from biasspark.report.overview import Worst, list_worst, summarise_models, tabulate_metrics
+from biasspark.report.verdict import Move, reach_verdict, say_date
+
+
+def write_model_card(facts: NightFacts) -> str:
+    """Write what a model card says of unintended bias, as Markdown that GitHub renders.
+
+    Returns
+    -------
+    str
+        Headings of the third level and below, to stand within a card. Names are text: nothing in them is obeyed as
+        Markdown or HTML. Equal facts give equal text.
+    """
+    verdict = reach_verdict(facts)
+    source = f"Corpus {facts.corpus}, {say_date(facts.run_date)}, run {facts.run['run_id']}"
+    said = [*verdict.sentences]
+    if verdict.override:
+        said.append(f"Accepted by hand by {verdict.override['by']}: {verdict.override['reason']}")
+    parts = [
+        ["### Unintended bias"],
+        [_escape(f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities.")],
+        [f"**{_escape(verdict.title)}.** {_escape(' '.join(said))}"],
+        [*map(_item, verdict.changes), *map(_write_move, verdict.moves)],
+        ["#### Models"],
+        _write_summary(facts),
+        *(part for model in facts.models() for part in _write_worst(facts, model)),
+        ["#### Every identity"],
+        *(_write_metrics(facts, model) for model in facts.models()),
+        ["#### Definitions"],
+        [f"- **{TITLES[name]}**: {_escape(define('bias_metrics', name).text)}" for name in COMPARED],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    return escape_markdown(text)
+
+
+def _item(text: str) -> str:
+    return f"- {_escape(text)}"
+
+
+def _write_move(move: Move) -> str:
+    way = "Worse" if move.worse else "Better"
+    return _item(f"{way}: {move.model}, {move.identity}, {TITLES[move.metric]} {move.after}, was {move.before}.")
+
+
+def _write_summary(facts: NightFacts) -> list[str]:
+    heads = ["Measure, all rows", *facts.models()]
+    rows = [
+        [define("model_summary", row.column).title, *(f"{_show(own.cell)} {own.identity}" for own in row.cells)]
+        for row in summarise_models(facts)
+    ]
+    return _write_table(heads, rows)
+
+
+def _write_worst(facts: NightFacts, model: str) -> list[list[str]]:
+    heads = ["Identity", "Lowest AUC", "Value", "Means", "Positives", "Negatives"]
+    return [
+        [f"#### The worst identities of {_escape(model)}"],
+        _write_table(heads, map(_list_worst, list_worst(facts, model))),
+    ]
+
+
+def _list_worst(worst: Worst) -> list[str]:
+    counts = [show_count(worst.n_positive), show_count(worst.n_negative)]
+    return [worst.identity, TITLES[worst.metric], _show(worst.cell), PROBLEMS[worst.metric], *counts]
+
+
+def _write_metrics(facts: NightFacts, model: str) -> list[str]:
+    heads = [model, "Positives", "Negatives", *(TITLES[name] for name in COMPARED)]
+    rows = [
+        [
+            row.identity,
+            show_count(row.n_positive),
+            show_count(row.n_negative),
+            *(_show(row.cells[name, model]) for name in COMPARED),
+        ]
+        for row in tabulate_metrics(facts, ALL_ROWS)
+    ]
+    return _write_table(heads, rows)
+
+
+def _show(cell: Cell) -> str:
+    """Write a number with its interval, or why there is none."""
+    if cell.value is None:
+        return cell.note or show_number(None)
+    weak = " (few rows)" if cell.weak else ""
+    return f"{cell.text} ({cell.interval}){weak}" if cell.interval else f"{cell.text}{weak}"
+
+
+def _write_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    rule = ["---", *["--:"] * (len(heads) - 1)]
+    lines = [list(map(_escape, heads)), rule, *(list(map(_escape, row)) for row in rows)]
+    return [f"| {' | '.join(cells)} |" for cells in lines]

@@ -1,0 +1,217 @@
+"""The rows that a report is drawn from, read from published tables; the corpus is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE
+from biasspark.errors import BiasSparkError, InputError, find_error_condition
+from biasspark.report.facts import NightFacts, PastNight, Row, Rows, choose_thresholds, order_worst_first
+from biasspark.report.ledger import ACCEPT_RUN, count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
+from biasspark.session import describe
+from biasspark.tables.published import find_published, read_published
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    MODEL_SUMMARY,
+    RUN_DATE,
+    SCORE_HISTOGRAMS,
+    TABLES,
+    THRESHOLD_RATES,
+    Table,
+)
+from biasspark.tables.store import Store
+
+MOST_IDENTITIES = 100
+MOST_NIGHTS = 30
+MOST_DAYS = 400
+
+MOST_BINS = 100
+
+_OF_IDENTITIES = ("pinned_auc", "label_balance")
+_WHOLE = ("bias_alerts", "threshold_summary")
+_OF_ALL_ROWS = ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment")
+_TIMES = ("started_at", "published_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
+
+
+def read_night(
+    spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MOST_NIGHTS
+) -> NightFacts:
+    """Read what a report says of one night: the latest published run of each job, and the nights before it.
+
+    Parameters
+    ----------
+    spark, store
+        Where the tables are.
+    run_date, corpus
+        Which night.
+    n_nights
+        How many nights before it are read at most, for trends and for what changed.
+
+    Returns
+    -------
+    NightFacts
+        Of the tables that grow with identities, the 100 identities with the lowest AUC.
+
+    Raises
+    ------
+    InputError
+        If no run of the main job is published, naming the nights and corpora that there are.
+
+    Notes
+    -----
+    A small job for each table, and one for the ledger. The rows grow with identities, models and slices alone.
+    """
+    run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
+    with describe(spark, "report: ledger"):
+        ledger = _read_ledger(spark, store, run)
+    runs = {job: _to_run(row) for job, row in latest_runs(ledger, run_date).items()} | {run.job: run}
+    own = next(row for row in ledger if row["run_id"] == run.run_id)
+    reader = _Reader(spark, store, runs)
+    tables, n_identities = _read_tables(reader, own)
+    baseline = find_baseline(ledger, own, tables.get("bias_alerts", ()))
+    nights = earlier_nights(ledger, own, n_nights)
+    past = _read_past(reader, [*nights, *([baseline.row] if baseline else [])], _list_identities(tables))
+    return NightFacts(
+        corpus=corpus,
+        run_date=run_date,
+        run=own,
+        tables=tables,
+        runs={job: found.run_id for job, found in runs.items()},
+        history=[past[row["run_id"]] for row in nights],
+        baseline=past[baseline.row["run_id"]] if baseline else None,
+        standing=baseline.standing if baseline else "",
+        overrides=list_overrides(ledger),
+        n_identities=n_identities,
+    )
+
+
+def _read_tables(reader: _Reader, run: Row) -> tuple[dict[str, list[Row]], int]:
+    """Return the rows of the night by table, and how many identities it measured."""
+    metrics = reader.rows(BIAS_METRICS, lambda frame: frame.where(~F.col(CROSSED)))
+    worst = order_worst_first([row for row in metrics if row[SLICE] == ALL_ROWS])
+    shown = [*worst[:MOST_IDENTITIES], OVERALL]
+    tables = {BIAS_METRICS.name: [row for row in metrics if row[IDENTITY] in set(shown)]}
+    tables[MODEL_SUMMARY.name] = reader.rows(MODEL_SUMMARY)
+    tables |= {name: reader.rows(TABLES[name], lambda frame: _keep_shown(frame, shown)) for name in _OF_IDENTITIES}
+    tables |= {name: reader.rows(TABLES[name]) for name in _WHOLE if name in TABLES}
+    tables |= {name: reader.rows(TABLES[name], _keep_all_rows) for name in _OF_ALL_ROWS}
+    thresholds = choose_thresholds(tables["threshold_summary"])
+    tables[THRESHOLD_RATES.name] = reader.rows(
+        THRESHOLD_RATES, lambda frame: _keep_shown(frame, shown).where(F.col("threshold").isin(*thresholds))
+    )
+    together = -(-count_bins(run) // MOST_BINS)
+    tables[SCORE_HISTOGRAMS.name] = reader.rows(
+        SCORE_HISTOGRAMS, lambda frame: _merge_bins(_keep_shown(frame, shown), together)
+    )
+    return {name: rows for name, rows in tables.items() if rows}, len(worst)
+
+
+def _list_identities(tables: Mapping[str, Rows]) -> list[str]:
+    return sorted({row[IDENTITY] for row in tables.get(BIAS_METRICS.name, ())})
+
+
+class _Reader:
+    """Reads rows of the runs of one night; a table that a run lacks, being older than the table, has none."""
+
+    def __init__(self, spark: SparkSession, store: Store, runs: Mapping[str, Run]) -> None:
+        self._spark, self._store, self._runs = spark, store, runs
+
+    def rows(self, table: Table, narrow: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> list[Row]:
+        """Return the rows of a table of this night."""
+        run = self._runs.get(table.job)
+        return [] if run is None else self.rows_of(table, [run], narrow)
+
+    def rows_of(self, table: Table, runs: Sequence[Run], narrow: Callable[[DataFrame], DataFrame]) -> list[Row]:
+        """Return the rows of a table of several runs, in the order of its key. One job."""
+        frames = [frame for run in runs if (frame := self._find(table, run)) is not None]
+        if not frames:
+            return []
+        # Plain files, one a run: as one partition they need no shuffle, and no task a file.
+        rows = narrow(reduce(DataFrame.unionByName, frames)).coalesce(1)
+        with describe(self._spark, f"report: {table.name}"):
+            found = [row.asDict() for row in rows.collect()]
+        order = (RUN_DATE.name, *table.key_columns)
+        return sorted(found, key=lambda row: tuple((row[name] is not None, row[name]) for name in order))
+
+    def _find(self, table: Table, run: Run) -> DataFrame | None:
+        try:
+            return read_published(self._spark, self._store, table, run)
+        except InputError:
+            return None
+        except Exception as error:
+            if isinstance(error, BiasSparkError) or find_error_condition(error) not in _ABSENT:
+                raise
+            return None
+
+
+def _keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
+    kept = frame.where(F.col(IDENTITY).isin(*shown))
+    return kept.where(F.col(SLICE) == F.lit(ALL_ROWS)) if SLICE in frame.columns else kept
+
+
+def _keep_all_rows(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(SLICE) == F.lit(ALL_ROWS))
+
+
+def _merge_bins(frame: DataFrame, together: int) -> DataFrame:
+    """Add up so many neighbouring bins: pictures are narrower than the finest histograms."""
+    if together <= 1:
+        return frame
+    width = F.col("bin_high") - F.col("bin_low")
+    low = F.col("bin_low") - (F.col("bin") % together) * width
+    merged = frame.select(
+        *(MODEL, SLICE, IDENTITY, "cell", "n_rows", RUN_DATE.name),
+        F.floor(F.col("bin") / together).cast("int").alias("bin"),
+        low.alias("bin_low"),
+        (low + together * width).alias("bin_high"),
+    )
+    return merged.groupBy(MODEL, SLICE, IDENTITY, "cell", "bin", RUN_DATE.name).agg(
+        F.sum("n_rows").alias("n_rows"), F.min("bin_low").alias("bin_low"), F.max("bin_high").alias("bin_high")
+    )
+
+
+def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
+    """Return the ledger's rows of the corpus up to the night; of the configurations only those that say something."""
+    earliest = run.run_date - timedelta(days=MOST_DAYS)
+    rows = store.read_ledger(spark, None).where(
+        (F.col("corpus") == F.lit(run.corpus)) & F.col(RUN_DATE.name).between(F.lit(earliest), F.lit(run.run_date))
+    )
+    told = (F.col("run_id") == F.lit(run.run_id)) | (F.col("job") == F.lit(ACCEPT_RUN))
+    # Times as numbers, which no time zone of a session or a machine can shift.
+    rows = rows.withColumns(
+        {"config": F.when(told, F.col("config")), **{name: F.unix_micros(name) for name in _TIMES}},
+    )
+    return [_with_times(row.asDict()) for row in rows.collect()]
+
+
+def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {name: _EPOCH + timedelta(microseconds=row[name]) for name in _TIMES}
+
+
+def _to_run(row: Row) -> Run:
+    return Run(row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"])
+
+
+def _read_past(reader: _Reader, rows: Rows, shown: Sequence[str]) -> dict[str, PastNight]:
+    """Return by run the suite of runs before."""
+    runs = [_to_run(row) for row in {row["run_id"]: row for row in rows}.values()]
+    metrics = reader.rows_of(BIAS_METRICS, runs, lambda frame: _keep_shown(frame, shown))
+    summaries = reader.rows_of(MODEL_SUMMARY, runs, lambda frame: frame.where(F.col(SLICE) == F.lit(ALL_ROWS)))
+    return {
+        run.run_id: PastNight(
+            run_date=run.run_date,
+            run_id=run.run_id,
+            metrics=[row for row in metrics if row["run_id"] == run.run_id],
+            summaries=[row for row in summaries if row["run_id"] == run.run_id],
+        )
+        for run in runs
+    }

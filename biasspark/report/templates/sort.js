@@ -1,0 +1,37 @@
+// Makes tables sortable: a button in each heading of data-sort. Without it, everything is there, in its first order.
+"use strict";
+const valueOf = (row, place) => {
+  const cell = row.cells[place];
+  const text = cell.tagName === "TH" ? cell.textContent : (cell.firstChild ? cell.firstChild.textContent : "");
+  const number = parseFloat(text.replace("\u2212", "-").replace(/[,\u25e6%+\s]/g, ""));
+  return cell.tagName === "TH" ? text.trim().toLowerCase() : number;
+};
+const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+for (const table of document.querySelectorAll("table[data-sort]")) {
+  const body = table.tBodies[0];
+  const first = [...body.rows];
+  const heads = [...table.querySelectorAll("th[data-place]")];
+  for (const head of heads) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "sort";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const was = head.getAttribute("aria-sort");
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      const place = Number(head.dataset.place);
+      let rows = first;
+      if (was !== "descending") {
+        const sign = was === "ascending" ? -1 : 1;
+        head.setAttribute("aria-sort", was === "ascending" ? "descending" : "ascending");
+        const keyed = first.map((row) => [valueOf(row, place), row]);
+        const there = keyed.filter(([value]) => !Number.isNaN(value));
+        const missing = keyed.filter(([value]) => Number.isNaN(value));
+        there.sort(([a], [b]) => sign * compare(a, b));
+        rows = [...there, ...missing].map(([, row]) => row);
+      }
+      body.append(...rows);
+    });
+  }
+}

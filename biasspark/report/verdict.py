@@ -1,0 +1,207 @@
+"""The top of a report: what the gate says, and what changed since the last accepted run, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUMMARISED_GAPS
+from biasspark.report.cells import show_count, show_interval, show_name, show_number
+from biasspark.report.comparison import COMPARED
+from biasspark.report.facts import (
+    FAIL,
+    OUTCOMES,
+    PASS,
+    UNDECIDED,
+    WARN,
+    NightFacts,
+    PastNight,
+    Row,
+    worst_outcome,
+)
+
+NO_GATE = "no_gate"
+MOST_MOVES = 6
+WORDS = {FAIL: "Fail", WARN: "Warning", UNDECIDED: "Not enough evidence", PASS: "Pass", NO_GATE: "No verdict"}
+"""What a reader sees of an outcome."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A metric of one identity whose intervals of two nights do not overlap."""
+
+    model: str
+    identity: str
+    metric: str
+    worse: bool
+    before: str
+    after: str
+    size: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a reader sees first.
+
+    Attributes
+    ----------
+    outcome
+        One of the gate's outcomes, or ``no_gate``.
+    title, sentences
+        The outcome in words, and what stands behind it.
+    alerts
+        The gate's rows, the worst first.
+    override
+        Who accepted this run by hand and why, if anyone did.
+    changes
+        What changed, in sentences.
+    moves
+        The largest of the changes, those for the worse first.
+    """
+
+    outcome: str
+    title: str
+    sentences: Sequence[str]
+    alerts: Sequence[Row]
+    override: Row | None
+    changes: Sequence[str]
+    moves: Sequence[Move]
+
+
+def reach_verdict(facts: NightFacts) -> Verdict:
+    """Return what the gate says of a night, and what changed since the last accepted one."""
+    alerts = sorted(facts.rows("bias_alerts"), key=lambda row: OUTCOMES.index(row["outcome"]))
+    outcome = worst_outcome(alerts) or NO_GATE
+    override = next((row for row in facts.overrides if row["accepted_run_id"] == facts.run["run_id"]), None)
+    changes, moves = describe_changes(facts)
+    return Verdict(
+        outcome=outcome,
+        title=_say_title(outcome, alerts),
+        sentences=_say_outcome(outcome, alerts),
+        alerts=alerts,
+        override=override,
+        changes=changes,
+        moves=moves,
+    )
+
+
+def _say_title(outcome: str, alerts: Sequence[Row]) -> str:
+    counted = Counter(row["outcome"] for row in alerts)
+    n, of = counted[outcome], f"of {len(alerts):,} checks"
+    titles = {
+        FAIL: f"The gate failed: {n:,} {of}",
+        WARN: f"The gate passed with warnings: {n:,} {of}",
+        UNDECIDED: f"Not enough evidence for {n:,} {of}",
+        PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
+        NO_GATE: "No gate is configured",
+    }
+    return titles[outcome]
+
+
+def _say_outcome(outcome: str, alerts: Sequence[Row]) -> list[str]:
+    if outcome == NO_GATE:
+        return [
+            "Nothing below says pass or fail: no rule of a gate was evaluated for this night. Read the worst "
+            "identities and their intervals, and decide."
+        ]
+    counted = Counter(row["outcome"] for row in alerts)
+    phrases = {
+        FAIL: "failed: the bound is violated, by the evidence",
+        WARN: "gave a warning: the same, of a rule that only warns",
+        UNDECIDED: "could not be decided: the rows are too few to tell",
+        PASS: "passed: the bound is kept, by the evidence",
+    }
+    return [f"{counted[name]:,} {phrase}." for name, phrase in phrases.items() if counted[name]]
+
+
+def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
+    """Say what changed since the last accepted run, or the night before where nothing was ever judged.
+
+    A value moved where its intervals of both nights do not overlap. That asks more than a test of the difference: what
+    is named moved, what is not may have.
+    """
+    baseline = facts.baseline
+    if baseline is None:
+        return [_say_nothing_before(facts)], []
+    moves, n_compared = find_moves(facts.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
+    worse = sum(move.worse for move in moves)
+    since = f"Since {say_date(baseline.run_date)} ({facts.standing})"
+    if not n_compared:
+        return [f"{since}: no value of that night can be compared with this one."], []
+    moved = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
+    told = f"{since} {moved} moved by more than their intervals"
+    told += f": {worse:,} for the worse, {len(moves) - worse:,} for the better." if moves else "."
+    return [told, *_say_overall(facts, baseline), *_say_identities(facts, baseline)], moves
+
+
+def _say_nothing_before(facts: NightFacts) -> str:
+    if facts.history:
+        return "No earlier night of this corpus was accepted: there is nothing to compare with."
+    return "This is the first night of this corpus: there is nothing to compare with."
+
+
+def find_moves(now: Sequence[Row], then: Sequence[Row]) -> tuple[list[Move], int]:
+    """Return the values whose intervals do not overlap, the worst first, and how many were compared."""
+    before = {(row[MODEL], row[IDENTITY]): row for row in then if not row[CROSSED]}
+    moves, n_compared = [], 0
+    for row in now:
+        earlier = before.get((row[MODEL], row[IDENTITY]))
+        if earlier is None or row[CROSSED] or row[IDENTITY] == OVERALL:
+            continue
+        for name in COMPARED:
+            ends = [one[f"{name}_{end}"] for one in (earlier, row) for end in ("low", "high")]
+            if None in ends:
+                continue
+            n_compared += 1
+            if ends[2] > ends[1] or ends[0] > ends[3]:
+                moves.append(_describe_move(row, earlier, name))
+    return sorted(moves, key=lambda move: (not move.worse, -move.size, move.model, move.identity)), n_compared
+
+
+def _describe_move(row: Row, earlier: Row, name: str) -> Move:
+    is_gap = name in SUMMARISED_GAPS
+    worse = abs(row[name]) > abs(earlier[name]) if is_gap else row[name] < earlier[name]
+    return Move(
+        model=show_name(row[MODEL]),
+        identity=show_name(row[IDENTITY]),
+        metric=name,
+        worse=worse,
+        before=_show_with_interval(earlier, name),
+        after=_show_with_interval(row, name),
+        size=abs(row[name] - earlier[name]),
+    )
+
+
+def _show_with_interval(row: Mapping[str, Any], name: str) -> str:
+    signed = name in SUMMARISED_GAPS
+    interval = show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
+    return f"{show_number(row[name], signed=signed)} ({interval})"
+
+
+def _say_overall(facts: NightFacts, baseline: PastNight) -> list[str]:
+    before = {row[MODEL]: row for row in baseline.summaries}
+    pairs = [(row, before.get(row[MODEL])) for row in facts.rows("model_summary", slice=ALL_ROWS)]
+    return [
+        f"{show_name(now[MODEL])}: overall AUC {show_number(now['auc'])}, was {show_number(then['auc'])}."
+        for now, then in pairs
+        if then is not None
+    ]
+
+
+def _say_identities(facts: NightFacts, baseline: PastNight) -> list[str]:
+    """Say which identities came and went; of many only how many."""
+    now = set(facts.identities())
+    then = {row[IDENTITY] for row in baseline.metrics} - {OVERALL}
+    return [
+        f"{what}: {', '.join(map(show_name, sorted(names))) if len(names) <= MOST_MOVES else show_count(len(names))}."
+        for what, names in (("New identities", now - then), ("Identities no longer measured", then - now))
+        if names
+    ]
+
+
+def say_date(night: date) -> str:
+    """Write a date as people say it: 15 January 2026."""
+    return f"{night.day} {night:%B %Y}"

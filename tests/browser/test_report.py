@@ -1,0 +1,213 @@
+"""The report in a real browser: what is visible, what is sorted, what hostile names do, and what axe-core finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biasspark.report.page import write_page
+from tests.report_rows import IMAGE, NAMES, SCRIPT, alert, night_facts
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = Path("/usr/bin/chromium")
+SUBGROUP, BPSN = 3, 6
+"""The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not here: apt-get install chromium"),
+    # Playwright closes its event loop as it likes.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def save_report(folder: Path, identities: Sequence[str] = NAMES) -> str:
+    facts = night_facts(identities=identities)
+    alerts = [alert("fail"), alert("pass", identity=IMAGE, message=SCRIPT)]
+    path = folder / "report.html"
+    path.write_text(write_page(replace(facts, tables={**facts.tables, "bias_alerts": alerts})), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_report(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def short_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Every kind of section with few identities: axe-core takes its time for each cell."""
+    return save_report(tmp_path_factory.mktemp("short"), ("gay", SCRIPT))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_report(browser: Any, report: str) -> Iterator[Any]:
+    """Open the report in a context of its own; at the end there must be no error and no request but for the file."""
+    contexts, said, asked, wanted = [], [], [], set()
+
+    def open_page(address: str = report, **settings: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        contexts.append(context)
+        wanted.add(address)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert set(asked) == wanted
+
+
+def find_table(page: Any) -> Any:
+    return page.locator("#identities table.metrics").first
+
+
+def read_column(page: Any, place: int) -> list[str]:
+    found: list[str] = (
+        find_table(page)
+        .locator("tbody tr")
+        .evaluate_all("(rows, place) => rows.map((row) => row.cells[place].firstChild.textContent.trim())", place)
+    )
+    assert len(found) == len(NAMES) + 1
+    return found
+
+
+def read_numbers(page: Any, place: int) -> list[float]:
+    return [float(text.lstrip("◦\xa0")) for text in read_column(page, place)]
+
+
+def unfold(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
+def test_the_verdict_is_seen_first(open_report: Any) -> None:
+    page = open_report()
+    verdict = page.get_by_role("heading", name="The gate failed: 1 of 2 checks")
+    assert verdict.is_visible()
+    assert verdict.bounding_box()["y"] < 200
+    size = "(one) => parseFloat(getComputedStyle(one).fontSize)"
+    sizes = page.locator("h1, h2, h3").evaluate_all(f"all => all.map({size})")
+    assert sizes.count(max(sizes)) == 1
+    assert verdict.evaluate(size) == max(sizes)
+    assert page.get_by_text("Since 14 January 2026").is_visible()
+    assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
+
+
+def test_sections_and_pictures_are_visible(open_report: Any) -> None:
+    page = open_report()
+    for title in ("Models side by side", "The worst identities", "Every identity", "Where the scores lie"):
+        assert page.get_by_role("heading", name=title, exact=True).is_visible()
+    for label in ("Intervals of the five metrics", "False and true positive rates", "Overall AUC and the worst"):
+        box = page.get_by_role("img", name=label).bounding_box()
+        assert box["width"] > 900
+        assert box["height"] > 150
+    assert page.locator("svg.dist").first.is_visible()
+    assert page.get_by_text("Do not decide by this.").is_visible()
+    assert not page.get_by_role("img", name="Pinned AUC of every identity").is_visible()
+    page.get_by_text("Show pinned AUC all the same").click()
+    assert page.get_by_role("img", name="Pinned AUC of every identity").is_visible()
+
+
+def test_hostile_names_stay_text(open_report: Any) -> None:
+    page = open_report()
+    assert page.title().startswith("Unintended bias")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 1
+    for name in (SCRIPT, IMAGE):
+        assert page.locator("table.metrics").first.get_by_text(name, exact=True).is_visible()
+
+
+def test_tables_sort_by_click_and_back(open_report: Any) -> None:
+    page = open_report()
+    first = read_column(page, 0)
+    values = read_numbers(page, BPSN)
+    head = find_table(page).locator(f"th[data-place='{BPSN}']")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert read_numbers(page, BPSN) == sorted(values)
+    head.get_by_role("button").click()
+    assert read_numbers(page, BPSN) == sorted(values, reverse=True) != sorted(values)
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") is None
+    assert read_column(page, 0) == first
+
+
+def test_a_missing_value_is_last_either_way(open_report: Any) -> None:
+    page = open_report()
+    for _ in range(2):
+        find_table(page).locator(f"th[data-place='{SUBGROUP}']").get_by_role("button").click()
+        assert read_column(page, SUBGROUP)[-1] == "–"
+
+
+def test_everything_is_there_without_javascript(open_report: Any) -> None:
+    page = open_report(java_script_enabled=False)
+    assert page.get_by_role("heading", name="The gate failed: 1 of 2 checks").is_visible()
+    assert page.locator("#identities table.metrics").first.get_by_text("0.", exact=False).first.is_visible()
+    assert page.get_by_role("button").count() == 0
+    page.get_by_text("Slice short", exact=True).click()
+    assert page.locator("#identities table.metrics").nth(1).is_visible()
+
+
+def test_a_number_leads_to_its_definition(open_report: Any) -> None:
+    page = open_report()
+    link = page.locator("#identities thead").first.get_by_role("link", name="BPSN AUC")
+    assert "how often a positive of the background" in link.get_attribute("title")
+    link.click()
+    target = page.locator(":target")
+    assert target.is_visible()
+    assert "how often a positive of the background" in target.inner_text()
+
+
+def test_the_page_never_scrolls_sideways(open_report: Any) -> None:
+    page = open_report()
+    for _ in ("folded", "unfolded"):
+        for width in (360, 400, 768, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        unfold(page)
+
+
+def test_dark_and_light_follow_the_reader(open_report: Any) -> None:
+    shades = [
+        open_report(color_scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor")
+        for scheme in ("light", "dark")
+    ]
+    assert shades == ["rgb(247, 246, 243)", "rgb(16, 19, 23)"]
+
+
+def test_print_shows_what_is_folded_and_no_navigation(open_report: Any) -> None:
+    page = open_report(color_scheme="dark")
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert page.locator("#identities table.metrics").nth(1).is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("h1").evaluate("one => getComputedStyle(one).color") == "rgb(27, 33, 41)"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_axe_finds_nothing_serious(open_report: Any, short_report: str, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = open_report(short_report, color_scheme=scheme, viewport={"width": width, "height": 900})
+    unfold(page)
+    found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}]
+    assert serious == []

@@ -1,0 +1,149 @@
+"""The report's job and its kin on tables that were really published: what is read, what is written, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import run_job
+from biasspark.report import metric_table, night_report
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import BIAS_METRICS, TABLES
+from biasspark.tables.store import PathStore
+from jobs import export, report
+from tests.report_rows import MODELS, NIGHT, SCRIPT, night_facts
+
+FORMULA = '=HYPERLINK("http://x")'
+NAMES = ("gay", SCRIPT, FORMULA)
+
+
+def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
+    return Run(NIGHT - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
+
+
+def write(spark: SparkSession, store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows of a table as a run does; what a row does not name is NULL."""
+    own = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
+    table = TABLES[name]
+    filled = [
+        tuple((own | dict.fromkeys(table.value_columns) | dict(row) | own)[n] for n in table.names) for row in rows
+    ]
+    store.write(table, spark.createDataFrame(filled, table.schema).coalesce(1), run)
+
+
+def enter(spark: SparkSession, store: PathStore, run: Run, status: str = "published", config: str = "{}") -> None:
+    """Append the row of a run to the ledger."""
+    now = datetime.now(UTC)
+    row = {"job": run.job, "status": status, "config": config, "n_rows": 100, "n_rejected": 2, "started_at": now}
+    write(spark, store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []}])
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+    """Two nights, the earlier of which a person has accepted; neither has pinned AUC."""
+    store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
+    tables = night_facts(identities=NAMES).tables
+    suite = ("bias_metrics", "model_summary")
+    nights = ((start_run(1, "r_1"), suite), (start_run(0, "r_0"), (*suite, "score_histograms", "threshold_summary")))
+    for run, names in nights:
+        for name in names:
+            write(spark_session, store, run, name, tables[name])
+        enter(spark_session, store, run, config='{"histograms": {"bins": 20}}')
+    said = {"accepted_run_id": "r_1", "job": "bias_metrics", "reason": "known", "by": "Ada"}
+    enter(spark_session, store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
+    return store
+
+
+@pytest.fixture
+def configuration(warehouse: PathStore, tmp_path: Path) -> Path:
+    path = tmp_path / "civil.toml"
+    path.write_text(
+        f'corpus = {{ name = "civil", path = "/data/civil" }}\nlabel = {{ column = "toxic" }}\n'
+        f'models = {{ toxicity_1 = "a" }}\nidentities = {{ columns = ["gay"] }}\n'
+        f"output = {{ path = {json.dumps(warehouse.path)} }}\n"
+    )
+    return path
+
+
+def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, warehouse: PathStore) -> None:
+    facts = night_report(spark, warehouse, NIGHT, "civil").facts
+    assert facts.models() == list(MODELS)
+    assert facts.identities()[0] == "gay"
+    assert set(facts.identities()) == {*NAMES, "unmentioned"}
+    assert (facts.run["run_id"], facts.runs) == ("r_0", {"bias_metrics": "r_0"})
+    assert {"pinned_auc", "auc_crosses"}.isdisjoint(facts.tables)
+    assert facts.run["published_at"].tzinfo is UTC
+    assert {row["slice"] for row in facts.rows("bias_metrics")} == {"all", "short"}
+    assert {row["slice"] for row in facts.rows("score_histograms")} == {"all"}
+    baseline = facts.baseline
+    assert baseline is not None
+    assert (baseline.run_id, len(baseline.metrics), len(baseline.summaries)) == ("r_1", 8, 2)
+    assert facts.standing == "the last accepted run, accepted by hand"
+    assert list(facts.history) == [baseline]
+
+
+@pytest.fixture
+def run_here(
+    spark: SparkSession, configuration: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a job on the session of the tests, which stays; gives its exit code and what it said."""
+
+    def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
+        monkeypatch.setattr(job, "job_session", lambda *_: nullcontext(spark))
+        parser = job.export_parser() if job is export else job.report_parser()
+        arguments = ("--config", configuration, "--run-date", run_date, *flags)
+        code = run_job(job.main, parser, list(map(str, arguments)))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore, tmp_path: Path) -> None:
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    code, out, err = run_here(report, "--out", page, "--publish", "--model-card", card)
+    assert (code, json.loads(out.splitlines()[-1])["run_id"]) == (0, "r_0"), err
+    published = Path(warehouse.path) / "reports" / f"run_date={NIGHT}" / "r_0.html"
+    assert published.read_bytes() == page.read_bytes()
+    assert "accepted by hand" in page.read_text("utf-8")
+    assert SCRIPT not in page.read_text("utf-8")
+    assert card.read_text("utf-8").startswith("### Unintended bias")
+
+
+def test_a_night_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
+    code, _, err = run_here(report, "--publish", run_date="2026-02-01")
+    assert code == 3
+    assert "Its last nights there: 2026-01-15, 2026-01-14." in err
+
+
+def test_a_report_without_a_place_is_refused(run_here: Any) -> None:
+    code, _, err = run_here(report)
+    assert code == 2
+    assert "--out: missing. A report needs a place. Give --out, --publish or --model-card." in err
+
+
+def test_any_table_is_exported_with_formulas_as_text(run_here: Any, tmp_path: Path) -> None:
+    out = tmp_path / "metrics.csv"
+    code, _, err = run_here(export, "--table", "bias_metrics", "--out", out)
+    assert code == 0, err
+    rows = list(csv.DictReader(io.StringIO(out.read_bytes().decode())))
+    assert len(rows) == 16
+    assert list(rows[0]) == list(BIAS_METRICS.names)
+    assert {row["identity"] for row in rows} == {"gay", SCRIPT, f"'{FORMULA}", "unmentioned"}
+    assert all(float(row["negative_aeg"]) < 0.5 for row in rows)
+
+
+def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathStore) -> None:
+    metrics = spark.read.parquet(f"{warehouse.path}/bias_metrics/run_date={NIGHT}/run_id=r_0")
+    shown = metric_table(metrics)._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert "&lt;bdi&gt;gay&lt;/bdi&gt;" in shown
+    assert "<script" not in shown
