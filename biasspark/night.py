@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -11,10 +12,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
+from biasspark.merging import Window, describe_window, keep_state, merge_nights, state_of, window_tables
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
+from biasspark.session import describe, persisted
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_METRICS, LOSS_BY_SEGMENT
+from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_METRICS, LOSS_BY_SEGMENT, SCORE_BLOCKS, WINDOW_TABLES
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
 
@@ -33,9 +36,13 @@ def run_night(
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
+    if config.state:
+        measurement = keep_state(measurement, config, store)
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):
         tables = measurement.tables(tally, config.rejects.max_rows)
+        if config.state:
+            tables[SCORE_BLOCKS] = state_of(measurement, config)
         progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
         record = describe_run(config, tally, find_warnings(measurement, profiles), spark.version)
         published = publish(tables, run, store, record)
@@ -44,6 +51,29 @@ def run_night(
         return format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
 
     return progress.end(conclude(spark, store, published, record, show_worst))
+
+
+def run_window(
+    window: Window, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
+) -> Outcome:
+    """Merge the nights of a window, publish, and say what came of it."""
+    spark = window.blocks.sparkSession
+    measurement = merge_nights(window, config)
+    progress.stage(f"merging {window.extent}")
+    with persisted(*measurement.kept):
+        with describe(spark, "merge the nights"):
+            measurement.statistics.count()
+        tables = window_tables(measurement, window)
+        progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
+        record = describe_window(window, config, spark.version)
+        published = publish(tables, run, store, record)
+
+    def show_worst() -> str:
+        return format_table(worst_identities(store.read(spark, WINDOW_TABLES[BIAS_METRICS], run)), WORST)
+
+    outcome = conclude(spark, store, published, record, show_worst)
+    own = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **own}))
 
 
 def conclude(

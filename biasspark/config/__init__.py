@@ -10,6 +10,7 @@ from __future__ import annotations
 from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
 from biasspark.config.further import divide
 from biasspark.config.identities import say_unknown_identity
+from biasspark.config.mergeable import list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
@@ -31,6 +32,7 @@ from biasspark.config.model import (
     PinnedSkew,
     Ranking,
     Rejects,
+    State,
     Templates,
     Terms,
     Thresholds,
@@ -63,14 +65,17 @@ __all__ = [
     "Ranking",
     "Rejects",
     "SliceSearch",
+    "State",
     "Templates",
     "Terms",
     "Thresholds",
     "Tree",
     "cut_to_width",
     "divide",
+    "list_differences",
     "load_config",
     "measure_width",
+    "merge_rules",
     "models_from",
     "parse_config",
     "parse_identities",

@@ -29,6 +29,7 @@ from biasspark.tables.schemas.scores import (
 )
 from biasspark.tables.schemas.skew import PINNED_SKEW
 from biasspark.tables.schemas.suite import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+from biasspark.tables.schemas.windows import N_NIGHTS, SCORE_BLOCKS, WINDOW_START, WINDOW_TABLES
 
 __all__ = [
     "ATTRIBUTION_CORRELATIONS",
@@ -42,18 +43,22 @@ __all__ = [
     "LABEL_BALANCE",
     "LOSS_BY_SEGMENT",
     "MODEL_SUMMARY",
+    "N_NIGHTS",
     "PAIR_SEGMENTS",
     "PINNED_AUC",
     "PINNED_SKEW",
     "REJECTED_ROWS",
     "RUN_DATE",
     "RUN_ID",
+    "SCORE_BLOCKS",
     "SCORE_HISTOGRAMS",
     "TABLES",
     "TEMPLATE_SCORES",
     "THRESHOLD_RATES",
     "THRESHOLD_SUMMARY",
     "U_STATISTICS",
+    "WINDOW_START",
+    "WINDOW_TABLES",
     "Column",
     "Table",
     "tables_of",
@@ -72,6 +77,8 @@ TABLES = {
         TEMPLATE_SCORES,
         LABEL_BALANCE,
         REJECTED_ROWS,
+        SCORE_BLOCKS,
+        *WINDOW_TABLES.values(),
         PINNED_SKEW,
         EXAMPLE_ATTRIBUTIONS,
         ATTRIBUTION_CORRELATIONS,
