@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -13,26 +14,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark import __version__
-from biasspark.config import Config, Measures, list_differences, merge_rules, show_value
+from biasspark.config import Config, Measures, merge_rules
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.examples import build_codebook
 from biasspark.corpus.marks import mark_scores
+from biasspark.corpus.source import input_faults
 from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import InputError
 from biasspark.metrics.statistics import with_auc
 from biasspark.pipeline import JOB, Measurement, cut_at
-from biasspark.ranking.blocks import Floats
 from biasspark.ranking.engine import rank_parts
+from biasspark.ranking.state_agreement import find_disagreements
 from biasspark.ranking.state_engine import read_states, state_rows
 from biasspark.ranking.state_header import (
     Cut,
     Header,
+    State,
     is_lopsided,
     join_extremes,
     join_quantiles,
     reuse_cut,
 )
-from biasspark.session import describe
+from biasspark.session import describe, persisted
 from biasspark.tables.nights import (
     Night,
     Series,
@@ -45,9 +48,6 @@ from biasspark.tables.nights import (
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
 from biasspark.tables.store import CatalogStore, PathStore
-
-_MEND = "Nights merge that were measured alike. Measure those again: jobs/bias_metrics.py --run-date FIRST..LAST."
-
 
 # ---- a night
 
@@ -65,7 +65,7 @@ def keep_state(measurement: Measurement, config: Config, store: PathStore | Cata
     survey, ranges = measurement.survey, config.ranking.ranges or measurement.survey.chosen_ranges
     cuts = []
     for model, found in zip(config.models, survey.boundaries(config.ranking.ranges), strict=True):
-        kept = reuse_cut(*last[model], ranges) if model in last else None
+        kept = reuse_cut(last[model], ranges) if model in last else None
         cuts.append(kept or Cut(found, ranges))
     return cut_at(measurement, cuts)
 
@@ -85,14 +85,15 @@ def state_of(measurement: Measurement, config: Config) -> DataFrame:
         "members": [(*codebook.pairs[pair], int(members[pair])) for pair in np.flatnonzero(members)],
     }
     headers = []
-    for number, (column, cut) in enumerate(zip(config.models.values(), measurement.cuts, strict=True)):
+    for number, ((model, column), cut) in enumerate(zip(config.models.items(), measurement.cuts, strict=True)):
         ranges = [row for row in found if row["model"] == number and row["n_rows"]]
         n_rows, fullest = sum(row["n_rows"] for row in ranges), max((row["n_rows"] for row in ranges), default=0)
+        ends = (min(row["lowest"] for row in ranges), max(row["highest"] for row in ranges)) if ranges else None
         own = Header(
             **of_night,
             n_rows=n_rows,
             fullest=fullest,
-            extremes=(min(row["lowest"] for row in ranges), max(row["highest"] for row in ranges)) if ranges else None,
+            extremes=survey.extremes.get(model, ends),  # of all rows with a label, where histograms ask for them
             quantiles=survey.quantiles[number].tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
             ranges=cut.ranges,
@@ -104,19 +105,25 @@ def state_of(measurement: Measurement, config: Config) -> DataFrame:
 
 def _find_last(
     spark: SparkSession, store: PathStore | CatalogStore, config: Config, types: Mapping[str, str]
-) -> dict[str, tuple[Header, Floats]]:
-    """Return header and boundaries of each model on the night last published that was measured by the same rules."""
+) -> dict[str, State]:
+    """Return the state of each model on the night last published that was measured by the same rules."""
     rules = merge_rules(config.resolved())
-    last: dict[str, tuple[Header, Floats]] = {}
+    last: dict[str, State] = {}
     for configured, run in list_configurations(spark, store, Series(JOB, config.corpus.name)):
         if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
             continue
         (stored,) = read_headers(read_blocks(spark, store, [run]), 1)
-        for model, found in stored.items():
-            header = Header.decode(found.header)
-            if header.types == types:
-                last.setdefault(model, (header, np.array(found.boundaries, np.float64)))
+        for model, state in _read_states(stored).items():
+            if state.header.types == types:
+                last.setdefault(model, state)
     return last
+
+
+def _read_states(stored: Mapping[str, StoredHeader]) -> dict[str, State]:
+    return {
+        model: State(own.state_key, np.array(own.boundaries, np.float64), Header.decode(own.header))
+        for model, own in stored.items()
+    }
 
 
 def _types_of(measurement: Measurement) -> dict[str, str]:
@@ -184,15 +191,15 @@ def find_window(
         found = list_nights(spark, store, Series(JOB, config.corpus.name), first, last)
         runs = [night.run for night in found.values()]
         stored = read_headers(read_blocks(spark, store, runs), len(runs)) if runs else []
-    states = {day: own for day, own in zip(found, stored, strict=True) if own}
+    states = {day: _read_states(own) for day, own in zip(found, stored, strict=True) if own}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
     if missing and (not allow_missing or not states):
         raise InputError(_say_missing(missing, len(every)))
-    if faults := [*_find_strangers(states, config), *_find_quarrels(states, config)]:
-        raise InputError(*dict.fromkeys(faults))
+    if faults := find_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+        raise InputError(*faults)
     nights = tuple(found[day] for day in states)
-    headers = tuple({model: Header.decode(own[model].header) for model in config.models} for own in states.values())
+    headers = tuple({model: own[model].header for model in config.models} for own in states.values())
     return Window(first, last, nights, headers, read_blocks(spark, store, [night.run for night in nights]), missing)
 
 
@@ -223,6 +230,15 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
         marks=marks,
         statistics=with_auc(ranking.statistics),
     )
+
+
+@contextmanager
+def merged_once(measurement: Measurement) -> Iterator[None]:
+    """Merge the nights, and keep the ranking for the block."""
+    with persisted(*measurement.kept):
+        with describe(measurement.corpus.sparkSession, "merge the nights"), input_faults("window"):
+            measurement.statistics.count()
+        yield
 
 
 def window_tables(measurement: Measurement, window: Window) -> dict[Table, DataFrame | None]:
@@ -291,44 +307,3 @@ def _say_missing(missing: Mapping[date, str], n_days: int) -> str:
         f"window: {len(missing)} of its {n_days} nights {'is' if len(missing) == 1 else 'are'} missing: {listed}. A "
         "window holds every night. Measure them with [state] keep = true, or leave out some by --allow-missing."
     )
-
-
-def _find_strangers(states: Mapping[date, Mapping[str, StoredHeader]], config: Config) -> list[str]:
-    """Return where the configuration asks for what the nights have not."""
-    faults = [
-        f"[models] {model}: not measured on {', '.join(lacking)}. Every night of a window has its models. Measure "
-        "those nights again, or leave the model out."
-        for model in config.models
-        if (lacking := [str(day) for day, own in states.items() if model not in own])
-    ]
-    last = max(states)
-    rules = Header.decode(next(iter(states[last].values())).header).rules
-    differences = list_differences(merge_rules(config.resolved()), rules, ("in the configuration", f"on {last}"))
-    if differences:
-        faults.append(f"configuration: the night {last} was measured by another: {'; '.join(differences)}. {_MEND}")
-    return faults
-
-
-def _find_quarrels(states: Mapping[date, Mapping[str, StoredHeader]], config: Config) -> list[str]:
-    """Return where nights do not merge with the last one, and in what they differ."""
-    faults, last = [], max(states)
-    for model in config.models:
-        by_key: dict[str, list[date]] = {}
-        for day, own in states.items():
-            if model in own and model in states[last] and own[model].state_key != states[last][model].state_key:
-                by_key.setdefault(own[model].state_key, []).append(day)
-        faults += [_say_quarrel(model, days, last, states) for days in by_key.values()]
-    return faults
-
-
-def _say_quarrel(
-    model: str, days: Sequence[date], last: date, states: Mapping[date, Mapping[str, StoredHeader]]
-) -> str:
-    day = days[-1]
-    one, other = states[day][model], states[last][model]
-    agreed, others = (Header.decode(found.header).agreement for found in (one, other))
-    differences = list_differences(agreed, others, (f"on {day}", f"on {last}"))
-    if one.boundaries != other.boundaries:
-        differences.append(f"the boundaries of {show_value(model)} are others on {day} than on {last}")
-    which = str(day) if len(days) == 1 else f"{len(days)} nights from {days[0]} to {day}"
-    return f"state: {which} and {last} do not merge: {'; '.join(differences) or 'their formats differ'}. {_MEND}"

@@ -12,9 +12,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
-from biasspark.merging import Window, describe_window, keep_state, merge_nights, state_of, window_tables
+from biasspark.merging import (
+    Window,
+    describe_window,
+    keep_state,
+    merge_nights,
+    merged_once,
+    state_of,
+    window_tables,
+)
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
-from biasspark.session import describe, persisted
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_METRICS, LOSS_BY_SEGMENT, SCORE_BLOCKS, WINDOW_TABLES
@@ -60,9 +67,7 @@ def run_window(
     spark = window.blocks.sparkSession
     measurement = merge_nights(window, config)
     progress.stage(f"merging {window.extent}")
-    with persisted(*measurement.kept):
-        with describe(spark, "merge the nights"):
-            measurement.statistics.count()
+    with merged_once(measurement):
         tables = window_tables(measurement, window)
         progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
         record = describe_window(window, config, spark.version)

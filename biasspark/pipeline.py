@@ -67,8 +67,8 @@ class Measurement:
     ----------
     statistics
         `u_statistics`, less the run's columns.
-    examples
-        What is ranked.
+    corpus, examples
+        What is measured, row by row; of a window of nights both are their blocks.
     also_kept
         What the tables come of besides the ranking.
     cuts

@@ -79,6 +79,23 @@ class Header:
 
 
 @dataclass(frozen=True)
+class State:
+    """What is known of the state of one model on one night before any block is read.
+
+    Attributes
+    ----------
+    key
+        Hash of what must agree to merge: see `name_state`.
+    boundaries : float64 array
+        Where the ranges of its blocks meet, ascending.
+    """
+
+    key: str
+    boundaries: Floats
+    header: Header
+
+
+@dataclass(frozen=True)
 class Cut:
     """Where the score line of a model is cut.
 
@@ -102,7 +119,7 @@ def is_lopsided(fullest: int, n_rows: int, boundaries: Floats) -> bool:
     return fullest * (len(boundaries) + 1) > LOPSIDED * n_rows
 
 
-def reuse_cut(header: Header, boundaries: Floats, ranges: int) -> Cut | None:
+def reuse_cut(state: State, ranges: int) -> Cut | None:
     """Return how an earlier night was cut, or None where its boundaries no longer balance the work.
 
     They do not where a range has outgrown the others since they were found, or where a night of today would be cut into
@@ -113,6 +130,7 @@ def reuse_cut(header: Header, boundaries: Floats, ranges: int) -> Cut | None:
     ranges
         Into how many ranges the present night would be cut.
     """
+    header, boundaries = state.header, state.boundaries
     outgrown = is_lopsided(header.fullest, header.n_rows, boundaries) and not header.lopsided
     if outgrown or ranges > LOPSIDED * header.ranges:
         return None
