@@ -58,6 +58,15 @@ class Outcome:
     exit_code: int = 0
 
 
+@dataclass(frozen=True)
+class RunDate:
+    """How ``--run-date`` is read, and what its help says."""
+
+    parse: Callable[[str], object]
+    metavar: str
+    help: str
+
+
 def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
     """Make a parser with ``--debug`` only, its help ending with the exit codes.
 
@@ -78,7 +87,9 @@ def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bool = True) -> argparse.ArgumentParser:
+def job_parser(
+    description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bool = True, run_date: RunDate | None = None
+) -> argparse.ArgumentParser:
     """Make the parser of a job on one night: ``--config, --run-date, --set, --dry-run, --debug``.
 
     Parameters
@@ -89,6 +100,8 @@ def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bo
         Examples, laid out as they shall appear; ``%(prog)s`` stands for the job's file.
     can_plan
         Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
+    run_date
+        How the job reads ``--run-date``, where it takes more than one date.
 
     Returns
     -------
@@ -96,11 +109,21 @@ def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bo
         Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run`` (where the job
         takes it), ``debug``. A job adds flags of its own.
     """
+    parser = configured_parser(description, epilog)
+    form = run_date or RunDate(parse_date, "YYYY-MM-DD", "the night that is measured")
+    parser.add_argument("--run-date", required=True, type=form.parse, metavar=form.metavar, help=form.help)
+    if can_plan:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
+        )
+    parser.set_defaults(only_missing=False)  # which a job that takes many nights has a flag for
+    return parser
+
+
+def configured_parser(description: str, epilog: str) -> argparse.ArgumentParser:
+    """Make the parser of a job with a configuration: ``--config, --set, --debug``."""
     parser = make_parser(description, epilog)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
-    parser.add_argument(
-        "--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the night that is measured"
-    )
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -109,10 +132,6 @@ def job_parser(description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bo
         metavar="TABLE.KEY=VALUE",
         help="change the configuration for this run; the value is TOML, else text; may be repeated",
     )
-    if can_plan:
-        parser.add_argument(
-            "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
-        )
     return parser
 
 
@@ -305,13 +324,16 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
     return "\n".join(_lay_out(line, widths, numeric) for line in lines)
 
 
-def _finish(outcome: Outcome | int) -> int:
-    if isinstance(outcome, int):
-        return outcome
+def print_outcome(outcome: Outcome) -> int:
+    """Print what came of a job, or of a part of it, and give its exit code."""
     if outcome.table:
         print(outcome.table)
     print_summary(outcome.summary)
     return outcome.exit_code
+
+
+def _finish(outcome: Outcome | int) -> int:
+    return outcome if isinstance(outcome, int) else print_outcome(outcome)
 
 
 def _fail(

@@ -13,10 +13,26 @@ from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
 from biasspark.gating import judged, show_alerts
+from biasspark.merging import (
+    Window,
+    describe_window,
+    keep_state,
+    merge_nights,
+    merged_once,
+    state_of,
+    window_tables,
+)
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, BIAS_ALERTS, BIAS_METRICS, LOSS_BY_SEGMENT
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SEGMENTS,
+    BIAS_ALERTS,
+    BIAS_METRICS,
+    LOSS_BY_SEGMENT,
+    SCORE_BLOCKS,
+    WINDOW_TABLES,
+)
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
 
@@ -35,9 +51,13 @@ def run_night(
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
+    if config.state:
+        measurement = keep_state(measurement, config, store)
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):
         tables = measurement.tables(tally, config.rejects.max_rows)
+        if config.state:
+            tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
             progress.stage(f"gate of {len(config.gate.rule)} rules")
         with judged(measurement.statistics, config, store, run) as verdict:
@@ -52,6 +72,27 @@ def run_night(
 
     done = conclude(spark, store, published, record, show)
     return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))
+
+
+def run_window(
+    window: Window, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
+) -> Outcome:
+    """Merge the nights of a window, publish, and say what came of it."""
+    spark = window.blocks.sparkSession
+    measurement = merge_nights(window, config)
+    progress.stage(f"merging {window.extent}")
+    with merged_once(measurement):
+        tables = window_tables(measurement, window)
+        progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
+        record = describe_window(window, config, spark.version)
+        published = publish(tables, run, store, record)
+
+    def show_worst() -> str:
+        return format_table(worst_identities(store.read(spark, WINDOW_TABLES[BIAS_METRICS], run)), WORST)
+
+    outcome = conclude(spark, store, published, record, show_worst)
+    own = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **own}))
 
 
 def conclude(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
@@ -38,6 +38,7 @@ from biasspark.ranking.engine import Ranking, rank, read_overview
 from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
 from biasspark.ranking.skew_engine import sum_kept_rows
+from biasspark.ranking.state_header import Cut
 from biasspark.session import describe, persisted
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import (
@@ -67,19 +68,32 @@ class Measurement:
     ----------
     statistics
         `u_statistics`, less the run's columns.
-    kept
-        What the tables come of: persist these frames to compute each of them once.
+    corpus, examples
+        What is measured, row by row; of a window of nights both are their blocks.
+    also_kept
+        What the tables come of besides the ranking.
+    cuts
+        Where the scores of each model are cut, where the ranking keeps its state.
     """
 
     corpus: DataFrame
+    examples: DataFrame
     measures: Measures
     survey: Survey
     codebook: Codebook
     ranking: Ranking
     marks: dict[str, Marks]
     statistics: DataFrame
-    id_column: str | None
-    kept: tuple[DataFrame, ...]
+    id_column: str | None = None
+    also_kept: tuple[DataFrame, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+
+    @property
+    def kept(self) -> tuple[DataFrame, ...]:
+        """What the tables come of: persist these frames to compute each of them once."""
+        ranking = self.ranking
+        frames = (*self.also_kept, ranking.ranked, self.statistics, ranking.reached)
+        return tuple(frame for frame in frames if frame is not None)
 
     @property
     def extent(self) -> str:
@@ -95,15 +109,18 @@ class Measurement:
 
         The corpus is scanned again only for rejects, templates and trials.
         """
+        rejects = rejected_rows(self.corpus, self.measures, self.id_column, tally.rejects, max_rejects)
+        found = {**self.suite_tables(), **self.further_tables(), REJECTED_ROWS: rejects}
+        return {table: found.get(table) for table in tables_of(JOB)}
+
+    def suite_tables(self) -> dict[Table, DataFrame]:
+        """Return the rows of the tables that every configuration has."""
         measures = self.measures
-        found = {
+        return {
             U_STATISTICS: self.statistics,
             BIAS_METRICS: bias_metrics(self.statistics, measures.intervals),
             MODEL_SUMMARY: model_summary(self.statistics, measures.intervals, measures.pinned_auc or PinnedAuc()),
-            **self.further_tables(),
-            REJECTED_ROWS: rejected_rows(self.corpus, measures, self.id_column, tally.rejects, max_rejects),
         }
-        return {table: found.get(table) for table in tables_of(JOB)}
 
     def further_tables(self) -> dict[Table, DataFrame]:
         """Return the rows of the tables that the configuration turns on by a part of its own."""
@@ -173,19 +190,43 @@ def measure(
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     if only is not None:
         check_identity(survey, measures.identities, only)
-    kept: list[DataFrame] = []
+    also_kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
-        corpus, *kept = mark_duplicates(corpus, id_column)
+        corpus, *also_kept = mark_duplicates(corpus, id_column)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
     marks = mark_scores(measures, survey, corpus.schema)
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
     ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
-    statistics = require_rows(with_auc(ranking.statistics), measures.evidence)
-    statistics = withhold_statistics(statistics, measures.privacy)
-    parts = ranking.parts if only is not None else None  # which its trials read once more
-    kept += [frame for frame in (parts, ranking.ranked, statistics, ranking.reached) if frame is not None]
-    return Measurement(corpus, measures, survey, codebook, ranking, marks, statistics, id_column, tuple(kept))
+    if only is not None and ranking.parts is not None:
+        also_kept.append(ranking.parts)  # which its trials read once more
+    return Measurement(
+        corpus=corpus,
+        examples=examples,
+        measures=measures,
+        survey=survey,
+        codebook=codebook,
+        ranking=ranking,
+        marks=marks,
+        statistics=statistics_of(ranking, measures),
+        id_column=id_column,
+        also_kept=tuple(also_kept),
+    )
+
+
+def cut_at(measurement: Measurement, cuts: Sequence[Cut]) -> Measurement:
+    """Return the same measurement by a ranking that is cut elsewhere and keeps its state."""
+    codebook = replace(measurement.codebook, keeps_state=True)
+    edges = [own.edges for own in measurement.marks.values()]
+    ranking = rank(measurement.examples, codebook, [cut.boundaries for cut in cuts], edges)
+    statistics = statistics_of(ranking, measurement.measures)
+    return replace(measurement, codebook=codebook, ranking=ranking, statistics=statistics, cuts=tuple(cuts))
+
+
+def statistics_of(ranking: Ranking, measures: Measures) -> DataFrame:
+    """Return `u_statistics`, less the run's columns, without what too few rows say or must not tell."""
+    evident = require_rows(with_auc(ranking.statistics), measures.evidence)
+    return withhold_statistics(evident, measures.privacy)
 
 
 def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:

@@ -81,6 +81,8 @@ def _further(config: Config) -> list[str]:
         found.append(f"label balance{f' by the length of {by}' if by else ''}")
     if config.templates:
         found.append(f"mean scores by {config.templates.column}")
+    if config.state:
+        found.append("sorted scores kept for windows of nights")
     return found
 
 

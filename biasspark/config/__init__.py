@@ -11,6 +11,7 @@ from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
 from biasspark.config.further import divide
 from biasspark.config.gate import Gate, Rule
 from biasspark.config.identities import say_unknown_identity
+from biasspark.config.mergeable import list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
@@ -34,6 +35,7 @@ from biasspark.config.model import (
     Privacy,
     Ranking,
     Rejects,
+    State,
     Templates,
     Terms,
     Thresholds,
@@ -70,14 +72,17 @@ __all__ = [
     "Rejects",
     "Rule",
     "SliceSearch",
+    "State",
     "Templates",
     "Terms",
     "Thresholds",
     "Tree",
     "cut_to_width",
     "divide",
+    "list_differences",
     "load_config",
     "measure_width",
+    "merge_rules",
     "models_from",
     "parse_config",
     "parse_identities",

@@ -268,6 +268,13 @@ class Rejects:
 
 
 @dataclass(frozen=True, kw_only=True)
+class State:
+    """A night keeps its sorted scores, so that windows of nights are measured without reading the corpus again."""
+
+    keep: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set."""
 
@@ -328,6 +335,7 @@ class Config(Measures):
     output: Output
     rejects: Rejects = Rejects()
     gate: Gate | None = None
+    state: State | None = None
 
     def resolved(self) -> dict[str, Any]:
         """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``."""

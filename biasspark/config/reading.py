@@ -25,6 +25,7 @@ from biasspark.config.model import (
     Output,
     Ranking,
     Rejects,
+    State,
 )
 from biasspark.config.section import Section, find_repeated, guess, is_finite_number, keys_of
 from biasspark.config.source import apply_overrides, locate, read_toml
@@ -32,7 +33,7 @@ from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
-CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "output")
+CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output")
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 
 Read = TypeVar("Read")
@@ -148,6 +149,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         **measures,
         gate=read_gate(table.get("gate"), measures, faults),
         rejects=_read_rejects(table.get("rejects"), faults),
+        state=_read_state(table.get("state"), measures["ranking"], faults),
         output=_read_output(table.get("output"), base, faults),
     )
 
@@ -295,6 +297,17 @@ def _read_intervals(value: object, faults: list[str]) -> Intervals:
 
 def _read_rejects(value: object, faults: list[str]) -> Rejects:
     return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
+
+
+def _read_state(value: object, ranking: Ranking, faults: list[str]) -> State | None:
+    section = Section("[state]", value, keys_of(State), faults)
+    if not section.flag("keep", False):
+        return None
+    if ranking.engine == "windows":
+        section.refuse(
+            "keep", 'The engine is "windows", which sorts no blocks.', 'Set [ranking] engine = "blocks", or keep none.'
+        )
+    return State()
 
 
 def _read_output(value: object, base: Path, faults: list[str]) -> Output:

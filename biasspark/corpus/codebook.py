@@ -70,6 +70,8 @@ class Codebook:
     min_rows: int = 0
     n_buckets: int | None = None
     """Buckets of text lengths in which labels are counted; None where they are not counted at all."""
+    keeps_state: bool = False
+    """Whether the ranking gives back its sorted blocks, to be merged with those of other nights."""
 
     def __getstate__(self) -> dict[str, object]:
         """Travel as it was made: what was looked up meanwhile would make an equal plan look new to Spark's cache."""
@@ -122,6 +124,11 @@ class Codebook:
     def nullable_sources(self) -> tuple[int, ...]:
         """Places of the sources that can be unknown on a row; bit k of a row's pattern says that the k-th is known."""
         return tuple(place for place, source in enumerate(self.sources) if source.nullable)
+
+    @cached_property
+    def open_sources(self) -> tuple[int, ...]:
+        """Places of the sources whose identities are the values that were seen, so that other nights may have more."""
+        return tuple(place for place, source in enumerate(self.sources) if source.kind in ("category", "array"))
 
     @cached_property
     def score_columns(self) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyspark.sql.functions as F
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StructType
+from pyspark.sql.types import NumericType
 
 from biasspark.config import Measures
 from biasspark.corpus.eligibility import row_reason, score_reason
@@ -56,13 +57,18 @@ class Survey:
 
         So many rows keep all sums of a range within 64 bits. Boundaries only balance the work.
         """
-        ranges = ranges or min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MOST_CHOSEN_RANGES)
+        ranges = ranges or self.chosen_ranges
         if self.n_rows > ranges * MOST_ROWS_A_RANGE:
             raise InputError(
                 f"[ranking] ranges = {ranges} for {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at "
                 "the most, or it would not fit a worker. Remove the line, and ranges are chosen."
             )
         return [_every(found, ranges) for found in self.quantiles]
+
+    @property
+    def chosen_ranges(self) -> int:
+        """Into how many ranges so many rows are cut where the configuration does not say."""
+        return min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MOST_CHOSEN_RANGES)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -95,7 +101,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     """
     schema = corpus.schema
     ranges = measures.ranking.ranges or MOST_CHOSEN_RANGES
-    valued = _valued(measures)
+    valued = list_valued(measures)
     narrow = _narrow(corpus, measures, id_column)
     wanted = {"n_rows": F.count_if("first")}
     for place in range(len(measures.models)):
@@ -110,7 +116,10 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     found = narrow.agg(*(value.alias(name) for name, value in wanted.items())).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
-    values = {name: _in_order(found[f"values_{place}"], name, schema) for place, name in enumerate(valued)}
+    values = {
+        name: order_values(found[f"values_{place}"], name, isinstance(schema[name].dataType, NumericType))
+        for place, name in enumerate(valued)
+    }
     quantiles = (np.array(found[f"quantiles_{place}"] or [], np.float64) for place in range(len(measures.models)))
     extremes = {name: found.get(f"extremes_{place}") for place, name in enumerate(measures.models)}
     return Survey(
@@ -122,7 +131,8 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     )
 
 
-def _valued(measures: Measures) -> tuple[str, ...]:
+def list_valued(measures: Measures) -> tuple[str, ...]:
+    """Return the columns whose values are identities: the categorical ones, and that of arrays."""
     identities = measures.identities
     return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
@@ -176,7 +186,7 @@ def _estimate_distinct(ids: str) -> Column:
     return F.hll_sketch_estimate(F.hll_sketch_agg(F.xxhash64(ids), F.lit(_SKETCH_BITS)))
 
 
-def _in_order(values: list[str | None], name: str, schema: StructType) -> tuple[str, ...]:
+def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
     """Sort values as their column does: numbers by size, texts by code point."""
     known = [value for value in values if value is not None]
     if len(known) > MOST_VALUES:
@@ -184,5 +194,4 @@ def _in_order(values: list[str | None], name: str, schema: StructType) -> tuple[
             f"[identities] '{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so "
             "many are none: the column is probably an id or a measurement. Name another column, or use predicates."
         )
-    numeric = isinstance(schema[name].dataType, NumericType)
     return tuple(sorted(known, key=float) if numeric else sorted(known))

@@ -31,12 +31,13 @@ from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
 from biasspark.ranking.placements import Profile, RangeSums, measure_range
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
-from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
+from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
+from biasspark.ranking.state_blocks import merge_blocks, write_pieces
 
-_PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
+PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _RANKED = (
     "model INT, slice INT, score_range INT, first_identity INT, n_rows BIGINT, n_distinct BIGINT, largest_tie BIGINT, "
-    "lowest DOUBLE, highest DOUBLE, counts ARRAY<BIGINT>, data BINARY, places BINARY"
+    "lowest DOUBLE, highest DOUBLE, counts ARRAY<BIGINT>, data BINARY, places BINARY, state ARRAY<BINARY>"
 )
 _INTEGERS = (
     "model STRING, slice STRING, identity STRING, low_cell STRING, high_cell STRING, crossed BOOLEAN, "
@@ -69,7 +70,11 @@ def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Fl
     because a persisted grouped map would otherwise run one task for each of Spark's default partitions.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
-    parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries), _PARTS)
+    return spread_parts(examples.select(*columns).mapInArrow(_sort(codebook, boundaries), PARTS), codebook, boundaries)
+
+
+def spread_parts(parts: DataFrame, codebook: Codebook, boundaries: Sequence[Floats]) -> DataFrame:
+    """Bring the parts of each range into one task."""
     groups = len(codebook.slices) * sum(len(edges) + 2 for edges in boundaries)
     return parts.repartition(-(-groups // GROUPS_A_TASK), *RANGE_KEY)
 
@@ -120,24 +125,18 @@ def group_by_identities(ranked: DataFrame, codebook: Codebook) -> GroupedData:
 def _sort(
     codebook: Codebook, boundaries: list[Floats]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    schema = pa.schema(
-        [
-            ("model", pa.int32()),
-            ("slice", pa.int32()),
-            ("score_range", pa.int32()),
-            ("kind", pa.int32()),
-            ("data", pa.binary()),
-        ]
-    )
-
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for parts in _bundle(sort_rows(batches, codebook, boundaries)):
-            columns = [
-                pa.array(values, field.type) for values, field in zip(zip(*parts, strict=True), schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield from send_parts(sort_rows(batches, codebook, boundaries))
 
     return run
+
+
+def send_parts(parts: Iterator[Part]) -> Iterator[pa.RecordBatch]:
+    """Return parts as Spark takes them."""
+    kinds = (*(pa.int32(),) * 4, pa.binary())
+    for held in _bundle(parts):
+        columns = [pa.array(values, kind) for values, kind in zip(zip(*held, strict=True), kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, names=list(Part._fields))
 
 
 def _bundle(parts: Iterator[Part]) -> Iterator[list[Part]]:
@@ -160,17 +159,23 @@ def _place(codebook: Codebook, edges: Sequence[Floats]) -> Callable[[pd.DataFram
         if key[2] < 0:
             total = np.asarray(sum(np.frombuffer(data, np.int64) for data in parts["data"]))
             chunks = _chunks(codebook) if key[2] == TALLIES_RANGE else [range(1)]
-            counted = [(*key, chunk.start, 0, 0, 0, None, None, total, None, None) for chunk in chunks]
+            counted = [(*key, chunk.start, 0, 0, 0, None, None, total, *(None,) * 3) for chunk in chunks]
             return pd.DataFrame(counted, columns=column_names(_RANKED))
-        cells, memberships = (
-            [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]] for kind in (CELLS, MEMBERSHIPS)
-        )
-        sums, profile = measure_range(cells, memberships, codebook.base_masks)
-        places = count_places(cells, memberships, codebook.base_masks, edges[key[0]]) if edges else None
-        rows = [
-            (*key, chunk.start, *profile, None, encode_sums(sums, chunk), places and encode_places(places, chunk))
-            for chunk in _chunks(codebook)
-        ]
+        blocks = {
+            kind: [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]]
+            for kind in (CELLS, MEMBERSHIPS, UNSEEN)
+        }
+        pieces = None
+        if codebook.keeps_state:
+            blocks = {kind: [merge_blocks(kind, own)] for kind, own in blocks.items()}
+            pieces = [piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block)]
+        sorted_ones = blocks[CELLS], blocks[MEMBERSHIPS]
+        sums, profile = measure_range(*sorted_ones, codebook.base_masks)
+        places = count_places(*sorted_ones, codebook.base_masks, edges[key[0]]) if edges else None
+        rows = []
+        for chunk in _chunks(codebook):
+            encoded = encode_sums(sums, chunk), places and encode_places(places, chunk)
+            rows.append((*key, chunk.start, *profile, None, *encoded, None if chunk.start else pieces))
         return pd.DataFrame(rows, columns=column_names(_RANKED))
 
     return run

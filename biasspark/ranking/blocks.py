@@ -50,7 +50,7 @@ class Block:
         return b"".join(part.tobytes() for part in (sizes, self.keys, self.lengths, self.scores, self.counts))
 
     @staticmethod
-    def decode(data: bytes) -> Block:
+    def decode(data: bytes | memoryview) -> Block:
         """Return the block that `encode` wrote, without copying."""
         n_keys, n_scores, n_counts = (int(size) for size in np.frombuffer(data, np.int64, 3))
         words = np.frombuffer(data, np.int64, offset=24)
@@ -113,7 +113,7 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     for score_range, (start, end) in enumerate(pairwise(cuts)):
         if end > start:
             found, lengths = np.unique(place[start:end] % len(distinct), return_counts=True)
-            yield score_range, Block(distinct[found], lengths, scores[start:end], _unless_all_one(counts[start:end]))
+            yield score_range, Block(distinct[found], lengths, scores[start:end], unless_all_one(counts[start:end]))
 
 
 def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
@@ -155,13 +155,18 @@ def _cut(columns: list[tuple[int, Floats, Ints, Ints]], ranges: int) -> Iterator
                     np.array([key for key, _, _ in parts], np.int64),
                     np.array([len(values) for _, values, _ in parts], np.int64),
                     np.concatenate([values for _, values, _ in parts]),
-                    _unless_all_one(np.concatenate([counts for _, _, counts in parts])),
+                    unless_all_one(np.concatenate([counts for _, _, counts in parts])),
                 ),
             )
 
 
 def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats, Ints]:
-    """Return the distinct scores of several runs, ascending, and how many rows have each."""
+    """Return the distinct scores of several runs, ascending, and how many rows have each.
+
+    A run holds distinct scores, ascending.
+    """
+    if len(scores) == 1:
+        return scores[0], counts[0]
     values, weights = np.concatenate(scores), np.concatenate(counts)
     if (weights == 1).all():
         return collapse(np.sort(values))
@@ -171,5 +176,6 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
     return values[first], np.add.reduceat(weights, first)
 
 
-def _unless_all_one(counts: Ints) -> Ints:
+def unless_all_one(counts: Ints) -> Ints:
+    """Return the counts as a block keeps them."""
     return counts[:0] if (counts == 1).all() else counts

@@ -76,7 +76,11 @@ def rank(
             labels=None if codebook.n_buckets is None else label_counts(examples, codebook),
             parts=None,
         )
-    parts = block_engine.sort_into_parts(examples, codebook, boundaries)
+    return rank_parts(block_engine.sort_into_parts(examples, codebook, boundaries), codebook, edges)
+
+
+def rank_parts(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> Ranking:
+    """Rank scores that are sorted into parts already: see `rank`."""
     ranked = block_engine.rank_blocks(parts, codebook, edges)
     return Ranking(
         ranked=ranked,

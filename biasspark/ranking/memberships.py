@@ -64,6 +64,23 @@ def find_entries(words: Mapping[int, Ints], values: Mapping[int, pa.Array], code
     return Entries(*map(np.concatenate, zip(entries, crossed, strict=True)))
 
 
+def find_unseen(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
+    """Return where a pair with a value that nobody has tonight would be unknown, for nights that have it.
+
+    Such a pair is out on rows on which the source of the value is known, and unknown where that source is unknown and
+    the other side is not out. Of rows that have such a side, `identity` is that side's number times the number of
+    sources, plus the place of the source.
+    """
+    found = []
+    single = entries.identity < codebook.first_pair
+    for bit, place in enumerate(codebook.nullable_sources):
+        if place in codebook.open_sources:
+            beside = np.flatnonzero(single & (pattern[entries.row] >> bit & 1 == 0))
+            found.append((entries.row[beside], entries.identity[beside] * len(codebook.sources) + place))
+    rows, sides = ([part[side] for part in found] for side in (0, 1))
+    return _entries(rows, sides, [np.ones(len(part), np.int64) for part in rows])
+
+
 def known_sources(words: Mapping[int, Ints], codebook: Codebook) -> Ints:
     """Return for each row which nullable sources are known, as bits."""
     pattern = np.zeros(len(words[0]), np.int64)
@@ -168,10 +185,10 @@ def _crossed(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
         theirs = np.tile(others, len(beside))
         found.append((row, np.minimum(mine, theirs), np.maximum(mine, theirs), np.ones(len(row), np.int64)))
     row, low, high, unknown = map(np.concatenate, zip(*found, strict=True))
-    return Entries(row, _pair_number(low, high, codebook), unknown)
+    return Entries(row, pair_number(low, high, codebook), unknown)
 
 
-def _pair_number(low: Ints, high: Ints, codebook: Codebook) -> Ints:
+def pair_number(low: Ints, high: Ints, codebook: Codebook) -> Ints:
     """Return the number of the pair of two identities; pairs are numbered (1, 2), (1, 3), ..., (2, 3), ..."""
     size = len(codebook.singles)
     return codebook.first_pair + (low - 1) * size - low * (low - 1) // 2 + high - low - 1

@@ -11,13 +11,15 @@ import pyarrow as pa
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import Floats, Ints, sort_cells, sort_memberships
-from biasspark.ranking.memberships import Entries, find_entries, known_sources, read_field
+from biasspark.ranking.memberships import Entries, find_entries, find_unseen, known_sources, read_field
 from biasspark.ranking.placements import cell_key, membership_key
 
 FLUSH_ROWS = 500_000
 """Rows sorted at a time: as fast as 2 M, in half the memory."""
 
-CELLS, MEMBERSHIPS, TALLIES = 0, 1, 2
+CELLS, MEMBERSHIPS, TALLIES, UNSEEN = 0, 1, 2, 3
+"""What a part holds: blocks of base cells and of memberships, counts, and a block of what `find_unseen` finds."""
+
 TALLIES_RANGE, BALANCE_RANGE = -1, -2
 """In place of a range: counts of rows for each model and slice, and counts of labels, once."""
 
@@ -62,8 +64,12 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
     values = {place: _one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
     label = read_field(words, codebook.fields["label", 0])
-    cells = cell_key(known_sources(words, codebook), label)
-    memberships = membership_key(entries.identity, entries.unknown, label[entries.row])
+    pattern = known_sources(words, codebook)
+    cells = cell_key(pattern, label)
+    sparse = [(MEMBERSHIPS, entries)]
+    if codebook.keeps_state and codebook.crossed:
+        sparse.append((UNSEEN, find_unseen(entries, pattern, codebook)))
+    keyed = [(kind, own.row, membership_key(own.identity, own.unknown, label[own.row])) for kind, own in sparse]
     row_reason = read_field(words, codebook.fields["row_reason", 0])
     if codebook.n_buckets is not None:
         yield Part(0, 0, BALANCE_RANGE, TALLIES, count_labels(words, label, entries, codebook).tobytes())
@@ -76,9 +82,10 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
             yield Part(model, number, TALLIES_RANGE, TALLIES, tallies)
             for score_range, block in sort_cells(cells[chosen], scores[chosen], boundaries[model]):
                 yield Part(model, number, score_range, CELLS, block.encode())
-            hit = chosen[entries.row]
-            for score_range, block in sort_memberships(memberships[hit], scores[entries.row[hit]], boundaries[model]):
-                yield Part(model, number, score_range, MEMBERSHIPS, block.encode())
+            for kind, row, keys in keyed:
+                hit = chosen[row]
+                for score_range, block in sort_memberships(keys[hit], scores[row[hit]], boundaries[model]):
+                    yield Part(model, number, score_range, kind, block.encode())
 
 
 def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook: Codebook) -> Ints:

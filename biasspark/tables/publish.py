@@ -246,7 +246,8 @@ def _find_faults(table: Table, place: str, written: _Fingerprint, stored: _Store
 
 def _choose_time(ledger: DataFrame, run: Run) -> datetime:
     """Return a time of publication later than all before it, unless a run was published since this one started."""
-    ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job))
+    same_window = F.col("window_start").eqNullSafe(F.lit(run.window_start).cast("date"))
+    ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job)) & same_window
     published = F.unix_micros("published_at").alias("published")
     before = ledger.where(ours).select("run_id", published).collect()
     started = _to_micros(run.started_at)
@@ -293,6 +294,7 @@ def _ledger_row(spark: SparkSession, run: Run, record: RunRecord, published_at: 
         # As a number, which no time zone of a session or a machine can shift.
         "started_at": F.timestamp_micros(F.lit(_to_micros(run.started_at))),
         "published_at": F.timestamp_micros(F.lit(_to_micros(published_at))),
+        "window_start": F.lit(run.window_start),
         "run_id": F.lit(run.run_id),
     }
     return spark.range(1).select(

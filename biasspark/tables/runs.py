@@ -31,6 +31,8 @@ class Run:
         New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most.
     started_at : datetime
         With its time zone.
+    window_start : date, optional
+        The first night, where it is a window of nights that ends with `run_date`.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class Run:
     job: str
     run_id: str
     started_at: datetime
+    window_start: date | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be a partition."""
@@ -57,10 +60,11 @@ class Run:
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
 
 
-def new_run(run_date: date, corpus: str, job: str) -> Run:
+def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:
     """Start an attempt: its id is the time in UTC and a random end, so that no two attempts share one."""
     started_at = datetime.now(UTC)
-    return Run(run_date, corpus, job, f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}", started_at)
+    run_id = f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}"
+    return Run(run_date, corpus, job, run_id, started_at, window_start)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,16 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, Column, Table
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Column, Table
 from biasspark.tables.store import CatalogStore, PathStore, has_columns, named_fault, quote_string
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
 _FILES = "run_date=*/run_id=*/*.parquet"
 _DUCKDB_TYPES = {
+    "ARRAY<DOUBLE>": "DOUBLE[]",
     "ARRAY<STRING>": "VARCHAR[]",
+    "BINARY": "BLOB",
     "MAP<STRING,BIGINT>": "MAP(VARCHAR, BIGINT)",
     "STRING": "VARCHAR",
     "TIMESTAMP": "TIMESTAMPTZ",
@@ -144,11 +146,15 @@ def _commented(table: Table) -> str:
 
 
 def _latest_query(table: Table, rows: str, ledger: str, latest: str) -> str:
-    """Return the join that a filter on run_date passes through into both scans."""
+    """Return the join that a filter on run_date passes through into both scans.
+
+    Of windows that end with the same night each has a latest run of its own.
+    """
+    each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
         f"SELECT {', '.join(table.names)}\nFROM {rows}\nJOIN (\n"
         f"  SELECT run_date, corpus, {latest} AS run_id\n"
-        f"  FROM {ledger}\n  WHERE job = {quote_string(table.job)}\n  GROUP BY run_date, corpus\n"
+        f"  FROM {ledger}\n  WHERE job = {quote_string(table.job)}\n  GROUP BY {each}\n"
         ") AS published\nUSING (run_date, corpus, run_id)"
     )
 

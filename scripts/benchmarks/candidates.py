@@ -182,6 +182,7 @@ CANDIDATES = {
                 ("unannotated", "one Spark session: the corpus, and one with 75 % of its rows unannotated"),
                 ("crossed", "one Spark session: without and with crossed pairs"),
                 ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
+                ("window", "one Spark session: 7 nights that kept their state merged, and their rows measured again"),
             )
         ),
     )

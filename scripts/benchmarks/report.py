@@ -40,6 +40,7 @@ TARGETS = (
     Target("job / duckdb, peak memory", "job peak_mb", "duckdb peak_mb", 1, 18_000_000),
     Target("suite / sort", "session: suite", "session: sort", 0.5, 18_000_000),
     Target("suite / scan", "session: suite", "session: scan", 5, 18_000_000),
+    Target("window / rescan", "window: window of 7 nights", "window: rescan", 0.6, 1_800_000),
     Target("largest Python worker in the session, MB", "session worker_mb", None, 1024, 18_000_000),
     Target("largest Python worker of the job, MB", "job worker_mb", None, 1024, 18_000_000),
     Target("Java heap of the job after collection, MB", "job heap_mb", None, 1024, 18_000_000),

@@ -22,9 +22,10 @@ from biasspark.session import build_session, describe
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
+from scripts.benchmarks.windows import Nights
 
 Case = Callable[[], DataFrame]
-GROUPS = ("session", "array", "columns", "unannotated", "crossed", "attribution")
+GROUPS = ("session", "array", "columns", "unannotated", "crossed", "attribution", "window")
 ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
@@ -123,9 +124,9 @@ def time_cases(spark: SparkSession, cases: Mapping[str, Case], repeat: int) -> d
     return seconds
 
 
-def list_suite(corpus: DataFrame) -> list[Number]:
+def list_suite(metrics: DataFrame) -> list[Number]:
     """Return the values of the suite."""
-    rows = suite(corpus, columns=list(IDENTITY_NAMES)).select("model", "identity", *PAIRS).collect()
+    rows = metrics.select("model", "identity", *PAIRS).collect()
     return [Number(row["model"], row["identity"], metric, row[metric]) for row in rows for metric in PAIRS]
 
 
@@ -140,11 +141,20 @@ def main() -> None:
     spark = build_session(f"biasspark benchmark: {arguments.group}")
     try:
         corpora = [spark.read.parquet(path) for path in arguments.corpus]
-        seconds = time_cases(spark, make_cases(arguments.group, corpora), arguments.repeat)
+        if arguments.group == "window":
+            nights = Nights.of(spark, corpora[0], arguments.outcome.parent.resolve())
+            nights.publish()
+            cases, numbers = nights.cases(), nights.merge
+        else:
+            cases, numbers = (
+                make_cases(arguments.group, corpora),
+                lambda: suite(corpora[0], columns=list(IDENTITY_NAMES)),
+            )
+        seconds = time_cases(spark, cases, arguments.repeat)
         medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
         settings = {name: spark.conf.get(name, None) for name in SETTINGS}
         details = {"seconds": seconds, "medians": medians, "settings": settings}
-        Outcome(list_suite(corpora[0]), next(iter(medians.values())), details).write(arguments.outcome)
+        Outcome(list_suite(numbers()), next(iter(medians.values())), details).write(arguments.outcome)
     finally:
         spark.stop()
 

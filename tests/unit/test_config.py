@@ -93,7 +93,8 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"model": {"a": "b"}},
             "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
             "[ranking], [intervals], [pinned_auc], [thresholds], [histograms], [label_balance], [templates], "
-            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [output]. Did you mean models?",
+            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [state], [output]. "
+            "Did you mean models?",
         ),
         (
             {"pinned_auc": {"trials": 10}, "ranking": {"engine": "windows"}},

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
-MAPS = ("pipeline", "attributing", "gating", "api", "attribution_api")
+MAPS = ("pipeline", "attributing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
     "biasspark/attribution/growth.py",
     "biasspark/attribution/pair_kernel.py",
@@ -38,6 +38,8 @@ KERNELS = (
     "biasspark/ranking/segments.py",
     "biasspark/ranking/skew_trials.py",
     "biasspark/ranking/sorting.py",
+    "biasspark/ranking/state_blocks.py",
+    "biasspark/ranking/state_header.py",
     "biasspark/ranking/subsets.py",
 )
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}

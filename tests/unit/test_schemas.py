@@ -22,6 +22,7 @@ from biasspark.tables.schemas import (
     PINNED_AUC,
     PINNED_SKEW,
     REJECTED_ROWS,
+    SCORE_BLOCKS,
     SCORE_HISTOGRAMS,
     TABLES,
     TEMPLATE_SCORES,
@@ -157,7 +158,11 @@ CONTRACT = {
     BIAS_RUNS: """
         run_date DATE corpus STRING job STRING status STRING n_rows BIGINT n_rejected BIGINT rejects MAP<STRING,BIGINT>
         warnings ARRAY<STRING> config STRING config_hash STRING code_version STRING spark_version STRING
-        started_at TIMESTAMP published_at TIMESTAMP run_id STRING
+        started_at TIMESTAMP published_at TIMESTAMP window_start DATE run_id STRING
+    """,
+    SCORE_BLOCKS: """
+        run_date DATE corpus STRING model STRING slice STRING score_range INT part INT state_key STRING
+        boundaries ARRAY<DOUBLE> block BINARY run_id STRING
     """,
 }
 KEYS = {
@@ -181,7 +186,19 @@ KEYS = {
     LOSS_BY_SEGMENT: ("model", "slice", "segment"),
     REJECTED_ROWS: ("row_id", "model", "reason"),
     BIAS_RUNS: ("job",),
+    SCORE_BLOCKS: ("model", "slice", "score_range", "part"),
 }
+OF_A_WINDOW = (
+    *(U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, PINNED_AUC),
+    *(THRESHOLD_RATES, THRESHOLD_SUMMARY, SCORE_HISTOGRAMS),
+)
+for nightly in OF_A_WINDOW:  # a window has the tables of a night, told apart by its first night
+    window = TABLES[f"window_{nightly.name}"]
+    last = KEYS[nightly][-1]
+    words = CONTRACT[nightly].split()
+    after = words.index(last) + 2
+    CONTRACT[window] = " ".join([*words[:4], "window_start DATE", *words[4:after], "n_nights INT", *words[after:]])
+    KEYS[window] = ("window_start", *KEYS[nightly])
 
 
 @pytest.mark.parametrize("table", CONTRACT, ids=lambda table: table.name)

@@ -30,6 +30,7 @@ from biasspark.tables.schemas.scores import (
 )
 from biasspark.tables.schemas.skew import PINNED_SKEW
 from biasspark.tables.schemas.suite import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+from biasspark.tables.schemas.windows import N_NIGHTS, SCORE_BLOCKS, WINDOW_START, WINDOW_TABLES
 
 __all__ = [
     "ATTRIBUTION_CORRELATIONS",
@@ -44,18 +45,22 @@ __all__ = [
     "LABEL_BALANCE",
     "LOSS_BY_SEGMENT",
     "MODEL_SUMMARY",
+    "N_NIGHTS",
     "PAIR_SEGMENTS",
     "PINNED_AUC",
     "PINNED_SKEW",
     "REJECTED_ROWS",
     "RUN_DATE",
     "RUN_ID",
+    "SCORE_BLOCKS",
     "SCORE_HISTOGRAMS",
     "TABLES",
     "TEMPLATE_SCORES",
     "THRESHOLD_RATES",
     "THRESHOLD_SUMMARY",
     "U_STATISTICS",
+    "WINDOW_START",
+    "WINDOW_TABLES",
     "Column",
     "Table",
     "tables_of",
@@ -75,6 +80,8 @@ TABLES = {
         LABEL_BALANCE,
         BIAS_ALERTS,
         REJECTED_ROWS,
+        SCORE_BLOCKS,
+        *WINDOW_TABLES.values(),
         PINNED_SKEW,
         EXAMPLE_ATTRIBUTIONS,
         ATTRIBUTION_CORRELATIONS,

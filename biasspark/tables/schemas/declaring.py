@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DateType,
@@ -23,8 +24,10 @@ from pyspark.sql.types import (
 
 # Spark parses DDL in a JVM; a table is declared without one.
 _TYPES: dict[str, DataType] = {
+    "ARRAY<DOUBLE>": ArrayType(DoubleType()),
     "ARRAY<STRING>": ArrayType(StringType()),
     "BIGINT": LongType(),
+    "BINARY": BinaryType(),
     "BOOLEAN": BooleanType(),
     "DATE": DateType(),
     "DECIMAL(38,0)": DecimalType(38, 0),

@@ -40,5 +40,6 @@ BIAS_RUNS = Table(
         started_at TIMESTAMP: When the run started.
         published_at TIMESTAMP: When the run was published, later than every earlier run of the same run_date, corpus
             and job.
+        window_start DATE: The first night of a window of nights that ends with run_date. NULL for a single night.
     """),
 )

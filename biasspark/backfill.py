@@ -1,0 +1,159 @@
+"""Many nights in one go: in order, in one session, each published by itself."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from biasspark.cli import (
+    NIGHTLY_EXAMPLES,
+    UNEXPECTED,
+    Outcome,
+    Progress,
+    RunDate,
+    describe_unexpected,
+    job_parser,
+    parse_date,
+    print_outcome,
+)
+from biasspark.config import Config, show_value, show_visibly
+from biasspark.errors import BiasSparkError, ConfigError
+
+JOB = "bias_metrics"
+MOST_NIGHTS = 3660
+EXAMPLES = f"""\
+{NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
+
+Of a range each night is measured and published by itself, in order. A night that fails is reported and the others are
+measured all the same; the exit code is then the gravest of a night: 1 before 2, 3, 4 and 5.
+"""
+
+
+@dataclass(frozen=True)
+class Nights:
+    """From one night to another, both included."""
+
+    first: date
+    last: date
+
+    def __str__(self) -> str:
+        return f"{self.first}..{self.last}"
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        """Every night, in order."""
+        return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
+
+
+def backfill_parser(description: str) -> argparse.ArgumentParser:
+    """Make the parser of a job that measures one night or many."""
+    form = RunDate(parse_nights, "DATE[..DATE]", "the night that is measured, or the first and the last of many")
+    parser = job_parser(description, EXAMPLES, run_date=form)
+    parser.add_argument("--only-missing", action="store_true", help="leave out nights that have a published run")
+    return parser
+
+
+def parse_nights(text: str) -> date | Nights:
+    """Read a date, or two with dots between them; for argparse."""
+    ends = [parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
+    if len(ends) == 1:
+        return ends[0]
+    n_nights = (ends[1] - ends[0]).days + 1
+    if not 1 <= n_nights <= MOST_NIGHTS:
+        raise argparse.ArgumentTypeError(
+            f"{show_value(text)}. It must lead from a first night to a last one, {MOST_NIGHTS:,} nights at the most. "
+            "Write, for example, 2026-01-01..2026-03-31."
+        )
+    return Nights(*ends)
+
+
+def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
+    """Return the nights that the command line asks for.
+
+    Raises
+    ------
+    ConfigError
+        If there are many, and nothing tells their rows apart.
+    """
+    if not isinstance(run_date, Nights):
+        return (run_date,)
+    if config.corpus.run_date_column is None:
+        raise ConfigError(
+            f"--run-date {run_date}: [corpus] run_date_column is missing. Without it every night has the same rows. "
+            "Name the column with the date of a row, or measure one night."
+        )
+    return run_date.days
+
+
+def run_nights(
+    days: Sequence[date],
+    published: Collection[date],
+    measure: Callable[[date], Outcome],
+    progress: Progress,
+    debug: bool,
+) -> Outcome:
+    """Measure nights in order, and say at the end what came of all.
+
+    Parameters
+    ----------
+    published
+        Those that are left out.
+    measure
+        Measures and publishes one night.
+    debug
+        Whether the traceback of a failure is printed, which may show data.
+
+    Returns
+    -------
+    Outcome
+        Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
+        JSON on stdout and faults on stderr; a night that fails keeps no other from being measured, and the exit code is
+        the gravest, 1 before 2, 3, 4 and 5.
+    """
+    wanted = [day for day in days if day not in published]
+    if len(days) == 1 and wanted:
+        return measure(*wanted)
+    outcomes = []
+    for place, day in enumerate(wanted, 1):
+        progress.stage(f"night {day}, {place} of {len(wanted)}")
+        outcomes.append(_measure_one(day, measure, debug))
+        print_outcome(outcomes[-1])
+    ended: dict[str, list[Mapping[str, object]]] = {"published": [], "failed": []}
+    for outcome in outcomes:
+        ended[str(outcome.summary["status"])].append(outcome.summary)
+    summary = {
+        "job": JOB,
+        "status": next((status for status in ("failed", "published") if ended[status]), "skipped"),
+        "from": days[0],
+        "to": days[-1],
+        "nights": len(days),
+        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in ended["published"]],
+        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in ended["failed"]],
+        "skipped": [day for day in days if day in published],
+    }
+    gravest = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
+    return progress.end(Outcome(summary=summary, exit_code=gravest))
+
+
+def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:
+    """Measure a night; a failure is an outcome as well."""
+    try:
+        return measure(day)
+    except BiasSparkError as error:
+        return _fail(day, error.exit_code, error.faults, error if debug else None)
+    except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
+        return _fail(day, UNEXPECTED, (describe_unexpected(error),), error if debug else None)
+
+
+def _fail(day: date, exit_code: int, faults: Sequence[str], traced: BaseException | None) -> Outcome:
+    if traced is not None:
+        traceback.print_exception(traced)
+    for fault in faults:
+        sys.stderr.write(f"{day}: error: {show_visibly(fault)}\n")
+    summary = {"job": JOB, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
+    return Outcome(summary=summary, exit_code=exit_code)

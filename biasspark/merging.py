@@ -1,0 +1,308 @@
+"""The map of windows: what a night keeps of its ranking, and what nights give when that is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
+
+from biasspark import __version__
+from biasspark.config import Config, Measures, merge_rules
+from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.examples import build_codebook
+from biasspark.corpus.marks import mark_scores
+from biasspark.corpus.source import input_faults
+from biasspark.corpus.survey import Survey, list_valued, order_values
+from biasspark.errors import InputError
+from biasspark.pipeline import JOB, Measurement, cut_at, statistics_of
+from biasspark.ranking.engine import rank_parts
+from biasspark.ranking.state_agreement import find_disagreements
+from biasspark.ranking.state_engine import read_states, state_rows
+from biasspark.ranking.state_header import (
+    Cut,
+    Header,
+    State,
+    is_lopsided,
+    join_extremes,
+    join_quantiles,
+    reuse_cut,
+)
+from biasspark.session import describe, persisted
+from biasspark.tables.nights import (
+    Night,
+    Series,
+    StoredHeader,
+    list_configurations,
+    list_nights,
+    read_blocks,
+    read_headers,
+)
+from biasspark.tables.runs import RunRecord
+from biasspark.tables.schemas import N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
+from biasspark.tables.store import CatalogStore, PathStore
+
+# ---- a night
+
+
+def keep_state(measurement: Measurement, config: Config, store: PathStore | CatalogStore) -> Measurement:
+    """Return the measurement of a night that keeps its state, cut as the last night of the same rules was.
+
+    Notes
+    -----
+    Two small Spark jobs, over the ledger and over the headers of one run.
+    """
+    spark = measurement.corpus.sparkSession
+    with describe(spark, "look up how scores are cut"):
+        last = _find_last(spark, store, config, _types_of(measurement))
+    survey, ranges = measurement.survey, config.ranking.ranges or measurement.survey.chosen_ranges
+    cuts = []
+    for model, found in zip(config.models, survey.boundaries(config.ranking.ranges), strict=True):
+        kept = reuse_cut(last[model], ranges) if model in last else None
+        cuts.append(kept or Cut(found, ranges))
+    return cut_at(measurement, cuts)
+
+
+def state_of(measurement: Measurement, config: Config) -> DataFrame:
+    """Return the table ``score_blocks``, less the run's columns, of a night that was ranked and is persisted."""
+    ranked = measurement.ranking.ranked
+    with describe(ranked.sparkSession, "sum up the state"):
+        found = measurement.ranking.overview.collect()
+    codebook, survey, schema = measurement.codebook, measurement.survey, measurement.corpus.schema
+    counts = np.array(next(row["counts"] for row in found if row["counts"] is not None), np.int64)
+    members = counts[len(counts) - len(codebook.pairs) :]
+    of_night: dict[str, Any] = {
+        "rules": merge_rules(config.resolved()),
+        "types": _types_of(measurement),
+        "values": survey.values,
+        "members": [(*codebook.pairs[pair], int(members[pair])) for pair in np.flatnonzero(members)],
+    }
+    headers = []
+    for number, ((model, column), cut) in enumerate(zip(config.models.items(), measurement.cuts, strict=True)):
+        ranges = [row for row in found if row["model"] == number and row["n_rows"]]
+        n_rows, fullest = sum(row["n_rows"] for row in ranges), max((row["n_rows"] for row in ranges), default=0)
+        ends = (min(row["lowest"] for row in ranges), max(row["highest"] for row in ranges)) if ranges else None
+        own = Header(
+            **of_night,
+            n_rows=n_rows,
+            fullest=fullest,
+            extremes=survey.extremes.get(model, ends),  # of all rows with a label, where histograms ask for them
+            quantiles=survey.quantiles[number].tolist(),
+            is_single=isinstance(schema[column].dataType, FloatType),
+            ranges=cut.ranges,
+            lopsided=is_lopsided(fullest, n_rows, cut.boundaries) if cut.lopsided is None else cut.lopsided,
+        )
+        headers.append(own)
+    return state_rows(ranked, codebook, headers, measurement.cuts)
+
+
+def _find_last(
+    spark: SparkSession, store: PathStore | CatalogStore, config: Config, types: Mapping[str, str]
+) -> dict[str, State]:
+    """Return the state of each model on the night last published that was measured by the same rules."""
+    rules = merge_rules(config.resolved())
+    last: dict[str, State] = {}
+    for configured, run in list_configurations(spark, store, Series(JOB, config.corpus.name)):
+        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
+            continue
+        (stored,) = read_headers(read_blocks(spark, store, [run]), 1)
+        for model, state in _read_states(stored).items():
+            if state.header.types == types:
+                last.setdefault(model, state)
+    return last
+
+
+def _read_states(stored: Mapping[str, StoredHeader]) -> dict[str, State]:
+    return {
+        model: State(own.state_key, np.array(own.boundaries, np.float64), Header.decode(own.header))
+        for model, own in stored.items()
+    }
+
+
+def _types_of(measurement: Measurement) -> dict[str, str]:
+    schema = measurement.corpus.schema
+    return {name: schema[name].dataType.simpleString() for name in list_valued(measurement.measures)}
+
+
+# ---- a window
+
+
+@dataclass(frozen=True)
+class Window:
+    """Nights that merge.
+
+    Attributes
+    ----------
+    first, last
+        The days of the window, both included.
+    nights
+        Those that are there, in order.
+    headers
+        Of each of them, by model.
+    blocks
+        Their rows of ``score_blocks``, with the place of each night as ``night``.
+    missing
+        The days that are left out, each with the reason.
+    """
+
+    first: date
+    last: date
+    nights: tuple[Night, ...]
+    headers: tuple[dict[str, Header], ...]
+    blocks: DataFrame
+    missing: dict[date, str]
+
+    @property
+    def extent(self) -> str:
+        """What is merged, in words."""
+        return f"{len(self.nights)} nights of {sum(night.n_rows for night in self.nights):,} rows"
+
+
+def find_window(
+    spark: SparkSession, store: PathStore | CatalogStore, config: Config, days: tuple[date, date], allow_missing: bool
+) -> Window:
+    """Find the state of all nights of a window, and see that it merges.
+
+    Parameters
+    ----------
+    days
+        The first and the last, both included.
+    allow_missing
+        Whether a window may lack nights.
+
+    Raises
+    ------
+    InputError
+        If nights are missing, keep no state, or were measured by other rules than each other or the configuration.
+
+    Notes
+    -----
+    Two small Spark jobs, over the ledger and over the headers of the nights.
+    """
+    first, last = days
+    with describe(spark, "look up the nights"):
+        found = list_nights(spark, store, Series(JOB, config.corpus.name), first, last)
+        runs = [night.run for night in found.values()]
+        stored = read_headers(read_blocks(spark, store, runs), len(runs)) if runs else []
+    states = {day: _read_states(own) for day, own in zip(found, stored, strict=True) if own}
+    every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
+    missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
+    if missing and (not allow_missing or not states):
+        raise InputError(_say_missing(missing, len(every)))
+    if faults := find_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+        raise InputError(*faults)
+    nights = tuple(found[day] for day in states)
+    headers = tuple({model: own[model].header for model in config.models} for own in states.values())
+    return Window(first, last, nights, headers, read_blocks(spark, store, [night.run for night in nights]), missing)
+
+
+def merge_nights(window: Window, config: Measures) -> Measurement:
+    """Return the measurement of all nights together: to the last integer that of the union of their rows.
+
+    Notes
+    -----
+    Lazy. Blocks are read once and shuffled once; no column of the corpus is read.
+    """
+    measures = replace(config, templates=None, label_balance=None)
+    if measures.pinned_auc:
+        measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
+    survey = _survey_states(window, measures)
+    codebook = build_codebook(measures, survey)
+    nights = [_codebook_of(next(iter(own.values())), measures) for own in window.headers]
+    marks = mark_scores(measures, survey, _schema_of(window.headers[-1], measures))
+    boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
+    parts = read_states(window.blocks, window.headers, nights, codebook, boundaries)
+    ranking = rank_parts(parts, codebook, edges)
+    return Measurement(
+        corpus=window.blocks,
+        examples=window.blocks,
+        measures=measures,
+        survey=survey,
+        codebook=codebook,
+        ranking=ranking,
+        marks=marks,
+        statistics=statistics_of(ranking, measures),
+    )
+
+
+@contextmanager
+def merged_once(measurement: Measurement) -> Iterator[None]:
+    """Merge the nights, and keep the ranking for the block."""
+    with persisted(*measurement.kept):
+        with describe(measurement.corpus.sparkSession, "merge the nights"), input_faults("window"):
+            measurement.statistics.count()
+        yield
+
+
+def window_tables(measurement: Measurement, window: Window) -> dict[Table, DataFrame | None]:
+    """Return the rows of every table of a window, less the run's columns; None where its part is not configured."""
+    own = {WINDOW_START.name: F.lit(window.first), N_NIGHTS.name: F.lit(len(window.nights))}
+    found = {**measurement.suite_tables(), **measurement.further_tables()}
+    return {
+        of_window: found[table].withColumns(own) if table in found else None
+        for table, of_window in WINDOW_TABLES.items()
+    }
+
+
+def describe_window(window: Window, config: Config, spark_version: str) -> RunRecord:
+    """Return what the ledger says of a window: the counts of its nights added up, and which days it lacks."""
+    reasons = dict.fromkeys(reason for night in window.nights for reason in night.rejects)
+    return RunRecord(
+        n_rows=sum(night.n_rows for night in window.nights),
+        n_rejected=sum(night.n_rejected for night in window.nights),
+        rejects={reason: sum(night.rejects.get(reason, 0) for night in window.nights) for reason in reasons},
+        warnings=tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items()),
+        config=config.json,
+        config_hash=config.hash,
+        code_version=__version__,
+        spark_version=spark_version,
+    )
+
+
+def _survey_states(window: Window, measures: Measures) -> Survey:
+    """Return what a survey of all nights together would find, from their headers."""
+    by_model = {model: [own[model] for own in window.headers] for model in measures.models}
+    one_a_night = next(iter(by_model.values()))
+    extremes = {model: join_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    return Survey(
+        n_rows=sum(night.n_rows for night in window.nights),
+        values={
+            name: order_values({value for header in one_a_night for value in header.values[name]}, name, numeric)
+            for name in list_valued(measures)
+            for numeric in [_is_numeric(one_a_night[-1].types[name])]
+        },
+        quantiles=tuple(join_quantiles(headers) for headers in by_model.values()),
+        extremes={model: ends for model, ends in extremes.items() if ends},
+    )
+
+
+def _is_numeric(kind: str) -> bool:
+    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
+
+
+def _codebook_of(header: Header, measures: Measures) -> Codebook:
+    """Return the codebook of a night, of which the identities count."""
+    values = {name: tuple(values) for name, values in header.values.items()}
+    return build_codebook(measures, Survey(n_rows=header.n_rows, values=values, quantiles=()))
+
+
+def _schema_of(headers: Mapping[str, Header], measures: Measures) -> StructType:
+    """Return the columns of scores as the corpus has them."""
+    kinds = {
+        column: FloatType() if headers[model].is_single else DoubleType() for model, column in measures.models.items()
+    }
+    return StructType([StructField(column, kind) for column, kind in kinds.items()])
+
+
+def _say_missing(missing: Mapping[date, str], n_days: int) -> str:
+    listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
+    return (
+        f"window: {len(missing)} of its {n_days} nights {'is' if len(missing) == 1 else 'are'} missing: {listed}. A "
+        "window holds every night. Measure them with [state] keep = true, or leave out some by --allow-missing."
+    )

@@ -1,0 +1,130 @@
+"""Published nights, many at a time: which there are, and what they keep in ``score_blocks``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import CORPUS, RUN_DATE, SCORE_BLOCKS
+from biasspark.tables.store import Store, no_rows
+
+HEADER_RANGE = -1
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Night:
+    """The run that readers see of one night, and what the ledger counts of it."""
+
+    run: Run
+    n_rows: int
+    n_rejected: int
+    rejects: Mapping[str, int]
+
+
+class StoredHeader(NamedTuple):
+    """What the state of one model on one night says of itself."""
+
+    state_key: str
+    boundaries: tuple[float, ...]
+    header: bytes
+
+
+class Series(NamedTuple):
+    """A job on a corpus: what has one run a night."""
+
+    job: str
+    corpus: str
+
+
+def list_nights(spark: SparkSession, store: Store, series: Series, first: date, last: date) -> dict[date, Night]:
+    """Return the nights from the first to the last that are published, in order, each with its latest run.
+
+    Notes
+    -----
+    One Spark job over the ledger.
+    """
+    own = _of_series(store.read_ledger(spark, None), series)
+    between = own.where(F.col(RUN_DATE.name).between(F.lit(first), F.lit(last)))
+    found = F.max_by(F.struct("run_id", "n_rows", "n_rejected", "rejects"), F.struct("published_at", "run_id"))
+    rows = between.groupBy(RUN_DATE.name).agg(found.alias("latest")).orderBy(RUN_DATE.name).collect()
+    return {
+        row[RUN_DATE.name]: Night(
+            Run(row[RUN_DATE.name], series.corpus, series.job, row["latest"]["run_id"], _LONG_AGO),
+            row["latest"]["n_rows"],
+            row["latest"]["n_rejected"],
+            row["latest"]["rejects"],
+        )
+        for row in rows
+    }
+
+
+def list_configurations(spark: SparkSession, store: Store, series: Series) -> list[tuple[dict[str, Any], Run]]:
+    """Return every configuration that a run was published with, and the last such run, the last first.
+
+    Notes
+    -----
+    One Spark job over the ledger; the driver receives a row a configuration.
+    """
+    own = _of_series(store.read_ledger(spark, None), series)
+    latest = F.max_by(F.struct(RUN_DATE.name, "run_id"), F.struct("published_at", "run_id"))
+    by_config = own.groupBy("config").agg(latest.alias("latest"), F.max("published_at").alias("published_at"))
+    rows = by_config.orderBy(F.desc("published_at"), F.desc("latest.run_id")).select("config", "latest.*").collect()
+    return [
+        (json.loads(row["config"]), Run(row[RUN_DATE.name], series.corpus, series.job, row["run_id"], _LONG_AGO))
+        for row in rows
+    ]
+
+
+def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
+    """Return the rows of ``score_blocks`` of some runs, with the place of each run in the list as ``night``."""
+    return reduce(
+        DataFrame.unionByName,
+        [_blocks_of(spark, store, run).withColumn("night", F.lit(place)) for place, run in enumerate(runs)],
+    )
+
+
+def read_headers(blocks: DataFrame, n_nights: int) -> list[dict[str, StoredHeader]]:
+    """Return the headers of each night by model; none where a night keeps no state.
+
+    Parameters
+    ----------
+    blocks : DataFrame
+        What `read_blocks` returns.
+
+    Notes
+    -----
+    One Spark job; the driver receives what grows with nights, models and identities, never with rows.
+    """
+    rows = blocks.where(F.col("score_range") == HEADER_RANGE).orderBy("night", "model", "part")
+    found: list[dict[str, StoredHeader]] = [{} for _ in range(n_nights)]
+    for row in rows.select("night", "model", "state_key", "boundaries", "block").collect():
+        before = found[row["night"]].get(row["model"])
+        header = (before.header if before else b"") + bytes(row["block"])
+        found[row["night"]][row["model"]] = StoredHeader(row["state_key"], tuple(row["boundaries"]), header)
+    return found
+
+
+def _of_series(ledger: DataFrame, series: Series) -> DataFrame:
+    return ledger.where((F.col("job") == F.lit(series.job)) & (F.col(CORPUS.name) == F.lit(series.corpus)))
+
+
+def _blocks_of(spark: SparkSession, store: Store, run: Run) -> DataFrame:
+    """Return the blocks of a run; none where they are gone, or were never there."""
+    try:
+        rows = store.read(spark, SCORE_BLOCKS, run)
+        rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
+    except AnalysisException as error:
+        if not any(condition in str(error) for condition in ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+            raise
+        return no_rows(spark, SCORE_BLOCKS)
+    return rows

@@ -1,0 +1,57 @@
+"""Measure a window of published nights by merging what they kept of their rankings; the corpus is not read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from biasspark.cli import Outcome, Progress, configured_parser, parse_date, run_job
+from biasspark.config import load_config
+from biasspark.errors import ConfigError
+from biasspark.merging import find_window
+from biasspark.night import run_window
+from biasspark.session import follow_tasks, job_session
+from biasspark.tables.runs import new_run
+from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, tables_of
+from biasspark.tables.store import open_store, session_settings
+
+JOB = "window_metrics"
+EXAMPLES = """\
+examples:
+  spark-submit jobs/%(prog)s --config conf/civil.toml --from 2026-03-25 --to 2026-03-31
+  spark-submit jobs/%(prog)s --config conf/civil.toml --from 2026-03-04 --to 2026-03-31 --allow-missing
+
+The nights were measured by jobs/bias_metrics.py with [state] keep = true.
+"""
+# Blocks are large: a batch of so many is 256 MiB at the most.
+SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+
+
+def window_parser() -> argparse.ArgumentParser:
+    parser = configured_parser(__doc__ or "", EXAMPLES)
+    add = parser.add_argument
+    add("--from", dest="first", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the first night")
+    add("--to", dest="last", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the last night")
+    add("--allow-missing", action="store_true", help="leave out nights that are not there, and say which")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Read the configuration, start Spark, find the nights, merge them and publish."""
+    first, last = arguments.first, arguments.last
+    if first > last:
+        raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Exchange them.")
+    progress = Progress()
+    config = load_config(arguments.config, arguments.overrides)
+    store = open_store(config.output)
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output) | SETTINGS) as spark:
+        store.check(spark, (*tables_of(JOB), SCORE_BLOCKS, BIAS_RUNS))
+        progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
+        window = find_window(spark, store, config, (first, last), arguments.allow_missing)
+        with follow_tasks(spark, progress.advance):
+            return run_window(window, config, store, new_run(last, config.corpus.name, JOB, first), progress)
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(main, window_parser()))

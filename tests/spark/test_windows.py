@@ -1,0 +1,194 @@
+"""Nights that keep their state, merged into windows by the jobs, against the union of the same rows ranked at once."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import Outcome, run_job
+from biasspark.session import is_connect
+from biasspark.tables.schemas import WINDOW_TABLES
+from biasspark.tables.views import DUCKDB_FILE
+from jobs import bias_metrics, window_metrics
+from tests.awkward_corpus import COLUMNS, make_rows
+from tests.spark.test_job_bias_metrics import Done, Effort, toml, watch
+
+FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"
+TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "id": pa.int32(), "cat": pa.string()}
+
+
+def run(main: Callable[[argparse.Namespace], Outcome], parser: argparse.ArgumentParser, *flags: str) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_job(main, parser, flags)
+    assert "Traceback" not in out.getvalue() + err.getvalue()
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def measure(config: Path, run_date: str, *flags: str) -> Done:
+    parser = bias_metrics.backfill_parser("Measure.")
+    return run(bias_metrics.main, parser, "--config", str(config), "--run-date", run_date, *flags)
+
+
+def merge(config: Path, first: str, last: str, *flags: str) -> Done:
+    parser = window_metrics.window_parser()
+    return run(window_metrics.main, parser, "--config", str(config), "--from", first, "--to", last, *flags)
+
+
+def ask(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute((warehouse / DUCKDB_FILE).read_text("utf-8"))
+        return connection.execute(query).fetchall()
+
+
+def fault(done: Done) -> list[str]:
+    return [line.partition(": error: ")[2] for line in done.err.splitlines() if ": error: " in line]
+
+
+def write_rows(folder: Path, rows: list[tuple[Any, ...]], night: Callable[[Mapping[str, Any]], str]) -> Path:
+    """Write rows of the awkward corpus, each with its night."""
+    named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    columns = {name: pa.array([row[name] for row in named], TYPES.get(name)) for name in COLUMNS}
+    folder.mkdir()
+    pq.write_table(pa.table(columns | {"day": [night(row) for row in named]}), folder / "part.parquet")
+    return folder
+
+
+def write_config(folder: Path, name: str, **tables: Any) -> Path:
+    table: dict[str, Any] = {
+        "corpus": {"name": "awkward", "path": str(folder / "corpus"), "id": "id", "run_date_column": "day"},
+        "label": {"column": "target", "threshold": 0.5},
+        "models": {"tied": "s1", "narrow": "s2"},
+        "identities": {
+            "columns": ["c1", "c2"],
+            "categorical": ["cat"],
+            "array": "groups",
+            "crossed": {"pairs": True, "min_rows": 70},
+        },
+        "slices": {"odd": "k % 2 = 1"},
+        "ranking": {"ranges": 3},
+        "thresholds": {"at": [0.3, 0.7]},
+        "histograms": {"bins": 7},
+        "pinned_auc": {},
+        "state": {"keep": True},
+        "output": {"path": str(folder / "warehouse")},
+    } | tables
+    path = folder / name
+    path.write_text("\n".join(f"{key} = {toml(part)}" for key, part in table.items()), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Place:
+    folder: Path
+    config: Path
+    backfill: Done
+    window: Done
+    union: Done
+    efforts: list[Effort]
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Two nights, of which one alone has the category `b c` and the other `a`; the night between them has no rows."""
+    folder = tmp_path_factory.mktemp("windows")
+    write_rows(folder / "corpus", make_rows(1500), lambda row: FIRST if row["cat"] == "a" else LAST)
+    config = write_config(folder, "nights.toml")
+    whole = write_config(
+        folder,
+        "union.toml",
+        corpus={"name": "union", "path": str(folder / "corpus"), "id": "id"},
+        ranking={"ranges": 2},
+    )
+    backfill = measure(config, f"{FIRST}..{LAST}")
+    efforts: list[Effort] = []
+    if is_connect(spark_session):
+        union = measure(whole, LAST)
+    else:
+        with watch(spark_session, 1500, efforts):
+            union = measure(whole, LAST)
+    window = merge(config, FIRST, LAST, "--allow-missing")
+    return Place(folder, config, backfill, window, union, efforts)
+
+
+def test_a_range_is_measured_night_by_night(place: Place) -> None:
+    """The empty night fails, is said, and keeps the others from nothing."""
+    assert place.backfill.code == 3
+    first, empty, last, whole = map(json.loads, (line for line in place.backfill.out.splitlines() if line[:1] == "{"))
+    assert [own["run_date"] for own in (first, empty, last)] == [FIRST, SECOND, LAST]
+    assert (empty["status"], empty["exit_code"]) == ("failed", 3)
+    assert f"{SECOND}: error: corpus: no rows." in place.backfill.err
+    assert (whole["status"], whole["nights"], whole["skipped"]) == ("failed", 3, [])
+    assert [own["run_id"] for own in whole["published"]] == [first["run_id"], last["run_id"]]
+    assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]
+
+
+@pytest.mark.parametrize("table", WINDOW_TABLES, ids=lambda table: table.name)
+def test_a_window_is_its_union_ranked_at_once(place: Place, table: Any) -> None:
+    assert (place.window.code, place.union.code) == (0, 0), place.window.err
+    columns = ", ".join(f'"{name}"' for name in table.value_columns)
+    found = ask(place.warehouse, f"SELECT {columns} FROM latest_window_{table.name} ORDER BY ALL")
+    wanted = ask(place.warehouse, f"SELECT {columns} FROM latest_{table.name} WHERE corpus = 'union' ORDER BY ALL")
+    assert len(wanted) > 5
+    assert found == wanted
+
+
+def test_crossed_pairs_are_filtered_once_nights_are_merged(place: Place) -> None:
+    """Some pairs have rows enough only in both nights together, some have a value that one night lacks."""
+    pairs = "SELECT DISTINCT identity FROM latest_{}u_statistics WHERE crossed AND corpus = 'awkward'{}"
+    window = {name for (name,) in ask(place.warehouse, pairs.format("window_", ""))}
+    first, last = (
+        {name for (name,) in ask(place.warehouse, pairs.format("", f" AND run_date = DATE '{day}'"))}
+        for day in (FIRST, LAST)
+    )
+    assert window > first | last
+    assert "c1 & c2" in window - first - last
+    assert any("cat=b c" in name for name in window - first)
+
+
+def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
+    days = (date.fromisoformat(FIRST), date.fromisoformat(LAST))
+    query = "SELECT DISTINCT window_start, run_date, n_nights FROM latest_window_bias_metrics"
+    assert ask(place.warehouse, query) == [(*days, 2)]
+    ledger = "SELECT window_start, n_rows, warnings FROM bias_runs WHERE job = 'window_metrics'"
+    assert ask(place.warehouse, ledger) == [(days[0], 1505, [f"{SECOND} is not in the window: not published."])]
+    assert place.window.summary["missing"] == [SECOND]
+    assert place.window.summary["nights"] == 2
+
+
+def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(place: Place) -> None:
+    if not place.efforts:
+        pytest.skip("Spark Connect does not say what its jobs read")
+    assert place.efforts[0].n_scans == 3  # survey, ranking, rejects
+
+
+def test_boundaries_are_those_of_the_first_night(place: Place) -> None:
+    query = "SELECT count(DISTINCT boundaries), count(DISTINCT state_key), max(octet_length(block)) <= 4 << 20"
+    by_model = ask(place.warehouse, f"{query} FROM latest_score_blocks WHERE corpus = 'awkward' GROUP BY model")
+    assert by_model == [(1, 1, True)] * 2
+
+
+def test_what_is_missing_is_listed(place: Place) -> None:
+    done = merge(place.config, "2026-01-13", LAST)
+    assert done.code == 3
+    assert fault(done) == [
+        "window: 2 of its 4 nights are missing: 2026-01-13 (not published), 2026-01-15 (not published). A window "
+        "holds every night. Measure them with [state] keep = true, or leave out some by --allow-missing."
+    ]

@@ -1,0 +1,128 @@
+"""Many nights in one go: which they are, and what is said of them; no night is measured here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from biasspark.backfill import Nights, backfill_parser, list_days, run_nights
+from biasspark.cli import Outcome, Progress, run_job
+from biasspark.config import parse_config
+from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+from tests.least_configuration import changed
+
+CANARY = "canary-3f1c"
+DAYS = Nights(date(2026, 2, 27), date(2026, 3, 2)).days
+
+
+def parse(run_date: str) -> object:
+    return backfill_parser("").parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
+
+
+def test_a_run_date_is_one_night_or_a_range() -> None:
+    assert parse("2026-03-31") == date(2026, 3, 31)
+    assert parse("2026-02-27..2026-03-02") == Nights(date(2026, 2, 27), date(2026, 3, 2))
+    assert parse("2026-02-27..2026-02-27") == Nights(date(2026, 2, 27), date(2026, 2, 27))
+    assert list(map(str, DAYS)) == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
+
+
+@pytest.mark.parametrize(
+    ("run_date", "fault"),
+    [
+        ("2026-03-02..2026-03-01", '"2026-03-02..2026-03-01". It must lead from a first night to a last one'),
+        ("0026-03-02..2026-03-01", "3,660 nights at the most"),
+        ("2026-03-01..", '"". It must be a date as YYYY-MM-DD.'),
+        ("2026-03-01...2026-03-02", '".2026-03-02". It must be a date as YYYY-MM-DD.'),
+        ("..2026-03-02", '"". It must be a date as YYYY-MM-DD.'),
+    ],
+)
+def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--config", "c.toml", "--run-date", run_date]
+    assert run_job(lambda _: 0, backfill_parser(""), flags) == 2
+    assert fault in capsys.readouterr().err
+
+
+def test_a_range_needs_a_column_that_tells_nights_apart() -> None:
+    nights = Nights(DAYS[0], DAYS[-1])
+    with pytest.raises(ConfigError) as caught:
+        list_days(nights, parse_config(changed(), Path()))
+    assert caught.value.faults == (
+        "--run-date 2026-02-27..2026-03-02: [corpus] run_date_column is missing. Without it every night has the same "
+        "rows. Name the column with the date of a row, or measure one night.",
+    )
+    assert list_days(DAYS[0], parse_config(changed(), Path())) == (DAYS[0],)
+    assert list_days(nights, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
+
+
+def published(day: date, exit_code: int = 0) -> Outcome:
+    summary = {"job": "bias_metrics", "status": "published", "run_date": day, "run_id": f"r{day.day}", "n_rows": 5}
+    return Outcome(summary=summary, exit_code=exit_code)
+
+
+def failing(faults: dict[int, Exception]) -> Callable[[date], Outcome]:
+    """Measure nights, but for some that fail."""
+
+    def measure(day: date) -> Outcome:
+        if day.day in faults:
+            raise faults[day.day]
+        return published(day)
+
+    return measure
+
+
+def test_nights_are_measured_in_order_and_each_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run_nights(DAYS, [DAYS[1]], published, Progress(), False)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["run_date"] for line in lines] == [str(day) for day in DAYS if day != DAYS[1]]
+    assert outcome.exit_code == 0
+    summary = dict(outcome.summary)
+    assert summary.pop("seconds") is not None
+    assert summary == {
+        "job": "bias_metrics",
+        "status": "published",
+        "from": DAYS[0],
+        "to": DAYS[-1],
+        "nights": 4,
+        "published": [{"run_date": day, "run_id": f"r{day.day}", "n_rows": 5} for day in DAYS if day != DAYS[1]],
+        "failed": [],
+        "skipped": [DAYS[1]],
+    }
+
+
+def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    measure = failing({27: InputError("corpus: gone."), 1: PublishConflict("bias_runs: late.")})
+    outcome = run_nights(DAYS, [], measure, Progress(), False)
+    shown = capsys.readouterr()
+    assert [line["status"] for line in map(json.loads, shown.out.splitlines())] == [
+        *("failed", "published", "failed", "published")
+    ]
+    assert "2026-02-27: error: corpus: gone.\n" in shown.err
+    assert (outcome.exit_code, outcome.summary["status"]) == (3, "failed")
+    assert outcome.summary["failed"] == [{"run_date": DAYS[0], "exit_code": 3}, {"run_date": DAYS[2], "exit_code": 4}]
+
+
+def test_the_exit_code_is_the_gravest(capsys: pytest.CaptureFixture[str]) -> None:
+    gate = run_nights(DAYS, [], lambda day: published(day, 5 if day == DAYS[0] else 0), Progress(), False)
+    assert (gate.exit_code, gate.summary["status"]) == (5, "published")
+    faults: dict[int, Exception] = {27: PublishConflict("late."), 28: ValueError(CANARY), 2: InputError("gone.")}
+    outcome = run_nights(DAYS, [], failing(faults), Progress(), False)
+    assert outcome.exit_code == 1
+    shown = capsys.readouterr()
+    assert "2026-02-28: error: unexpected ValueError" in shown.err
+    assert CANARY not in shown.out + shown.err
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    run_nights(DAYS, [], failing({28: ValueError(CANARY)}), Progress(), True)
+    assert CANARY in capsys.readouterr().err
+
+
+def test_one_night_is_its_own_outcome() -> None:
+    assert run_nights(DAYS[:1], [], published, Progress(), False) == published(DAYS[0])
+    with pytest.raises(BiasSparkError, match="gone"):
+        run_nights(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
+    assert run_nights(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
