@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
-_RUN_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
+_RUN_ID = re.compile(RUN_ID_RULE)
+_NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,15 @@ def new_run(run_date: date, corpus: str, job: str) -> Run:
     """Start an attempt: its id is the time in UTC and a random end, so that no two attempts share one."""
     started_at = datetime.now(UTC)
     return Run(run_date, corpus, job, f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}", started_at)
+
+
+def parse_start(run_id: str) -> datetime | None:
+    """Return when the attempt of an id that ``new_run`` gave was started, None of any other id."""
+    made = _NEW_RUN_ID.fullmatch(run_id)
+    try:
+        return datetime.strptime(made[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if made else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
