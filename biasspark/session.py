@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark import SparkConf, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
+
+from biasspark.errors import ConfigError
 
 # What the numbers rely on: the job sets it and does not trust the cluster's defaults.
 _REQUIRED = {
@@ -50,6 +52,7 @@ _AT_ONCE = 4
 _LOGGERS_OF_FAILURES = (
     "org.apache.spark.api.python",
     "org.apache.spark.executor.Executor",
+    "org.apache.spark.sql.delta.files",
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.sql.execution.python",
     "org.apache.spark.sql.util.ExecutionListenerBus",
@@ -161,6 +164,46 @@ def persisted(*frames: DataFrame) -> Iterator[None]:
     finally:
         for frame in frames:
             frame.unpersist()
+
+
+class FolderEntry(NamedTuple):
+    """A file or a folder within another: its name alone, and its bytes."""
+
+    name: str
+    is_folder: bool
+    n_bytes: int
+
+
+def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
+    """Return what is in a folder of any file system that Spark knows; nothing where there is none.
+
+    Raises
+    ------
+    ConfigError
+        Under Connect, which gives no access to files.
+    """
+    files, place = _find_files(spark, path)
+    entries = files.listStatus(place) if files.exists(place) else ()
+    return [FolderEntry(entry.getPath().getName(), entry.isDirectory(), entry.getLen()) for entry in entries]
+
+
+def delete_folder(spark: SparkSession, path: str) -> None:
+    """Delete a folder with all that is in it; nothing happens where there is none. Raises as ``list_folder``."""
+    files, place = _find_files(spark, path)
+    if not files.delete(place, True) and files.exists(place):
+        raise OSError(f"{path}: it is still there")
+
+
+def _find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Return the file system of a path, and the path, as the JVM has them."""
+    if is_connect(spark):
+        raise ConfigError(
+            "SPARK_REMOTE: a session of Spark Connect lists and deletes no files. Folders of tables are kept in order "
+            "by a classic one. Start the job without it."
+        )
+    context: Any = spark.sparkContext
+    place = context._jvm.org.apache.hadoop.fs.Path(path)
+    return place.getFileSystem(context._jsc.hadoopConfiguration()), place
 
 
 def _silence_failures(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ from biasspark.config.gate import Gate
 ENGINES = ("blocks", "windows")
 UNANNOTATED = ("exclude", "background")
 DUPLICATES = ("estimate", "reject", "allow")
-OUTPUT_FORMATS = ("parquet",)
+OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
 MOST_CROSSED_PAIRS = 20_000
 REDACTED = "(redacted)"
@@ -276,11 +276,34 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set."""
+    """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set.
+
+    ``views`` is the ``catalog.schema`` of the views where the catalog of the tables holds none.
+    """
 
     path: str | None = None
     catalog: str | None = None
     format: str = OUTPUT_FORMATS[0]
+    views: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maintenance:
+    """What ``jobs/maintain.py`` keeps, and whether it compacts.
+
+    Attributes
+    ----------
+    keep_days
+        How long a run that was superseded stays.
+    grace_hours
+        How long after its start a run may still be running, and how long a reader may hold on to old files.
+    compact
+        Whether a run in many small files is brought into few.
+    """
+
+    keep_days: int = 30
+    grace_hours: int = 168
+    compact: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,10 +359,15 @@ class Config(Measures):
     rejects: Rejects = Rejects()
     gate: Gate | None = None
     state: State | None = None
+    maintenance: Maintenance = Maintenance()
 
     def resolved(self) -> dict[str, Any]:
-        """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``."""
+        """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``.
+
+        ``[maintenance]`` is left out.
+        """
         table = super().resolved()
+        del table["maintenance"]  # it says nothing of a run
         table["corpus"]["options"] = dict.fromkeys(sorted(self.corpus.options), REDACTED)
         for part in (table["corpus"], table["output"]):
             if "path" in part:

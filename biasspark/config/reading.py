@@ -21,6 +21,7 @@ from biasspark.config.model import (
     Identities,
     Intervals,
     Label,
+    Maintenance,
     Measures,
     Output,
     Ranking,
@@ -33,7 +34,8 @@ from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
-CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output")
+CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output", "maintenance")
+LONGEST_DAYS = 36_500
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 
 Read = TypeVar("Read")
@@ -151,6 +153,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         rejects=_read_rejects(table.get("rejects"), faults),
         state=_read_state(table.get("state"), measures["ranking"], faults),
         output=_read_output(table.get("output"), base, faults),
+        maintenance=_read_maintenance(table.get("maintenance"), faults),
     )
 
 
@@ -313,12 +316,26 @@ def _read_state(value: object, ranking: Ranking, faults: list[str]) -> State | N
 def _read_output(value: object, base: Path, faults: list[str]) -> Output:
     section = Section("[output]", value, keys_of(Output), faults, '[output] path = "warehouse"')
     section.require_one_of("path", "catalog", 'path = "warehouse"')
-    catalog = section.optional_text("catalog")
-    if catalog is not None and not TWO_NAMES.fullmatch(catalog):
-        rule = "It must be catalog.schema, two names of letters, digits, _ and -."
-        section.refuse("catalog", rule, 'Write, for example, catalog = "spark_catalog.bias".')
-    path = locate(section.optional_text("path"), base)
-    return Output(path=path, catalog=catalog, format=section.choice("format", OUTPUT_FORMATS))
+    catalog, views = section.optional_text("catalog"), section.optional_text("views")
+    for key, name in (("catalog", catalog), ("views", views)):
+        if name is not None and not TWO_NAMES.fullmatch(name):
+            rule = "It must be catalog.schema, two names of letters, digits, _ and -."
+            section.refuse(key, rule, f'Write, for example, {key} = "spark_catalog.bias".')
+    path, chosen = locate(section.optional_text("path"), base), section.choice("format", OUTPUT_FORMATS)
+    if path is not None and chosen == "iceberg":
+        section.refuse("format", "Iceberg keeps its tables in a catalog.", 'Write catalog = "lake.bias" for path.')
+    if path is not None and views is not None:
+        section.refuse("views", "A path has its views in files beside the tables.", "Remove the line.")
+    return Output(path=path, catalog=catalog, format=chosen, views=views)
+
+
+def _read_maintenance(value: object, faults: list[str]) -> Maintenance:
+    section = Section("[maintenance]", value, keys_of(Maintenance), faults)
+    return Maintenance(
+        keep_days=section.whole("keep_days", Maintenance.keep_days, LONGEST_DAYS),
+        grace_hours=section.whole("grace_hours", Maintenance.grace_hours, 24 * LONGEST_DAYS, least=1),
+        compact=section.flag("compact", Maintenance.compact),
+    )
 
 
 def _refuse_unknown_tables(table: Mapping[str, Any], known: Sequence[str], faults: list[str]) -> None:

@@ -12,7 +12,9 @@ PUBLISHED, ACCEPTED = "published", "accepted"
 """What the ledger says of a run: that readers see it, and that a gate or a person found it good, too."""
 
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
-_RUN_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
+_RUN_ID = re.compile(RUN_ID_RULE)
+_NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,15 @@ def new_run(run_date: date, corpus: str, job: str, window_start: date | None = N
     started_at = datetime.now(UTC)
     run_id = f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}"
     return Run(run_date, corpus, job, run_id, started_at, window_start)
+
+
+def parse_start(run_id: str) -> datetime | None:
+    """Return when the attempt of an id that ``new_run`` gave was started, None of any other id."""
+    made = _NEW_RUN_ID.fullmatch(run_id)
+    try:
+        return datetime.strptime(made[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if made else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,30 @@
 """The views through which tables are read: ``<table>`` holds every run, ``latest_<table>`` the last one published.
 
-On plain paths they are two files of SQL beside the tables, one for Spark and one for DuckDB; a catalog holds the views
-itself. The numbers are published without them, so what goes wrong here is a warning.
+On plain paths they are two files of SQL beside the tables, one for Spark and one for DuckDB (of Delta tables the first
+alone); a catalog holds the views itself, or another one does. The numbers are published without them, so what goes
+wrong here is a warning.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Column, Table
-from biasspark.tables.store import CatalogStore, PathStore, has_columns, named_fault, quote_string
+from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, has_columns, named_fault, quote_string
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
+# In the words of Spark 3.5, and of Spark 4.
+_HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _FILES = "run_date=*/run_id=*/*.parquet"
 _DUCKDB_TYPES = {
     "ARRAY<DOUBLE>": "DOUBLE[]",
@@ -46,6 +51,8 @@ def refresh_views(spark: SparkSession, store: PathStore | CatalogStore) -> tuple
     """
     if isinstance(store, PathStore):
         return _write_files(store)
+    if isinstance(store, DeltaFolder):
+        return _write_delta_file(spark, store)
     return _create_views(spark, store)
 
 
@@ -66,6 +73,29 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
         "Views of the tables in this folder for Spark, with the columns of biasspark.",
         "They list the files as they are now. To see a later night, run this file again.",
         "spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
+    )
+
+
+def delta_views(store: DeltaFolder, tables: Sequence[Table]) -> str:
+    """Return SQL that makes temporary views of Delta tables under a path, for a session that speaks Delta.
+
+    Parameters
+    ----------
+    store : DeltaFolder
+        The folder of the tables.
+    tables : sequence of Table
+        Those that are there.
+    """
+    statements = [
+        f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_commented(table)}\n)\n"
+        f"COMMENT {quote_string(table.comment)} AS\nSELECT {', '.join(table.names)}\nFROM {store.name(table.name)};"
+        for table in tables
+    ]
+    statements += [_spark_latest_view(table) for table in _with_latest(tables)]
+    return _assemble(
+        statements,
+        "Views of the Delta tables in this folder for Spark, with the columns of biasspark.",
+        "spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
     )
 
 
@@ -98,6 +128,20 @@ def _write_files(store: PathStore) -> tuple[str, ...]:
         )
     tables = [table for table in TABLES.values() if next((folder / table.name).glob(_FILES), None)]
     texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
+    return _replace_files(folder, texts)
+
+
+def _write_delta_file(spark: SparkSession, store: DeltaFolder) -> tuple[str, ...]:
+    folder = store.local_folder
+    if folder is None or not folder.is_dir():
+        return (
+            f"{SPARK_FILE}: not written, {store.root} is no folder of this machine. biasspark.tables.views.delta_views "
+            "returns its text.",
+        )
+    return _replace_files(folder, {SPARK_FILE: delta_views(store, _find_tables(spark, store))})
+
+
+def _replace_files(folder: Path, texts: Mapping[str, str]) -> tuple[str, ...]:
     try:
         for name, text in texts.items():
             _replace_file(folder / name, text)
@@ -186,23 +230,59 @@ def _assemble(statements: Sequence[str], *notes: str) -> str:
     return "\n\n".join(("\n".join(f"-- {note}" for note in notes), *statements)) + "\n"
 
 
+def _find_tables(spark: SparkSession, store: CatalogStore) -> list[Table]:
+    return [table for table in TABLES.values() if store.has(spark, table)]
+
+
 def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
-    there = [table for table in TABLES.values() if spark.catalog.tableExists(store.name(table.name))]
+    tables = _with_latest(_find_tables(spark, store))
     warnings = []
-    for table in _with_latest(there):
+    for table in tables:
         try:
-            with named_fault(store.name(f"latest_{table.name}"), "created"):
+            with named_fault(store.view_name(f"latest_{table.name}"), "created"):
                 _create_view(spark, store, table)
         except BiasSparkError as error:
+            if re.search(_HOLDS_NO_VIEWS, str(error)):
+                return (_say_views(store, tables),)
             warnings.append(str(error))
     return tuple(warnings)
 
 
 def _create_view(spark: SparkSession, store: CatalogStore, table: Table) -> None:
-    view = store.name(f"latest_{table.name}")
-    if spark.catalog.tableExists(view) and has_columns(spark.table(view).schema, table):
+    view = store.view_name(f"latest_{table.name}")
+    if _is_current(spark, view, table):
         return
-    latest = "max_by(run_id, struct(published_at, run_id))"
-    query = _latest_query(table, store.name(table.name), store.name(BIAS_RUNS.name), latest)
+    if store.view_schema != store.schema:
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")
     comment = quote_string(f"{table.comment} The latest published run of each night and corpus.")
+    query = _catalog_query(store, table)
     spark.sql(f"CREATE OR REPLACE VIEW {view} ({_commented(table)}) COMMENT {comment} AS {query}")
+
+
+def _catalog_query(store: CatalogStore, table: Table) -> str:
+    latest = "max_by(run_id, struct(published_at, run_id))"
+    return _latest_query(table, store.name(table.name), store.name(BIAS_RUNS.name), latest)
+
+
+def _is_current(spark: SparkSession, view: str, table: Table) -> bool:
+    try:
+        return has_columns(spark.table(view).schema, table)
+    except AnalysisException as error:
+        # A view that no longer resolves is replaced, and so is one that is not there.
+        if "TABLE_OR_VIEW_NOT_FOUND" in str(error) or "SCHEMA_NOT_FOUND" in str(error):
+            return False
+        raise
+
+
+def _say_views(store: CatalogStore, tables: Sequence[Table]) -> str:
+    """Give the views of a catalog that holds none as SQL, for the session of whoever reads them."""
+    statements = [
+        f"CREATE OR REPLACE TEMPORARY VIEW latest_{table.name} AS\n{_catalog_query(store, table)};" for table in tables
+    ]
+    return "\n\n".join(
+        (
+            f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that does, for "
+            "example spark_catalog.bias, or make them in each session that reads:",
+            *statements,
+        )
+    )

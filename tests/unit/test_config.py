@@ -93,8 +93,8 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"model": {"a": "b"}},
             "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
             "[ranking], [intervals], [pinned_auc], [thresholds], [histograms], [label_balance], [templates], "
-            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [state], [output]. "
-            "Did you mean models?",
+            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [state], [output], "
+            "[maintenance]. Did you mean models?",
         ),
         (
             {"pinned_auc": {"trials": 10}, "ranking": {"engine": "windows"}},
@@ -377,7 +377,25 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"output": {"format": "csv"}},
-            '[output] format = "csv". It must be one of "parquet". Remove the line to use the default, "parquet".',
+            '[output] format = "csv". It must be one of "parquet", "delta", "iceberg". '
+            'Remove the line to use the default, "parquet".',
+        ),
+        (
+            {"output": {"format": "iceberg"}},
+            '[output] format = "iceberg". Iceberg keeps its tables in a catalog. Write catalog = "lake.bias" for path.',
+        ),
+        (
+            {"output": {"views": "spark_catalog.bias"}},
+            '[output] views = "spark_catalog.bias". A path has its views in files beside the tables. Remove the line.',
+        ),
+        (
+            {"output": {"path": None, "catalog": "lake.bias", "views": "bias"}},
+            '[output] views = "bias". It must be catalog.schema, two names of letters, digits, _ and -. '
+            'Write, for example, views = "spark_catalog.bias".',
+        ),
+        (
+            {"maintenance": {"grace_hours": 0}},
+            "[maintenance] grace_hours = 0. It must lie between 1 and 876000. Remove the line to use the default, 168.",
         ),
     ],
 )

@@ -1,0 +1,306 @@
+"""Tables of plain Parquet, in a folder or in a Spark catalog.
+
+Both hold every run in a directory of its own, ``<table>/run_date=D/run_id=R``, written once and never touched again:
+two writers into one directory lose rows of each other, and overwriting loses the old rows when a task fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date, datetime
+from pathlib import Path
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from biasspark.config import redact
+from biasspark.errors import ConfigError, InputError
+from biasspark.session import delete_folder, list_folder
+from biasspark.tables.contract import (
+    PARTITION,
+    define_column,
+    find_misfits,
+    named_fault,
+    no_rows,
+    quote_name,
+    quote_string,
+)
+from biasspark.tables.runs import RUN_ID_RULE, Run
+from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
+
+_NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+
+
+class PathStore:
+    """Plain Parquet under one path, on any file system that Spark knows.
+
+    Parameters
+    ----------
+    path : str
+        The folder of the tables; made when the first table is written.
+
+    Raises
+    ------
+    ConfigError
+        If the path has characters that Spark and DuckDB read as a pattern of several paths.
+    """
+
+    def __init__(self, path: str) -> None:
+        if found := sorted(set(re.findall(r"[*?\[\]{}\\\x00-\x1f]", path))):
+            raise ConfigError(
+                f"output.path: {path!r} has {' '.join(map(repr, found))}. Readers take such a path for a pattern. "
+                "Choose a path without * ? [ ] { } \\ and control characters."
+            )
+        self.path = path.rstrip("/") or "/"
+
+    @property
+    def root(self) -> str:
+        """See ``Store.root``."""
+        return redact(self.path)
+
+    @property
+    def local_folder(self) -> Path | None:
+        """The folder as Python sees it, None on another file system than this machine's."""
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", self.path) and not self.path.startswith("file:"):
+            return None
+        return Path(re.sub(r"^file:/*(?=/)", "", self.path)).absolute()
+
+    def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
+        """See ``Store.check``. Reads one footer a table."""
+        _check_timestamps(spark)
+        faults = []
+        for table in tables:
+            with named_fault(self._folder(table), "read"):
+                found = read_schema(spark, self._folder(table))
+            faults += find_misfits(self._folder(table), table, found)
+        if faults:
+            raise InputError(*faults)
+
+    def place(self, table: Table, run: Run) -> str:
+        """See ``Store.place``."""
+        return f"{self._folder(table)}/{run.partition}"
+
+    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
+        """See ``Store.write``. One job."""
+        _write_directory(rows, self.place(table, run))
+
+    def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
+        """See ``Store.read``. Files of other types than the contract's cannot be read."""
+        own = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
+        schema = StructType([field for field in table.schema if field.name not in own])
+        return spark.read.schema(schema).parquet(self.place(table, run)).withColumns(own)
+
+    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
+        """See ``Store.read_ledger``. Lists the directories of that night alone."""
+        ledger = self._folder(BIAS_RUNS)
+        schema = StructType([field for field in BIAS_RUNS.schema if field.name != RUN_DATE.name])
+        try:
+            if run_date is None:
+                rows = spark.read.schema(BIAS_RUNS.schema).parquet(ledger)
+            else:
+                night = f"{ledger}/{RUN_DATE.name}={run_date.isoformat()}"
+                rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
+            rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
+            return rows
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
+            return no_rows(spark, BIAS_RUNS)
+
+    def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
+        """See ``Store.list_runs``. Lists directories, also those in which nothing was finished."""
+        return _list_runs(spark, self._folder(table))
+
+    def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
+        """See ``Store.remove_run``."""
+        with named_fault(self.place(table, run), "removed"):
+            delete_folder(spark, self.place(table, run))
+
+    def count_files(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
+        """See ``Store.count_files``."""
+        return _count_files(spark, self.place(table, run))
+
+    def tidy(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """See ``Store.tidy``: files are never touched again, so there is nothing to do."""
+
+    def _folder(self, table: Table) -> str:
+        return f"{self.path.rstrip('/')}/{table.name}"
+
+
+class CatalogStore:
+    """Parquet tables of a Spark catalog, each partitioned by run_date and run_id.
+
+    Parameters
+    ----------
+    catalog : str
+        ``schema`` or ``catalog.schema``, parts with other characters than letters, digits and ``_`` in backticks.
+    views : str, optional
+        The schema that holds the views, where it is another one.
+
+    Raises
+    ------
+    ConfigError
+        If one is no such name.
+    """
+
+    provider = "parquet"
+
+    def __init__(self, catalog: str, views: str | None = None) -> None:
+        self.schema = _quote_schema("output.catalog", catalog)
+        self.view_schema = self.schema if views is None else _quote_schema("output.views", views)
+
+    @property
+    def root(self) -> str:
+        """See ``Store.root``."""
+        return self.schema
+
+    def name(self, table: str) -> str:
+        """Return the quoted name of a table."""
+        return f"{self.schema}.`{table}`"
+
+    def view_name(self, view: str) -> str:
+        """Return the quoted name of a view."""
+        return f"{self.view_schema}.`{view}`"
+
+    def has(self, spark: SparkSession, table: Table) -> bool:
+        """Say whether a table is there."""
+        return bool(spark.catalog.tableExists(self.name(table.name)))
+
+    def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
+        """See ``Store.check``."""
+        _check_timestamps(spark)
+        faults = []
+        for table in tables:
+            name = self.name(table.name)
+            with named_fault(name, "read"):
+                if not self.has(spark, table):
+                    continue
+                found, provider = spark.table(name).schema, self._describe(spark, table).get("Provider", "no table")
+            if provider.lower() != self.provider:
+                wanted = f"Tables are {self.provider.title()}"
+                faults.append(f"{name}: it is {provider}. {wanted}. Move it away, or choose another output.")
+            faults += find_misfits(name, table, found)
+        if faults:
+            raise InputError(*faults)
+
+    def place(self, table: Table, run: Run) -> str:
+        """See ``Store.place``; the directory itself is the catalog's to choose."""
+        return f"{self.name(table.name)} {run.partition}"
+
+    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
+        """See ``Store.write``. Makes schema and table where they are missing, and adds columns that are new."""
+        spark = rows.sparkSession
+        with named_fault(self.name(table.name), "created"):
+            location = self._prepare(spark, table)
+        _write_directory(rows, f"{location}/{run.partition}")
+        with named_fault(self.place(table, run), "added as a partition"):
+            spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
+
+    def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
+        """See ``Store.read``. The types are those of the catalog."""
+        return self._read_night(spark, table, run.run_date).where(F.col(RUN_ID.name) == F.lit(run.run_id))
+
+    def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
+        """See ``Store.list_runs``. Lists directories, also those that never became a partition."""
+        return _list_runs(spark, self._describe(spark, table)["Location"]) if self.has(spark, table) else set()
+
+    def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
+        """See ``Store.remove_run``. First its partition, so that no reader looks for files that are gone."""
+        with named_fault(self.place(table, run), "removed"):
+            spark.sql(f"ALTER TABLE {self.name(table.name)} DROP IF EXISTS PARTITION ({_partition(run)})")
+            delete_folder(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
+
+    def count_files(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
+        """See ``Store.count_files``."""
+        return _count_files(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
+
+    def tidy(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """See ``Store.tidy``: files are never touched again, so there is nothing to do."""
+
+    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
+        """See ``Store.read_ledger``."""
+        if not self.has(spark, BIAS_RUNS):
+            return no_rows(spark, BIAS_RUNS)
+        return self._read_night(spark, BIAS_RUNS, run_date)
+
+    def _read_night(self, spark: SparkSession, table: Table, run_date: date | None) -> DataFrame:
+        self._refresh(spark, table)
+        rows = spark.table(self.name(table.name))
+        return rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
+
+    def _refresh(self, spark: SparkSession, table: Table) -> None:
+        """See what another session has added since this one first looked."""
+        spark.catalog.refreshTable(self.name(table.name))
+
+    def _prepare(self, spark: SparkSession, table: Table) -> str:
+        """Create the table or add its new columns, and return its location."""
+        name = self.name(table.name)
+        self._create_schema(spark)
+        columns = ", ".join(map(define_column, table.columns))
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING parquet PARTITIONED BY ({', '.join(PARTITION)}) "
+            f"COMMENT {quote_string(table.comment)}"
+        )
+        there = set(spark.table(name).columns)
+        if new := [column for column in table.columns if column.name not in there]:
+            spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
+        return self._describe(spark, table)["Location"]
+
+    def _create_schema(self, spark: SparkSession) -> None:
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+
+    def _describe(self, spark: SparkSession, table: Table) -> dict[str, str]:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self.name(table.name)}").collect()
+        # The details of the table come after its columns, and win over a column of the same name.
+        return {row["col_name"]: row["data_type"] for row in rows}
+
+
+def _quote_schema(where: str, name: str) -> str:
+    parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
+    if not parts or ".".join(parts) != name:
+        raise ConfigError(f"{where}: {name!r} is no name of a catalog's schema. Write schema or catalog.schema.")
+    return ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
+
+
+def _check_timestamps(spark: SparkSession) -> None:
+    if (found := spark.conf.get(_TIMESTAMPS)) != "TIMESTAMP_MICROS":
+        raise ConfigError(f"{_TIMESTAMPS}: {found}. The ledger's times are microseconds. Set it to TIMESTAMP_MICROS.")
+
+
+def read_schema(spark: SparkSession, path: str) -> StructType | None:
+    """Return the columns of the Parquet files under a path, None where there are none."""
+    try:
+        return spark.read.parquet(path).schema
+    except AnalysisException as error:
+        if re.search(r"\b(PATH_NOT_FOUND|UNABLE_TO_INFER_SCHEMA)\b", str(error)):
+            return None
+        raise
+
+
+def _write_directory(rows: DataFrame, place: str) -> None:
+    with named_fault(place, "written"):
+        # Spark Connect knows errorifexists by its other name alone.
+        rows.drop(*PARTITION).write.mode("error").parquet(place)
+
+
+def _partition(run: Run) -> str:
+    return f"run_date = DATE'{run.run_date.isoformat()}', run_id = {quote_string(run.run_id)}"
+
+
+def _list_runs(spark: SparkSession, folder: str) -> set[tuple[date, str]]:
+    """Return the runs that have a directory; names that no run could have are none of ours."""
+    found = set()
+    for night in list_folder(spark, folder):
+        for attempt in list_folder(spark, f"{folder}/{night.name}") if _NIGHT.fullmatch(night.name) else ():
+            if attempt.is_folder and (named := _ATTEMPT.fullmatch(attempt.name)):
+                found.add((date.fromisoformat(night.name.removeprefix("run_date=")), named[1]))
+    return found
+
+
+def _count_files(spark: SparkSession, folder: str) -> list[int]:
+    return [entry.n_bytes for entry in list_folder(spark, folder) if entry.name.endswith(".parquet")]

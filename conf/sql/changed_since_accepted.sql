@@ -1,0 +1,100 @@
+-- What changed since the last accepted run: the last night of each corpus beside the last earlier run that was accepted,
+-- the largest losses first. One and the same text for Spark SQL and for DuckDB.
+--
+-- A run is accepted by a row of the ledger: one of status accepted, or one of the job accept_run, whose config names it.
+-- Where no run was accepted yet, the accepted_* columns and the changes are NULL.
+--
+--   X_change        tonight - accepted of an AUC, |tonight| - |accepted| of a gap (AEG): below 0 is worse for an AUC,
+--                   above 0 for a gap. NULL where either value is.
+--   most_worsened   by how much the metric worsened that worsened most; below 0 where all improved.
+--   apart           whether the interval of any metric lies wholly on the worse side of the accepted one.
+WITH tonight AS (
+    SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
+),
+
+metrics AS (
+    SELECT m.*
+    FROM latest_bias_metrics AS m
+    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
+    WHERE NOT m.crossed  -- AND m.slice = 'all'
+),
+
+acceptances AS (
+    SELECT
+        corpus,
+        CASE
+            WHEN job = 'accept_run' THEN regexp_extract(config, '"accepted_run_id": *"([A-Za-z0-9_-]+)"', 1)
+            ELSE run_id
+        END AS run_id
+    FROM bias_runs
+    WHERE job = 'accept_run' OR status = 'accepted'
+),
+
+accepted_runs AS (
+    SELECT
+        runs.corpus, runs.run_id, runs.run_date,
+        row_number() OVER (
+            PARTITION BY runs.corpus ORDER BY runs.run_date DESC, runs.published_at DESC, runs.run_id DESC
+        ) AS place
+    FROM bias_runs AS runs
+    INNER JOIN acceptances ON runs.corpus = acceptances.corpus AND runs.run_id = acceptances.run_id
+    WHERE
+        runs.job = 'bias_metrics'
+        AND runs.run_id NOT IN (SELECT metrics.run_id FROM metrics)
+),
+
+accepted AS (
+    SELECT m.*
+    FROM bias_metrics AS m
+    INNER JOIN accepted_runs AS runs
+        ON m.corpus = runs.corpus AND m.run_date = runs.run_date AND m.run_id = runs.run_id
+    WHERE runs.place = 1
+),
+
+beside AS (
+    SELECT
+        t.run_date, t.corpus, t.model, t.slice, t.identity, t.run_id,
+        a.run_date AS accepted_run_date,
+        a.run_id AS accepted_run_id,
+        t.subgroup_auc, a.subgroup_auc AS accepted_subgroup_auc,
+        t.bpsn_auc, a.bpsn_auc AS accepted_bpsn_auc,
+        t.bnsp_auc, a.bnsp_auc AS accepted_bnsp_auc,
+        t.negative_aeg, a.negative_aeg AS accepted_negative_aeg,
+        t.positive_aeg, a.positive_aeg AS accepted_positive_aeg,
+        t.subgroup_auc - a.subgroup_auc AS subgroup_auc_change,
+        t.bpsn_auc - a.bpsn_auc AS bpsn_auc_change,
+        t.bnsp_auc - a.bnsp_auc AS bnsp_auc_change,
+        abs(t.negative_aeg) - abs(a.negative_aeg) AS negative_aeg_change,
+        abs(t.positive_aeg) - abs(a.positive_aeg) AS positive_aeg_change,
+        coalesce(t.subgroup_auc_high < a.subgroup_auc_low, false)
+        OR coalesce(t.bpsn_auc_high < a.bpsn_auc_low, false)
+        OR coalesce(t.bnsp_auc_high < a.bnsp_auc_low, false)
+        OR coalesce(
+            CASE
+                WHEN t.negative_aeg >= 0 THEN t.negative_aeg_low > abs(a.negative_aeg_high)
+                ELSE t.negative_aeg_high < -abs(a.negative_aeg_low)
+            END, false
+        )
+        OR coalesce(
+            CASE
+                WHEN t.positive_aeg >= 0 THEN t.positive_aeg_low > abs(a.positive_aeg_high)
+                ELSE t.positive_aeg_high < -abs(a.positive_aeg_low)
+            END, false
+        ) AS apart
+    FROM metrics AS t
+    LEFT JOIN accepted AS a
+        ON t.corpus = a.corpus AND t.model = a.model AND t.slice = a.slice AND t.identity = a.identity
+)
+
+SELECT
+    *,
+    greatest(
+        -subgroup_auc_change, -bpsn_auc_change, -bnsp_auc_change, negative_aeg_change, positive_aeg_change
+    ) AS most_worsened
+FROM beside
+ORDER BY
+    corpus,
+    greatest(
+        -subgroup_auc_change, -bpsn_auc_change, -bnsp_auc_change, negative_aeg_change, positive_aeg_change
+    ) DESC NULLS LAST,
+    model, slice, identity

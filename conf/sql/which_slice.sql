@@ -1,0 +1,43 @@
+-- Which slice is worse than the whole: of the last night of each corpus, every AUC of every identity in a slice beside
+-- the same in all rows, the largest loss first. One and the same text for Spark SQL and for DuckDB.
+--
+--   difference   slice - whole: below 0 where the model does worse in the slice.
+--   apart        whether the slice's interval lies wholly below the whole's. The slice is part of the whole, so this
+--                asks for more than evidence of a difference would.
+--
+-- Slices that nobody named are searched by jobs/attribution.py: latest_attribution_slices, latest_attribution_segments.
+WITH tonight AS (
+    SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
+),
+
+metrics AS (
+    SELECT m.*
+    FROM latest_bias_metrics AS m
+    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
+    WHERE NOT m.crossed  -- AND m.model = 'toxicity_6'
+),
+
+long AS (
+    SELECT
+        run_date, corpus, model, slice, identity, 'subgroup_auc' AS metric,
+        subgroup_auc AS value, subgroup_auc_low AS low, subgroup_auc_high AS high
+    FROM metrics
+    UNION ALL
+    SELECT run_date, corpus, model, slice, identity, 'bpsn_auc', bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM metrics
+    UNION ALL
+    SELECT run_date, corpus, model, slice, identity, 'bnsp_auc', bnsp_auc, bnsp_auc_low, bnsp_auc_high FROM metrics
+)
+
+SELECT
+    part.run_date, part.corpus, part.model, part.slice, part.identity, part.metric,
+    part.value, part.low, part.high,
+    whole.value AS whole_value, whole.low AS whole_low, whole.high AS whole_high,
+    part.value - whole.value AS difference,
+    part.high < whole.low AS apart
+FROM long AS part
+INNER JOIN long AS whole
+    ON
+        part.corpus = whole.corpus AND part.model = whole.model AND part.identity = whole.identity
+        AND part.metric = whole.metric
+WHERE part.slice <> 'all' AND whole.slice = 'all' AND part.value IS NOT NULL AND whole.value IS NOT NULL
+ORDER BY part.corpus, part.model, difference, part.slice, part.identity, part.metric

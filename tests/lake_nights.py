@@ -1,0 +1,206 @@
+"""A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; what came of it, in JSON.
+
+``python -m tests.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of conf/lake-*.conf,
+with everything below FOLDER.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.errors import BiasSparkError
+from biasspark.session import build_session
+from biasspark.tables.formats import DELTA, ICEBERG
+from biasspark.tables.maintenance import plan_maintenance, remove_runs, tidy_tables
+from biasspark.tables.publish import publish
+from biasspark.tables.retention import Policy
+from biasspark.tables.runs import Run, new_run
+from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW, Column, Table
+from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore
+from biasspark.tables.views import refresh_views
+from tests.sample_night import NIGHT, frame_of, record_of
+
+ROOT = Path(__file__).resolve().parents[1]
+NEXT_NIGHT = NIGHT + timedelta(days=1)
+STORES: dict[str, Callable[[Path], CatalogStore]] = {
+    "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
+    "delta catalog": lambda _: LakeStore("spark_catalog.bias", DELTA),
+    "iceberg jdbc": lambda _: LakeStore("lake.bias", ICEBERG),
+    "iceberg hadoop": lambda _: LakeStore("plain.bias", ICEBERG),
+    "iceberg hadoop, views elsewhere": lambda _: LakeStore("plain.elsewhere", ICEBERG, "spark_catalog.views"),
+    "iceberg hive": lambda _: LakeStore("hive.ice", ICEBERG),
+}
+
+
+def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
+    """Give the settings of both files in one, as a session that speaks both formats has them."""
+    settings: dict[str, str] = {}
+    for name in ("delta", "iceberg"):
+        lines = (ROOT / "conf" / f"lake-{name}.conf").read_text("utf-8").splitlines()
+        for key, value in (line.split(None, 1) for line in lines if line and not line.startswith("#")):
+            together = settings.get(key) if key in ("spark.jars.packages", "spark.sql.extensions") else None
+            settings[key] = f"{together},{value}" if together else value
+    plain = {"": ICEBERG.catalog[""], ".type": "hadoop", ".warehouse": f"{folder}/plain"}
+    settings |= {f"spark.sql.catalog.plain{key}": value for key, value in plain.items()}
+    settings |= {
+        "spark.sql.catalog.hive": ICEBERG.catalog[""],
+        "spark.sql.catalog.hive.type": "hive",
+        "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",  # its pool of connections is not among PySpark's jars
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/lake.db",
+        "spark.sql.catalog.lake.warehouse": f"{folder}/lake",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    if any("catalog" in kind or "elsewhere" in kind or "hive" in kind for kind in kinds):
+        settings["spark.sql.catalogImplementation"] = "hive"
+    return settings
+
+
+def skew_frame(spark: SparkSession, auc: float) -> DataFrame:
+    keys = ({"model": "m", "slice": "all", "identity": name, "cell": "subgroup_negative"} for name in ("a", "b"))
+    return frame_of(spark, PINNED_SKEW, [key | {"fraction": 0.5, "trials": 1, "pinned_auc": auc} for key in keys])
+
+
+@contextmanager
+def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
+    """Have a store fail before it writes one table."""
+    write = store.write
+
+    def fail(table: Table, rows: DataFrame, run: Run) -> None:
+        if table == broken:
+            raise BiasSparkError(f"{table.name}: broken")
+        write(table, rows, run)
+
+    store.write = fail  # type: ignore[method-assign]
+    try:
+        yield store
+    finally:
+        store.write = write  # type: ignore[method-assign]
+
+
+def fault_of(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except BiasSparkError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def live(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
+    """Publish two nights, one of them twice and once more in vain; change the table's columns; tidy up."""
+    said: dict[str, Any] = {}
+    store.check(spark, (PINNED_SKEW, BIAS_RUNS))
+    older = replace(PINNED_SKEW, values=PINNED_SKEW.values[:-1])
+    store._prepare(spark, older)
+    first, again, dead, next_one = (
+        new_run(night, "civil", PINNED_SKEW.job) for night in (NIGHT, NIGHT, NIGHT, NEXT_NIGHT)
+    )
+    said["runs"] = [run.run_id for run in (first, again, dead, next_one)]
+    publish({PINNED_SKEW: skew_frame(spark, 0.6)}, first, store, record_of())
+    again = replace(again, started_at=datetime.now(UTC))
+    publish({PINNED_SKEW: skew_frame(spark, 0.7)}, again, store, record_of())
+    with breaking(store, BIAS_RUNS):
+        said["broken"] = fault_of(lambda: publish({PINNED_SKEW: skew_frame(spark, 0.1)}, dead, store, record_of()))
+    said["written twice"] = fault_of(lambda: publish({PINNED_SKEW: skew_frame(spark, 0.7)}, again, store, record_of()))
+    spark.sql(f"ALTER TABLE {store.name(PINNED_SKEW.name)} ADD COLUMNS (of_tomorrow DOUBLE)")
+    publish({PINNED_SKEW: skew_frame(spark, 0.9)}, next_one, store, record_of())
+    said["rows"] = rows_of(store.read(spark, PINNED_SKEW, again))
+    said["warnings"] = refresh_views(spark, store)
+    said["latest"] = read_latest(spark, store)
+    said["stored"] = sorted(run_id for _, run_id in store.list_runs(spark, PINNED_SKEW))
+    said |= describe_table(spark, store) | refuse(spark, store) | keep_in_order(spark, store)
+    said["latest after"] = read_latest(spark, store)
+    said["ledger after"] = sorted(row["run_id"] for row in store.read_ledger(spark, None).collect())
+    return said
+
+
+def rows_of(frame: DataFrame) -> list[list[Any]]:
+    return sorted([row["identity"], row["pinned_auc"]] for row in frame.collect())
+
+
+def read_latest(spark: SparkSession, store: CatalogStore) -> list[list[Any]]:
+    """Give what a reader sees through the view, wherever it is."""
+    if isinstance(store, DeltaFolder):
+        assert store.local_folder is not None
+        for statement in (store.local_folder / "views.spark.sql").read_text("utf-8").split(";")[:-1]:
+            spark.sql(statement)
+        view = f"latest_{PINNED_SKEW.name}"
+    else:
+        view = store.view_name(f"latest_{PINNED_SKEW.name}")
+        if not spark.catalog.tableExists(view) and "elsewhere" not in view and store.schema == "`plain`.`bias`":
+            (warning,) = refresh_views(spark, store)
+            spark.sql(warning[warning.index("CREATE") :].partition(";")[0])
+            view = f"latest_{PINNED_SKEW.name}"
+    rows = spark.sql(f"SELECT DISTINCT run_date, pinned_auc FROM {view} ORDER BY 1").collect()
+    return [[str(row[0]), row[1]] for row in rows]
+
+
+def describe_table(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
+    name = store.name(PINNED_SKEW.name)
+    schema = spark.table(name).schema
+    details = {row[0]: row[1] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
+    return {
+        "comments": {field.name: field.metadata.get("comment") for field in schema},
+        "required": sorted(field.name for field in schema if not field.nullable),
+        "comment": details.get("Comment"),
+        "provider": details["Provider"],
+        "properties": details["Table Properties"],
+    }
+
+
+def refuse(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
+    """Ask for what must be refused."""
+    wrong = replace(PINNED_SKEW, values=(Column("trials", "STRING", "wrong"), *PINNED_SKEW.values))
+    run = new_run(NIGHT, "civil", PINNED_SKEW.job)
+    own = {"run_date": F.lit(run.run_date), "corpus": F.lit("civil"), "run_id": F.lit(run.run_id)}
+    rows = skew_frame(spark, 0.5).withColumns(own)
+    holes = rows.withColumn("model", F.when(F.col("identity") == "a", F.col("model")))
+    return {
+        "misfit": fault_of(lambda: store.check(spark, [wrong])),
+        "nan": fault_of(lambda: store.write(PINNED_SKEW, rows.withColumn("pinned_auc", F.lit(float("nan"))), run)),
+        "null key": fault_of(lambda: store.write(PINNED_SKEW, holes, new_run(NIGHT, "civil", PINNED_SKEW.job))),
+    }
+
+
+def keep_in_order(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
+    """Maintain the tables as of tomorrow, keeping nothing that may go."""
+    policy = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(days=2))
+    young = plan_maintenance(spark, store, policy, compact=True)
+    policy = replace(policy, grace=timedelta(0))
+    plan = plan_maintenance(spark, store, policy, compact=True)
+    remove_runs(spark, store, plan.removals)
+    tidy_tables(spark, store, replace(policy, now=datetime.now(UTC)))
+    return {
+        "would remove while young": [[one.run_id, one.reason] for one in young.removals],
+        "removed": sorted([one.run_id, one.reason] for one in plan.removals),
+        "kept": sorted(run_id for _, run_id in store.list_runs(spark, PINNED_SKEW)),
+    }
+
+
+def main(out: str, folder: str, *kinds: str) -> None:
+    spark = build_session("biasspark tests", read_settings(Path(folder), list(kinds)))
+    said = {}
+    for kind in kinds:
+        started = time.monotonic()
+        said[kind] = live(spark, STORES[kind](Path(folder)))
+        Path(out).write_text(json.dumps(said, default=str), encoding="utf-8")
+        print(f"{kind}: {time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

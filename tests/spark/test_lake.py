@@ -1,0 +1,145 @@
+"""Delta and Iceberg with their real runtimes: the same protocol and the same results as on Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.errors import ConfigError
+from biasspark.tables.formats import ICEBERG
+from biasspark.tables.lake import DeltaFolder, LakeStore
+from biasspark.tables.schemas import PINNED_SKEW
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = ("delta folder", "iceberg jdbc")
+FURTHER = ("delta catalog", "iceberg hadoop", "iceberg hadoop, views elsewhere", "iceberg hive")
+BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
+
+Said = dict[str, Any]
+
+
+def live(folder: Path, kinds: tuple[str, ...]) -> dict[str, Said]:
+    """Live through the nights of tests/lake_nights.py in a process of its own; skip where its jars cannot be had."""
+    out = folder / "said.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.lake_nights", str(out), str(folder), *kinds],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    if "unresolved dependency" in done.stdout + done.stderr:
+        pytest.skip("the jars of conf/lake-*.conf cannot be had here: no repository of Maven answers")
+    assert done.returncode == 0, done.stderr[-5000:]
+    return dict(json.loads(out.read_text("utf-8")))
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
+    return live(tmp_path_factory.mktemp("quick"), QUICK)
+
+
+@pytest.fixture(scope="module")
+def further(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
+    return live(tmp_path_factory.mktemp("further"), FURTHER)
+
+
+@pytest.fixture(params=[*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in FURTHER)])
+def said(request: pytest.FixtureRequest) -> Said:
+    """What came of the nights on one kind of store."""
+    return dict(request.getfixturevalue("quick" if request.param in QUICK else "further")[request.param])
+
+
+def test_readers_see_the_latest_published_run_of_each_night(said: Said) -> None:
+    assert said["latest"] == BEFORE_LAST
+    assert said["rows"] == [["a", 0.7], ["b", 0.7]]
+
+
+def test_a_run_that_fails_before_the_ledger_is_seen_by_nobody(said: Said) -> None:
+    assert said["broken"] == "BiasSparkError: bias_runs: broken"
+    assert said["stored"] == sorted(said["runs"])
+
+
+def test_rows_never_double(said: Said) -> None:
+    assert "it has rows already. A run writes a table once." in said["written twice"]
+
+
+def test_tables_say_what_they_hold(said: Said) -> None:
+    wanted = {column.name: column.comment for column in PINNED_SKEW.columns}
+    assert said["comments"] == wanted | {"of_tomorrow": None}
+    assert said["comment"] == PINNED_SKEW.comment
+
+
+def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(said: Said) -> None:
+    # The table was made without its last column, and got one more of a version to come.
+    assert PINNED_SKEW.values[-1].name in said["comments"]
+    assert said["misfit"].startswith("InputError: ")
+    assert "its columns are not those of pinned_skew. It has " in said["misfit"]
+    assert "The table has corpus STRING, model STRING" in said["misfit"]
+
+
+def test_a_key_is_never_null(said: Said) -> None:
+    assert said["required"] == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
+    assert re.search("NOT.NULL", said["null key"])
+
+
+def test_maintenance_removes_what_nobody_sees(said: Said) -> None:
+    first, again, dead, next_one = said["runs"]
+    assert [first, "superseded"] in said["would remove while young"]
+    assert dead not in {run_id for run_id, _ in said["would remove while young"]}
+    assert {tuple(removal) for removal in said["removed"]} >= {(first, "superseded"), (dead, "failed")}
+    assert said["kept"] == sorted((again, next_one))
+    assert said["latest after"] == BEFORE_LAST
+    assert said["ledger after"] == sorted((first, again, next_one))
+
+
+def test_delta_refuses_nan_and_iceberg_knows_the_key(quick: dict[str, Said]) -> None:
+    assert "no_nan_from_fraction" in quick["delta folder"]["nan"]
+    fields = "[run_date,corpus,model,slice,identity,cell,run_id]"
+    assert f"identifier-fields={fields}" in quick["iceberg jdbc"]["properties"]
+
+
+def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LakeStore("lake.bias", ICEBERG).check(spark, [PINNED_SKEW])
+    (fault,) = caught.value.faults
+    assert fault.startswith(
+        f'output.format: "iceberg", but the session of Spark {spark.version} lacks spark.sql.extensions and '
+        "spark.sql.catalog.lake. A table format needs its runtime. Give spark-submit --properties-file "
+        "conf/lake-iceberg.conf, or --packages "
+    )
+    assert fault.endswith(
+        "--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions "
+        "--conf spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog "
+        "--conf spark.sql.catalog.lake.type=hadoop --conf spark.sql.catalog.lake.warehouse=PATH"
+    )
+    with pytest.raises(ConfigError, match=r"lacks spark\.sql\.extensions and spark\.sql\.catalog\.spark_catalog\. "):
+        DeltaFolder(str(tmp_path)).check(spark, [PINNED_SKEW])
+
+
+@pytest.mark.slow
+def test_a_catalog_without_views_gets_their_sql(further: dict[str, Said]) -> None:
+    (warning,) = further["iceberg hadoop"]["warnings"]
+    assert warning.startswith("`plain`.`bias`: its catalog holds no views. Set [output] views")
+    assert further["iceberg hadoop, views elsewhere"]["warnings"] == []
+
+
+def test_the_readme_says_which_tables_refuse_what(quick: dict[str, Said]) -> None:
+    rows = re.findall(r"^\| `(path|catalog) = .*\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert rows == ["path", "path", "catalog", "catalog", "catalog"]
+    for line in (ROOT / "README.md").read_text("utf-8").splitlines():
+        if line.startswith("|") and 'format = "' in line:
+            refused = line.split("|")[4].strip()
+            assert refused == ("NULL in a key, NaN" if "delta" in line else "NULL in a key")
+    assert quick["iceberg jdbc"]["nan"] == "no error"

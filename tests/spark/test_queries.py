@@ -1,0 +1,292 @@
+"""The queries of conf/sql: one text each, run by Spark, by DuckDB, in the SQL shell and through the thrift server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyspark
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
+from biasspark.tables.store import PathStore
+from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
+from tests.sample_night import frame_of
+
+FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
+QUERIES = ("worst_identities", "identity_trend", "changed_since_accepted", "which_slice", "side_by_side")
+FIRST = date(2026, 1, 1)
+SPARK_HOME = Path(pyspark.__file__).parent
+
+Rows = list[dict[str, Any]]
+
+
+def query_of(name: str, **edits: str) -> str:
+    text = (FOLDER / f"{name}.sql").read_text("utf-8")
+    for old, new in edits.items():
+        assert f"'{old}'" in text
+        text = text.replace(f"'{old}'", f"'{new}'")
+    return text
+
+
+def metrics_of(model: str, cut: str, identity: str, auc: float | None, width: float = 0.01) -> dict[str, Any]:
+    """Give a row with a BPSN AUC and an interval about it, whose other metrics are as good as can be."""
+    row: dict[str, Any] = {"model": model, "slice": cut, "identity": identity, "crossed": " & " in identity}
+    row |= {"n_subgroup_negative": 60, "n_subgroup_positive": 40}
+    for name in ("subgroup_auc", "bnsp_auc"):
+        row |= {name: 0.99, f"{name}_low": 0.98, f"{name}_high": 1.0}
+    for name in ("negative_aeg", "positive_aeg"):
+        row |= {name: 0.0, f"{name}_low": -0.01, f"{name}_high": 0.01}
+    if auc is not None:
+        row |= {"bpsn_auc": auc, "bpsn_auc_low": auc - width, "bpsn_auc_high": auc + width}
+    return row
+
+
+def night_of(day: int) -> Rows:
+    """Give two models and two slices: `gay` loses 0.01 a day, `few` is lower still and wide, `none` has no value."""
+    return [
+        metrics_of("new", "all", "gay", 0.9 - day / 100),
+        metrics_of("new", "all", "male", 0.95),
+        metrics_of("new", "all", "few", 0.5, width=0.45),
+        metrics_of("new", "all", "none", None),
+        metrics_of("new", "all", "gay & male", 0.2),
+        metrics_of("new", "short", "gay", 0.6),
+        metrics_of("new", "short", "male", 0.945),
+        metrics_of("old", "all", "gay", 0.7),
+        metrics_of("old", "all", "male", 0.96),
+    ]
+
+
+def add_run(spark: SparkSession, store: PathStore, run: Run, rows: Rows | None, ledger: dict[str, Any]) -> None:
+    def write(table: Table, values: Rows) -> None:
+        own = {"corpus": F.lit(run.corpus), "run_date": F.lit(run.run_date), "run_id": F.lit(run.run_id)}
+        store.write(table, frame_of(spark, table, values).coalesce(1).withColumns(own), run)
+
+    if rows is not None:
+        write(BIAS_METRICS, rows)
+    row = {"job": run.job, "status": "published", "published_at": run.started_at.replace(tzinfo=None)}
+    write(BIAS_RUNS, [row | ledger])
+
+
+def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> Run:
+    return Run(FIRST + timedelta(days=day), "civil", job, run_id, datetime(2026, 3, 1, hour, tzinfo=UTC))
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nights 0, 1, 29 and 31: one accepted by its gate, one by a person, who took the first of its two runs."""
+    folder = tmp_path_factory.mktemp("queries") / "it's"
+    store = PathStore(str(folder))
+    add_run(spark_session, store, run_of(0, "r0"), night_of(0), {"status": "accepted"})
+    add_run(spark_session, store, run_of(1, "r1", 2), night_of(1), {})
+    add_run(spark_session, store, run_of(1, "r1_again", 3), night_of(2), {})
+    said = {"config": json.dumps({"accepted_run_id": "r1", "job": "bias_metrics"}), "status": "accepted"}
+    add_run(spark_session, store, run_of(1, "r_said", 4, "accept_run"), None, said)
+    add_run(spark_session, store, run_of(29, "r29"), night_of(29), {})
+    add_run(spark_session, store, run_of(31, "r31"), night_of(31), {})
+    assert refresh_views(spark_session, store) == ()
+    return folder
+
+
+def run_in_spark(spark: SparkSession, folder: Path, *queries: str) -> list[Rows]:
+    for statement in (folder / SPARK_FILE).read_text("utf-8").split(";")[:-1]:
+        spark.sql(statement)
+    return [[row.asDict() for row in spark.sql(query).collect()] for query in queries]
+
+
+def run_in_duckdb(folder: Path, *queries: str) -> list[Rows]:
+    with duckdb.connect() as connection:
+        connection.execute((folder / DUCKDB_FILE).read_text("utf-8"))
+        found = []
+        for query in queries:
+            result = connection.execute(query)
+            names = [column[0] for column in result.description]
+            found.append([dict(zip(names, values, strict=True)) for values in result.fetchall()])
+        return found
+
+
+EDITS = {
+    "identity_trend": {"muslim": "gay", "toxicity_6": "new"},
+    "side_by_side": {"toxicity_1": "old", "toxicity_6": "new"},
+}
+TEXTS = {name: query_of(name, **EDITS.get(name, {})) for name in QUERIES}
+
+
+@pytest.fixture(scope="module")
+def answers(warehouse: Path) -> dict[str, Rows]:
+    return dict(zip(TEXTS, run_in_duckdb(warehouse, *TEXTS.values()), strict=True))
+
+
+def test_every_query_is_tested() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.sql")) == sorted(QUERIES)
+
+
+def test_spark_gives_what_duckdb_gives(spark: SparkSession, warehouse: Path, answers: dict[str, Rows]) -> None:
+    found = dict(zip(TEXTS, run_in_spark(spark, warehouse, *TEXTS.values()), strict=True))
+    for name, rows in answers.items():
+        assert rows
+        assert found[name] == rows, name
+
+
+def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:
+    rows = [row for row in answers["worst_identities"] if (row["model"], row["slice"]) == ("new", "all")]
+    # The point of `few` is lower, but it may as well be good; where a metric has no value the others count.
+    assert [(row["place"], row["identity"], row["metric"]) for row in rows] == [
+        (1, "gay", "bpsn_auc"),
+        (2, "few", "bpsn_auc"),
+        (3, "male", "bpsn_auc"),
+        (4, "none", "bnsp_auc"),
+    ]
+    assert {row["run_date"] for row in answers["worst_identities"]} == {FIRST + timedelta(days=31)}
+    assert rows[0]["reads_as"] == "false alarms"
+
+
+def test_the_trend_has_the_nights_of_thirty_days(answers: dict[str, Rows]) -> None:
+    rows = answers["identity_trend"]
+    assert [row["run_id"] for row in rows] == ["r29", "r31"]
+    assert [row["bpsn_auc"] for row in rows] == pytest.approx([0.61, 0.59], abs=1e-12)
+    assert [row["bpsn_auc_change"] for row in rows] == [None, pytest.approx(-0.02, abs=1e-12)]
+    assert rows[1]["subgroup_auc_change"] == 0
+
+
+def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[str, Rows]) -> None:
+    rows = answers["changed_since_accepted"]
+    assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r1", "r31")}
+    assert (rows[0]["identity"], rows[0]["slice"], rows[0]["model"]) == ("gay", "all", "new")
+    assert rows[0]["most_worsened"] == pytest.approx(0.3, abs=1e-12)
+    assert rows[0]["apart"] is True
+    assert [row["apart"] for row in rows[1:]] == [False] * 7
+
+
+def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
+    store = PathStore(str(tmp_path))
+    add_run(spark, store, run_of(0, "r0"), night_of(0), {})
+    refresh_views(spark, store)
+    (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
+    assert len(rows) == 8
+    assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
+
+
+def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
+    first, *others = answers["which_slice"]
+    assert (first["slice"], first["identity"], first["metric"], first["apart"]) == ("short", "male", "bpsn_auc", False)
+    assert first["difference"] == pytest.approx(-0.005, abs=1e-12)
+    # The night's whole is worse for `gay` than the slice is.
+    assert others[-1]["identity"] == "gay"
+    assert others[-1]["difference"] == pytest.approx(0.01, abs=1e-12)
+
+
+# ---- from the outside
+
+
+ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+SETTINGS = (
+    *("--conf", "spark.sql.catalogImplementation=in-memory", "--conf", "spark.ui.enabled=false"),
+    *("--conf", "spark.sql.session.timeZone=UTC", "--conf", "spark.sql.shuffle.partitions=1"),
+)
+
+
+def script_of(folder: Path) -> str:
+    """Give one file that makes the views and asks every query, a line of its name before each."""
+    asked = (f"SELECT '== {name}';\n{text};" for name, text in TEXTS.items())
+    return "\n".join(((folder / SPARK_FILE).read_text("utf-8"), *asked))
+
+
+def count_rows(printed: str) -> dict[str, int]:
+    parts = re.split(r"^.*== (\w+).*$", printed, flags=re.MULTILINE)[1:]
+    lines = {
+        name: [line for line in text.splitlines() if "civil" in line]
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    return {name: len(found) for name, found in lines.items()}
+
+
+@pytest.mark.slow
+def test_the_sql_shell_answers(warehouse: Path, answers: dict[str, Rows], tmp_path: Path) -> None:
+    script = tmp_path / "queries.sql"
+    script.write_text(script_of(warehouse), "utf-8")
+    done = subprocess.run(
+        [SPARK_HOME / "bin" / "spark-sql", "--master", "local[1]", *SETTINGS, "-f", script],
+        env=os.environ | ENVIRONMENT,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert count_rows(done.stdout) == {name: len(rows) for name, rows in answers.items()}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def thrift_server(tmp_path: Path) -> Iterator[int]:
+    """A thrift server on loopback; gives its port."""
+    port = free_port()
+    loopback = {"hive.server2.thrift.bind.host": "127.0.0.1", "hive.server2.thrift.port": str(port)}
+    metastore = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
+    flags = [word for key, value in loopback.items() for word in ("--conf", f"spark.hadoop.{key}={value}")]
+    flags += ["--conf", f"spark.hadoop.javax.jdo.option.ConnectionURL={metastore}", *SETTINGS[2:]]
+    server = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+    with (tmp_path / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            [SPARK_HOME / "bin" / "spark-submit", "--master", "local[1]", *flags, "--class", server, "spark-internal"],
+            env=os.environ | ENVIRONMENT,
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield port
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def wait_for(port: int, seconds: int = 120) -> None:
+    for _ in range(seconds):
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(1)
+    raise TimeoutError(f"nothing listens at {port}")
+
+
+@pytest.mark.slow
+def test_the_thrift_server_answers_beeline(
+    thrift_server: int, warehouse: Path, answers: dict[str, Rows], tmp_path: Path
+) -> None:
+    wait_for(thrift_server)
+    script = tmp_path / "queries.sql"
+    script.write_text(script_of(warehouse), "utf-8")
+    # Temporary views last as long as the connection: one beeline makes them and asks.
+    url = f"jdbc:hive2://127.0.0.1:{thrift_server}/default"
+    done = subprocess.run(
+        [SPARK_HOME / "bin" / "beeline", "-u", url, "--outputformat=tsv2", "--silent=true", "-f", script],
+        env=os.environ | ENVIRONMENT,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert count_rows(done.stdout) == {name: len(rows) for name, rows in answers.items()}
