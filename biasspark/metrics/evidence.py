@@ -22,14 +22,14 @@ is. But of an AUC near 1, or of one without a misordered pair, the variance at t
 AUC may be; its interval does. So each variance is recovered from the end of the interval that faces the bound (Zou and
 Donner 2008). Let the change keep to its bound by D: the bound lies z standard errors away if the lower end of now and
 the upper end of before, both at z, are at distances r and r' with r² + r'² = D². Violation takes the other two ends.
-The ends of the size of a gap are those of the gap, no further in than 0. Where two nights share rows, their AUCs go up
+The ends of the size of a gap are those of the gap, no further in than 0; where that of before is 0, the rise is
+as large as the gap now, and its upper end that of now. Where two nights share rows, their AUCs go up
 and down together and the variance of the change is less than the sum: this is careful then, and finds less than there
 is.
 
 In 1,500 runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows a cell) a change of just the
 bound is found to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at the
-values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 6.0 %, but a rise from just 0 is found to keep to its bound in
-up to 9.3 %, since what is 0 never looks so.
+values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 5.6 %.
 """
 
 from __future__ import annotations
@@ -153,8 +153,11 @@ def compare_with_baseline(now: Aucs, before: Aucs, kind: str, bound: float) -> t
         middle = (low + high) / 2
         of_now, of_before = z_at(middle)
         high, low = np.where(of_now >= of_before, middle, high), np.where(of_now >= of_before, low, middle)
-    # Where one end stops short at the range of the metric, the other decides: it is the greater of either side.
-    z = sign * np.maximum(np.minimum(*z_at(low)), np.minimum(*z_at(high)))
+    z = np.minimum(*z_at(high))
+    # Where the size of before may be 0, its end goes no further, and now has all that is left to itself.
+    room = highest - before.auc
+    alone = np.maximum(_standard_errors_to(before, room, highest), _standard_errors_to(now, room - length, highest))
+    z = sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
     return upper_tail(-z), upper_tail(z)
 
 

@@ -200,8 +200,9 @@ def _measure_change(rule: Rule, row: Candidate) -> tuple[float | None, float | N
         return (_size(rule, row.now.auc) - _size(rule, row.before.auc) if both else None), None, None
     change = now[1] - before[1]
     down = np.hypot(now[1] - now[0], before[2] - before[1])
-    up = np.hypot(now[2] - now[1], before[1] - before[0])
-    return change, float(change - down), float(change + up)
+    up = now[2] - now[1], before[1] - before[0]
+    may_be_0 = rule.kind == "max_rise" and before[0] == 0
+    return change, float(change - down), float(change + (sum(up) if may_be_0 else np.hypot(*up)))
 
 
 def _size(rule: Rule, auc: float | None) -> float:

@@ -47,7 +47,7 @@ def estimates(draw: st.DrawFn) -> Case:
 # ---- the inverse of the interval
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(case=estimates(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max"]))
 def test_the_interval_at_level_1_less_2p_ends_at_the_bound(case: Case, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(aucs_of([case]), kind, bound)
@@ -90,32 +90,34 @@ def rise_ends(now: Case, before: Case, level: float) -> tuple[float, float]:
 
 def difference_ends(now: tuple[float, float, float], before: tuple[float, float, float]) -> tuple[float, float]:
     change = now[1] - before[1]
+    up = now[2] - now[1], before[1] - before[0]
     return (
         change - math.hypot(now[1] - now[0], before[2] - before[1]),
-        change + math.hypot(now[2] - now[1], before[1] - before[0]),
+        change + (sum(up) if before[0] == 0 else math.hypot(*up)),
     )
 
 
+def change_ends(kind: str, now: Case, before: Case, level: float) -> tuple[float, float]:
+    if kind == "max_rise":
+        return rise_ends(now, before, level)
+    ends = [interval_of(case, level) for case in (now, before)]
+    return difference_ends(*((low, case[0], high) for (low, high), case in zip(ends, (now, before), strict=True)))
+
+
 @settings(max_examples=150, deadline=None)
-@given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3))
-def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float) -> None:
-    for kind in ("max_drop", "max_rise"):
-        (violation,), (compliance,) = compare_with_baseline(aucs_of([now]), aucs_of([before]), kind, bound)
-        assert violation + compliance == pytest.approx(1, abs=1e-15)
-        p = min(violation, compliance)
-        if not 1e-6 < p < 0.499:
-            continue
-        level = 1 - 2 * p
-        if kind == "max_rise":
-            low, high = rise_ends(now, before, level)
-            end = high if compliance < violation else low
-            assert end == pytest.approx(bound, abs=1e-7)
-        else:
-            both = [interval_of(case, level) for case in (now, before)]
-            triples = [(low, case[0], high) for (low, high), case in zip(both, (now, before), strict=True)]
-            low, high = difference_ends(*triples)
-            end = low if compliance < violation else high
-            assert end == pytest.approx(-bound, abs=1e-7)
+@given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3), kind=st.sampled_from(["max_drop", "max_rise"]))
+def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float, kind: str) -> None:
+    """It may leap over it, at the level at which the gap before may be 0; so it is held to either side of p."""
+    (violation,), (compliance,) = compare_with_baseline(aucs_of([now]), aucs_of([before]), kind, bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-15)
+    p = min(violation, compliance)
+    assume(1e-6 < p < 0.499)
+    shorter, longer = (change_ends(kind, now, before, 1 - 2 * p * near) for near in (1 + 1e-6, 1 - 1e-6))
+    at = bound if kind == "max_rise" else -bound
+    if (kind == "max_rise") == (compliance < violation):
+        assert shorter[1] - 1e-7 <= at <= longer[1] + 1e-7
+    else:
+        assert longer[0] - 1e-7 <= at <= shorter[0] + 1e-7
 
 
 def test_nothing_is_shown_without_an_interval() -> None:
