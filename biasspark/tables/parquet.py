@@ -229,8 +229,11 @@ class CatalogStore:
         return self._read_night(spark, BIAS_RUNS, run_date)
 
     def _read_night(self, spark: SparkSession, table: Table, run_date: date | None) -> DataFrame:
+        """Return the rows of one night, or of all if None; columns that the table does not have yet are NULL."""
         self._refresh(spark, table)
         rows = spark.table(self.name(table.name))
+        later = [column.field for column in table.columns if column.name not in rows.columns]
+        rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in later})
         return rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
 
     def _refresh(self, spark: SparkSession, table: Table) -> None:
