@@ -13,6 +13,7 @@ from biasspark.backfill import Nights, backfill_parser, list_days, run_nights
 from biasspark.cli import Outcome, Progress, run_job
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+from jobs import window_metrics
 from tests.least_configuration import changed
 
 CANARY = "canary-3f1c"
@@ -56,6 +57,12 @@ def test_a_range_needs_a_column_that_tells_nights_apart() -> None:
     )
     assert list_days(DAYS[0], parse_config(changed(), Path())) == (DAYS[0],)
     assert list_days(nights, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
+
+
+def test_a_window_begins_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--config", "c.toml", "--from", "2026-03-02", "--to", "2026-03-01"]
+    assert run_job(window_metrics.main, window_metrics.window_parser(), flags) == 2
+    assert "--from 2026-03-02 --to 2026-03-01: the first night comes after the last." in capsys.readouterr().err
 
 
 def published(day: date, exit_code: int = 0) -> Outcome:
