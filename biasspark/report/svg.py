@@ -99,7 +99,6 @@ def write_figure(figure: Figure, label: str) -> Markup:
     root.attrib |= {"class": "chart", "role": "img", "aria-label": label, "width": width, "height": height}
     ElementTree.register_namespace("", SVG)
     written = ElementTree.tostring(root, encoding="unicode")
-    written = re.sub(r"\s+(?=[A-Za-z]?\s*-?[\d.]+ )", " ", written)
     return Markup(re.sub(r">\s+<", "><", written))  # ElementTree has escaped all text
 
 

@@ -57,7 +57,7 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     for run, names in nights:
         for name in names:
             write(spark_session, store, run, name, tables[name])
-        enter(spark_session, store, run, config='{"histograms": {"bins": 20}}')
+        enter(spark_session, store, run, config='{"histograms": {"bins": 200}}')
     said = {"accepted_run_id": "r_1", "job": "bias_metrics", "reason": "known", "by": "Ada"}
     enter(spark_session, store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
     return store
@@ -84,6 +84,11 @@ def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, ware
     assert facts.run["published_at"].tzinfo is UTC
     assert {row["slice"] for row in facts.rows("bias_metrics")} == {"all", "short"}
     assert {row["slice"] for row in facts.rows("score_histograms")} == {"all"}
+    own = night_facts(identities=NAMES).rows("score_histograms", model=MODELS[0], identity="gay")
+    bins = facts.rows("score_histograms", model=MODELS[0], identity="gay")
+    assert sum(row["n_rows"] for row in bins) == sum(row["n_rows"] for row in own)
+    assert {round(row["bin_high"] - row["bin_low"], 9) for row in bins} == {0.1}  # of 200 bins two make one
+    assert all(row["bin_low"] == pytest.approx(row["bin"] / 10) for row in bins)
     baseline = facts.baseline
     assert baseline is not None
     assert (baseline.run_id, len(baseline.metrics), len(baseline.summaries)) == ("r_1", 8, 2)
