@@ -17,9 +17,9 @@ from biasspark.errors import ConfigError
 from biasspark.tables.formats import ICEBERG
 from biasspark.tables.lake import DeltaFolder, LakeStore
 from biasspark.tables.schemas import PINNED_SKEW
+from tests.lake_nights import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = ("delta folder", "iceberg jdbc")
 FURTHER = ("delta catalog", "iceberg hadoop", "iceberg hadoop, views elsewhere", "iceberg hive")
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
 
