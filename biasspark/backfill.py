@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -123,17 +123,16 @@ def run_nights(
         progress.stage(f"night {day}, {place} of {len(wanted)}")
         outcomes.append(_measure_one(day, measure, debug))
         print_outcome(outcomes[-1])
-    ended: dict[str, list[Mapping[str, object]]] = {"published": [], "failed": []}
-    for outcome in outcomes:
-        ended[str(outcome.summary["status"])].append(outcome.summary)
+    failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
+    done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     summary = {
         "job": JOB,
-        "status": next((status for status in ("failed", "published") if ended[status]), "skipped"),
+        "status": "failed" if failed else "published" if done else "skipped",
         "from": days[0],
         "to": days[-1],
         "nights": len(days),
-        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in ended["published"]],
-        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in ended["failed"]],
+        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in done],
+        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in failed],
         "skipped": [day for day in days if day in published],
     }
     gravest = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
