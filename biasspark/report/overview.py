@@ -104,7 +104,7 @@ def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     ]
 
 
-def list_worst(facts: NightFacts, model: str, most: int = MOST_WORST) -> list[Worst]:
+def list_worst(facts: NightFacts, model: str, most: int | None = MOST_WORST) -> list[Worst]:
     """Return the identities of all rows with the lowest of the three AUCs of a model, the worst first."""
     found = []
     for row in facts.rows("bias_metrics", slice=ALL_ROWS, model=model):

@@ -118,6 +118,11 @@ def hash_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+def break_name(name: str) -> Markup:
+    """Let a name go on in the next line behind an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 def _read_template(name: str) -> str:
     return resources.files("biasspark.report").joinpath("templates", name).read_text("utf-8")
 
@@ -133,6 +138,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "name": show_name,
+        "breakable": break_name,
         "count": show_count,
         "number": show_number,
         "percent": show_percent,
@@ -163,7 +169,7 @@ def _gather(facts: NightFacts) -> dict[str, Any]:
     return (
         _vocabulary(facts)
         | _gather_source(facts)
-        | _gather_verdict(facts, worst)
+        | _gather_verdict(facts)
         | _gather_overview(facts, worst)
         | _gather_scores(facts)
         | _gather_attribution(facts)
@@ -212,7 +218,7 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
     }
 
 
-def _gather_verdict(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) -> dict[str, Any]:
+def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
     verdict = reach_verdict(facts)
     summary = {row.column: row for row in summarise_models(facts)}["auc"]
     return {
@@ -223,10 +229,17 @@ def _gather_verdict(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) -> 
         "has_p": any(row.get("p_violation_adjusted") is not None for row in verdict.alerts),
         "alert_cell": _alert_cell,
         "heads": [
-            {"model": model, "overall": own.cell, "worst": worst[model][0] if worst[model] else None}
+            {"model": model, "overall": own.cell, **_choose_worst(facts, model)}
             for model, own in zip(facts.models(), summary.cells, strict=True)
         ],
     }
+
+
+def _choose_worst(facts: NightFacts, model: str) -> dict[str, Any]:
+    """Return the worst identity that enough rows tell of, and how many lie lower that too few tell of."""
+    worst = list_worst(facts, model, most=None)
+    n_weak = next((place for place, own in enumerate(worst) if not own.cell.weak), 0)
+    return {"worst": worst[n_weak] if worst else None, "n_weak": n_weak}
 
 
 def _gather_attribution(facts: NightFacts) -> dict[str, Any]:

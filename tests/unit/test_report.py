@@ -270,6 +270,17 @@ def test_worst_first(facts: NightFacts) -> None:
     assert {row.identity for row in tabulate_metrics(facts, "short")} == {*NAMES, EMPTY}
 
 
+def test_the_verdict_names_an_identity_that_enough_rows_tell_of(facts: NightFacts) -> None:
+    rows = [
+        row | {"bpsn_auc": 0.2, "bpsn_auc_low": None} if row["identity"] == EMPTY else row
+        for row in facts.rows("bias_metrics")
+    ]
+    page = write_page(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
+    assert "Its lowest identity that enough rows tell of is <strong><bdi>gay</bdi></strong>" in page
+    assert "1 with too few rows lies lower." in page
+    assert "<bdi>toxicity_<wbr>1</bdi>" in page
+
+
 def test_the_best_model_of_a_line_is_marked(facts: NightFacts) -> None:
     rows = {row.column: [own.best for own in row.cells] for row in summarise_models(facts)}
     assert rows["bpsn_auc_min"] == [False, True]
