@@ -160,7 +160,7 @@ def threshold_rates(score: Scores, label: Labels, inside: Scores, threshold: flo
         if mine is not None and theirs is not None:
             row[f"{rate}_gap"] = mine - theirs
             row[f"{rate}_gap_low"], row[f"{rate}_gap_high"] = newcombe_gap(of_subgroup, of_background, level)
-    return row
+    return row | {"reason": None}
 
 
 def threshold_summary(score: Scores, label: Labels, identities: Mapping[str, Scores], threshold: float) -> Row:
@@ -252,6 +252,7 @@ def _balance(label: Sequence[bool | None], inside: Sequence[float], chosen: Sequ
         "positive_rate": divide(n_positive, n_rows),
         "overall_positive_rate": divide(p_all, n_all),
         "n_negatives_to_add": to_add,
+        "reason": None,
     }
 
 
@@ -266,5 +267,5 @@ def template_scores(template: Sequence[Any], score: Scores, inside: Scores) -> d
         scores = [value for other, value, member in rows if other == name and member == 1]
         if scores:
             spread = stdev(scores) if len(scores) > 1 else None
-            found[name] = {"n_rows": len(scores), "mean_score": fmean(scores), "sd_score": spread}
+            found[name] = {"n_rows": len(scores), "mean_score": fmean(scores), "sd_score": spread, "reason": None}
     return found

@@ -190,8 +190,8 @@ def test_frames_that_are_not_the_tables_are_refused_with_both_lists(spark: Spark
     few, wrong = caught.value.faults
     assert few == (
         "bias_metrics: its frames are bias_metrics, model_summary, u_statistics. A run writes every table of its job: "
-        "bias_metrics, label_balance, model_summary, pinned_auc, rejected_rows, score_histograms, template_scores, "
-        "threshold_rates, threshold_summary, u_statistics. Give each of them a frame, or None where it is empty."
+        f"{', '.join(sorted(table.name for table in TABLES_OF_A_RUN))}. Give each of them a frame, or None where it is "
+        "empty."
     )
     assert wrong.startswith("u_statistics: the frame has model STRING, slice STRING, identity STRING")
     assert "n_low INT, n_high BIGINT" in wrong
