@@ -88,7 +88,7 @@ max_drop = 0.1
 [output]
 path = "{warehouse}"
 """
-UNASKED = {"template_scores"}
+UNASKED = {"template_scores", "score_blocks"}
 
 
 @dataclass(frozen=True)
