@@ -9,6 +9,7 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
+from biasspark.config.compare import read_compare
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
     Histograms,
@@ -23,7 +24,16 @@ from biasspark.config.model import (
 from biasspark.config.section import Section, find_repeated, keys_of
 from biasspark.config.wording import show_value
 
-FURTHER = ("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew", "attribution")
+FURTHER = (
+    "pinned_auc",
+    "thresholds",
+    "histograms",
+    "label_balance",
+    "templates",
+    "pinned_skew",
+    "attribution",
+    "compare",
+)
 MOST_TRIALS = 100_000
 MOST_THRESHOLDS = 10_001
 MOST_BINS = 10_000
@@ -41,6 +51,7 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
         _read_templates,
         _read_pinned_skew,
         partial(read_attribution, models=measures["models"]),
+        partial(read_compare, models=measures["models"]),
     )
     given = {name: table.get(name) for name in FURTHER}
     further: dict[str, Any] = {

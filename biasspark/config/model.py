@@ -13,6 +13,7 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import Attribution
+from biasspark.config.compare import Compare
 
 ENGINES = ("blocks", "windows")
 UNANNOTATED = ("exclude", "background")
@@ -275,6 +276,7 @@ class Measures:
     templates: Templates | None = None
     pinned_skew: PinnedSkew | None = None
     attribution: Attribution | None = None
+    compare: Compare | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.

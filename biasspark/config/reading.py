@@ -142,6 +142,10 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
         )
+    if measures["compare"] and measures["compare"].method == "jackknife" and not corpus.id:
+        faults.append(
+            '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
+        )
     rejects = _read_rejects(table.get("rejects"), faults)
     return Config(corpus=corpus, **measures, rejects=rejects, output=_read_output(table.get("output"), base, faults))
 

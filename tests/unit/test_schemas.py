@@ -16,6 +16,7 @@ from biasspark.tables.schemas import (
     EXAMPLE_ATTRIBUTIONS,
     LABEL_BALANCE,
     LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
     MODEL_SUMMARY,
     PAIR_SEGMENTS,
     PINNED_AUC,
@@ -104,6 +105,12 @@ CONTRACT = {
         run_date DATE corpus STRING identity STRING bucket STRING length_low INT length_high INT n_rows BIGINT
         n_positive BIGINT positive_rate DOUBLE overall_positive_rate DOUBLE n_negatives_to_add BIGINT run_id STRING
     """,
+    MODEL_COMPARISONS: """
+        run_date DATE corpus STRING slice STRING identity STRING metric STRING model STRING baseline_model STRING
+        crossed BOOLEAN n_low BIGINT n_high BIGINT value DOUBLE baseline_value DOUBLE difference DOUBLE
+        difference_low DOUBLE difference_high DOUBLE p_value DOUBLE p_adjusted DOUBLE verdict STRING method STRING
+        run_id STRING
+    """,
     PINNED_SKEW: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING fraction DOUBLE n_rows BIGINT
         n_dropped BIGINT trials INT pinned_auc DOUBLE pinned_auc_skewed DOUBLE
@@ -163,6 +170,7 @@ KEYS = {
     TEMPLATE_SCORES: ("model", "template", "identity"),
     LABEL_BALANCE: ("identity", "bucket"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
+    MODEL_COMPARISONS: ("slice", "identity", "metric", "model", "baseline_model"),
     EXAMPLE_ATTRIBUTIONS: ("model", "slice", "row_id"),
     ATTRIBUTION_CORRELATIONS: ("model", "slice", "attribution", "loss"),
     ATTRIBUTION_SEGMENTS: ("model", "baseline_model", "slice", "target", "node_id"),

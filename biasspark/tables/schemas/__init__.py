@@ -17,6 +17,7 @@ from biasspark.tables.schemas.attribution import (
     LOSS_BY_SEGMENT,
     PAIR_SEGMENTS,
 )
+from biasspark.tables.schemas.comparisons import MODEL_COMPARISONS
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
 from biasspark.tables.schemas.scores import (
@@ -41,6 +42,7 @@ __all__ = [
     "EXAMPLE_ATTRIBUTIONS",
     "LABEL_BALANCE",
     "LOSS_BY_SEGMENT",
+    "MODEL_COMPARISONS",
     "MODEL_SUMMARY",
     "PAIR_SEGMENTS",
     "PINNED_AUC",
@@ -73,6 +75,7 @@ TABLES = {
         LABEL_BALANCE,
         REJECTED_ROWS,
         PINNED_SKEW,
+        MODEL_COMPARISONS,
         EXAMPLE_ATTRIBUTIONS,
         ATTRIBUTION_CORRELATIONS,
         ATTRIBUTION_SEGMENTS,
