@@ -130,7 +130,7 @@ def sum_products(blocks: Sequence[bytes], around: Around, crowds: Crowds) -> Ite
 
     Notes
     -----
-    Cost: rows times identities, some 100 ns each; a background's sums are those of its base less those of the few rows
+    Cost: rows times identities, some 150 ns each; a background's sums are those of its base less those of the few rows
     that are not in it.
     """
     table = read_rows(blocks)
