@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from biasspark.api import (
         bias_metrics,
         label_balance,
+        model_comparisons,
         model_summary,
         pinned_auc,
         pinned_skew,
@@ -47,6 +48,7 @@ _HOMES = {
     "threshold_summary": "biasspark.api",
     "score_histograms": "biasspark.api",
     "side_by_side": "biasspark.api",
+    "model_comparisons": "biasspark.api",
     "label_balance": "biasspark.api",
     "template_scores": "biasspark.api",
     "example_attributions": "biasspark.attribution_api",
@@ -77,6 +79,7 @@ __all__ = [
     "example_attributions",
     "label_balance",
     "loss_by_segment",
+    "model_comparisons",
     "model_summary",
     "pair_segments",
     "pinned_auc",

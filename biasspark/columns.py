@@ -45,6 +45,7 @@ ROW_ID, REASON = "row_id", "reason"
 HONEST, SEGMENTS = "honest", "segments"
 LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED = "label", "score", "n_opposite", "ordered_doubled"
 IN_CROWDS, ORDERED_IN_CROWDS = "in_crowds", "ordered_in_crowds"
+GROUP = "jackknife_group"
 
 RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
 """The rates of decisions at a threshold, in the order of `threshold_rates`."""

@@ -30,6 +30,7 @@ from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
     SCORE_BLOCKS,
     WINDOW_TABLES,
 )
@@ -39,8 +40,10 @@ from biasspark.tables.views import refresh_views
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
 _HONEST = ("rule", "n_honest", "mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
+_DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
 LOST = (MODEL, SLICE, *_HONEST)
 WON = (MODEL, "baseline_model", SLICE, *_HONEST)
+CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
 LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
 
 
@@ -144,6 +147,19 @@ def show_lost(spark: SparkSession, store: PathStore | CatalogStore, run: Run, mo
     losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment")
     shown = [_format_rows(lost, LOST, most), _format_rows(won, WON, most)]
     return "\n\n".join(filter(None, shown)) or _format_rows(losses, LOSSES, most)
+
+
+def show_changes(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
+    """Return tables of what got worse and of what got better, the surest first, and how often each verdict fell."""
+    found = store.read(spark, MODEL_COMPARISONS, run)
+    order = ("p_value", MODEL, SLICE, IDENTITY, "metric")
+    changed = [
+        (verdict, _format_rows(found.where(F.col("verdict") == verdict).orderBy(*order), CHANGED, most))
+        for verdict in ("worse", "better")
+    ]
+    counts = found.groupBy(MODEL, "baseline_model", SLICE, "verdict").count()
+    shown = [f"{verdict}:\n{table}" for verdict, table in changed if table]
+    return "\n\n".join([*shown, _format_rows(counts.orderBy(MODEL, SLICE, "verdict"), tuple(counts.columns), 40)])
 
 
 def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:

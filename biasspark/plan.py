@@ -56,6 +56,25 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
     return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
 
 
+def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
+    """Return the plan of a comparison: which models, by which method, tables, and what it will cost."""
+    assert config.compare is not None  # the job asks for it
+    asked, whole = config.compare, describe_plan(config, n_columns, tables).splitlines()
+    told = ("corpus:", "rows:", "label:", "identities:", "slices:", "tables:")
+    method, shuffles = "paired DeLong", "2 for each model: of a score, and of 8 bytes an identity for each row"
+    if asked.method == "jackknife":
+        by = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else config.corpus.id
+        method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 for each model, of both scores of each row"
+    lines = {
+        "compared": f"{', '.join(asked.models)} with {asked.baseline}",
+        "method": method,
+        "scans": f"{2 + len(asked.models)} or more (survey, counts, one for each model and 32 identities)",
+        "shuffles": shuffles,
+    }
+    kept = [line for line in whole if line.startswith(told)]
+    return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
+
+
 def _searches(asked: Attribution) -> list[str]:
     """Say what is searched."""
     found = [f"trees of {', '.join(asked.targets)}, depth {asked.tree.max_depth}"] if asked.tree else []

@@ -8,6 +8,7 @@ wrong is reported at once, in one ``ConfigError``.
 from __future__ import annotations
 
 from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
+from biasspark.config.compare import COMPARE_METHODS, GROUPS, Compare
 from biasspark.config.further import divide
 from biasspark.config.gate import Gate, Rule
 from biasspark.config.identities import say_unknown_identity
@@ -46,13 +47,16 @@ from biasspark.config.reading import load_config, models_from, parse_config, par
 from biasspark.config.wording import cut_to_width, measure_width, show_value, show_visibly
 
 __all__ = [
+    "COMPARE_METHODS",
     "DUPLICATES",
     "ENGINES",
+    "GROUPS",
     "MOST_CROSSED_PAIRS",
     "MOST_RANGES",
     "OUTPUT_FORMATS",
     "UNANNOTATED",
     "Attribution",
+    "Compare",
     "Config",
     "Corpus",
     "Crossed",

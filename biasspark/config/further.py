@@ -9,6 +9,7 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
+from biasspark.config.compare import read_compare
 from biasspark.config.gate import METRICS
 from biasspark.config.identities import say_unknown_identity
 from biasspark.config.model import (
@@ -28,7 +29,7 @@ from biasspark.config.wording import show_value
 
 FURTHER = (
     *("pinned_auc", "thresholds", "histograms", "label_balance", "templates", "pinned_skew", "attribution"),
-    *("evidence", "privacy"),
+    *("compare", "evidence", "privacy"),
 )
 MOST_TRIALS = 100_000
 MOST_THRESHOLDS = 10_001
@@ -47,6 +48,7 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
         _read_templates,
         _read_pinned_skew,
         partial(read_attribution, models=measures["models"]),
+        partial(read_compare, models=measures["models"]),
         _read_evidence,
         _read_privacy,
     )
@@ -61,6 +63,11 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
         faults.append(
             "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
             "segments it finds, and withholds none. Keep it in a configuration of its own."
+        )
+    if further["privacy"] and further["compare"]:
+        faults.append(
+            "[privacy] and [compare] are both given. A comparison publishes numbers of every identity, and withholds "
+            "none. Keep it in a configuration of its own."
         )
     return further
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import Attribution
+from biasspark.config.compare import Compare
 from biasspark.config.gate import Gate
 
 ENGINES = ("blocks", "windows")
@@ -328,6 +329,7 @@ class Measures:
     templates: Templates | None = None
     pinned_skew: PinnedSkew | None = None
     attribution: Attribution | None = None
+    compare: Compare | None = None
     evidence: Evidence | None = None
     privacy: Privacy | None = None
 

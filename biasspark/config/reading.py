@@ -146,6 +146,10 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
         )
+    if measures["compare"] and measures["compare"].method == "jackknife" and not corpus.id:
+        faults.append(
+            '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
+        )
     return Config(
         corpus=corpus,
         **measures,

@@ -98,6 +98,8 @@ def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, st
         yield "[label_balance] length", measures.label_balance.length, kinds, "a number, or a text that holds one"
     if measures.templates:
         yield "[templates] column", measures.templates.column, (), "a single value"
+    if measures.compare and measures.compare.cluster:
+        yield "[compare] cluster", measures.compare.cluster, (), "a single value"
     for name in measures.attribution.numeric if measures.attribution else ():
         yield "[attribution] numeric", name, (NumericType, StringType), "a number, or a text that holds one"
     for name in measures.attribution.categorical if measures.attribution else ():

@@ -97,7 +97,8 @@ def _cut_table(
             for score_range, own in enumerate(np.split(rows, ends[:-1])):
                 if len(own):
                     negatives, positives = _count_labels(positive[own], [crowd[own] for crowd in crowds])
-                    data = _encode(scores[own], positive[own], along.take(pa.array(own)))
+                    labelled = {SCORE: scores[own], LABEL: positive[own]}
+                    data = encode_rows(pa.table(labelled | columns_of(along.take(pa.array(own)))))
                     yield RowPart(model, number, score_range, negatives, positives, data)
 
 
@@ -178,8 +179,13 @@ def _count_labels(positive: Flags, crowds: Sequence[Flags]) -> tuple[list[int], 
     return [int(crowd.sum()) - n for crowd, n in zip((everybody, *crowds), positives, strict=True)], positives
 
 
-def _encode(scores: Floats, positive: Flags, along: pa.Table) -> bytes:
-    table = pa.table({SCORE: scores, LABEL: positive, **dict(zip(along.column_names, along.columns, strict=True))})
+def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of a table by name."""
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def encode_rows(table: pa.Table) -> bytes:
+    """Return rows as bytes, for `read_rows`; they have a column ``score``."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

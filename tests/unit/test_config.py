@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.config import (
+    Compare,
     Config,
     Corpus,
     Crossed,
@@ -93,7 +94,7 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"model": {"a": "b"}},
             "[model]: there is no such table. The tables are [corpus], [label], [models], [identities], [slices], "
             "[ranking], [intervals], [pinned_auc], [thresholds], [histograms], [label_balance], [templates], "
-            "[pinned_skew], [attribution], [evidence], [privacy], [gate], [rejects], [state], [output], "
+            "[pinned_skew], [attribution], [compare], [evidence], [privacy], [gate], [rejects], [state], [output], "
             "[maintenance]. Did you mean models?",
         ),
         (
@@ -146,6 +147,38 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"label_balance": {"length": "n", "buckets": [60, 20]}},
             "[label_balance] buckets = [60, 20]. It must be a list of 2 to 100 whole numbers, not negative and "
             "ascending. Write, for example, buckets = [20, 60, 180].",
+        ),
+        (
+            {"compare": {}, "models": {"a": "a", "b": "b"}},
+            '[compare] baseline: missing. It is required. Write, for example, baseline = "old".',
+        ),
+        (
+            {"compare": {"baseline": "c", "models": ["a"]}, "models": {"a": "a", "b": "b"}},
+            '[compare] baseline = "c". It must be one of the models "toxicity", "a", "b". Name one of them.',
+        ),
+        (
+            {"compare": {"baseline": "toxicity"}},
+            "[compare]: there is one model. A comparison takes two. Add another to [models].",
+        ),
+        (
+            {"compare": {"baseline": "a", "models": ["toxicity", "a"]}, "models": {"a": "a"}},
+            '[compare] models: "a": It must be one of "toxicity" and not the baseline. Correct or remove it.',
+        ),
+        (
+            {"compare": {"baseline": "a", "models": []}, "models": {"a": "a"}},
+            "[compare] models = []. At least one is required. Remove the line to compare all with the baseline.",
+        ),
+        (
+            {"compare": {"baseline": "a", "models": ["toxicity", "toxicity"]}, "models": {"a": "a"}},
+            '[compare] models: "toxicity" is listed twice. Remove one.',
+        ),
+        (
+            {"compare": {"baseline": "a", "cluster": "author"}, "models": {"a": "a"}},
+            '[compare] cluster = "author". Only the jackknife uses it. Add method = "jackknife", or remove the line.',
+        ),
+        (
+            {"compare": {"baseline": "a", "method": "jackknife"}, "models": {"a": "a"}},
+            '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".',
         ),
         (
             {"pinned_skew": {}},
@@ -415,6 +448,16 @@ def test_an_empty_table_turns_its_part_on() -> None:
     assert config.pinned_auc == PinnedAuc(trials=0, seed=1, include_subgroup_in_background=True)
     assert config.histograms == Histograms(bins=100)
     assert config.label_balance == LabelBalance(buckets=(20, 60, 180, 540, 1620, 4860))
+
+
+def test_all_other_models_are_compared_with_the_baseline() -> None:
+    models = {"models": {"a": "a", "b": "b"}, "corpus": {"id": "id"}}
+    config = parse_config(changed(compare={"baseline": "a"}, **models), Path())
+    assert config.compare == Compare(baseline="a", models=("toxicity", "b"))
+    jackknife = parse_config(changed(compare={"baseline": "a", "method": "jackknife"}, **models), Path())
+    assert jackknife.compare == Compare(baseline="a", models=("toxicity", "b"), method="jackknife", groups=100)
+    for one in (config, jackknife):
+        assert parse_config(json.loads(one.json), Path()) == one
 
 
 def test_the_experiment_of_an_identity_that_may_be_a_value() -> None:

@@ -190,6 +190,11 @@ def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str)
             "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
             "segments it finds, and withholds none. Keep it in a configuration of its own.",
         ),
+        (
+            {"models": {"a": "a", "b": "b"}, "privacy": {"min_group_rows": 5}, "compare": {"baseline": "a"}},
+            "[privacy] and [compare] are both given. A comparison publishes numbers of every identity, and withholds "
+            "none. Keep it in a configuration of its own.",
+        ),
     ],
 )
 def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:

@@ -18,20 +18,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
-MAPS = ("pipeline", "attributing", "gating", "merging", "api", "attribution_api")
+MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
     "biasspark/attribution/growth.py",
+    "biasspark/attribution/paired.py",
     "biasspark/attribution/pair_kernel.py",
     "biasspark/attribution/slice_counter.py",
     "biasspark/attribution/slice_evidence.py",
     "biasspark/attribution/slice_kernel.py",
     "biasspark/attribution/splits.py",
+    "biasspark/attribution/verdicts.py",
     "biasspark/corpus/codebook.py",
     "biasspark/metrics/evidence.py",
     "biasspark/metrics/verdicts.py",
     "biasspark/ranking/blocks.py",
     "biasspark/ranking/combine.py",
+    "biasspark/ranking/crowds.py",
+    "biasspark/ranking/grouped_blocks.py",
     "biasspark/ranking/memberships.py",
+    "biasspark/ranking/paired_blocks.py",
     "biasspark/ranking/pinned_trials.py",
     "biasspark/ranking/placements.py",
     "biasspark/ranking/reached.py",

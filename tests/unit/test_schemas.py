@@ -17,6 +17,7 @@ from biasspark.tables.schemas import (
     EXAMPLE_ATTRIBUTIONS,
     LABEL_BALANCE,
     LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
     MODEL_SUMMARY,
     PAIR_SEGMENTS,
     PINNED_AUC,
@@ -113,6 +114,12 @@ CONTRACT = {
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
         p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
     """,
+    MODEL_COMPARISONS: """
+        run_date DATE corpus STRING slice STRING identity STRING metric STRING model STRING baseline_model STRING
+        crossed BOOLEAN n_low BIGINT n_high BIGINT value DOUBLE baseline_value DOUBLE difference DOUBLE
+        difference_low DOUBLE difference_high DOUBLE p_value DOUBLE p_adjusted DOUBLE verdict STRING method STRING
+        run_id STRING
+    """,
     PINNED_SKEW: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING fraction DOUBLE n_rows BIGINT
         n_dropped BIGINT trials INT pinned_auc DOUBLE pinned_auc_skewed DOUBLE
@@ -177,6 +184,7 @@ KEYS = {
     LABEL_BALANCE: ("identity", "bucket"),
     BIAS_ALERTS: ("rule", "model", "slice", "identity", "metric"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
+    MODEL_COMPARISONS: ("slice", "identity", "metric", "model", "baseline_model"),
     EXAMPLE_ATTRIBUTIONS: ("model", "slice", "row_id"),
     ATTRIBUTION_CORRELATIONS: ("model", "slice", "attribution", "loss"),
     ATTRIBUTION_SEGMENTS: ("model", "baseline_model", "slice", "target", "node_id"),

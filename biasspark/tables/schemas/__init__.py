@@ -17,6 +17,7 @@ from biasspark.tables.schemas.attribution import (
     LOSS_BY_SEGMENT,
     PAIR_SEGMENTS,
 )
+from biasspark.tables.schemas.comparisons import MODEL_COMPARISONS
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.schemas.gate import BIAS_ALERTS
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
@@ -44,6 +45,7 @@ __all__ = [
     "EXAMPLE_ATTRIBUTIONS",
     "LABEL_BALANCE",
     "LOSS_BY_SEGMENT",
+    "MODEL_COMPARISONS",
     "MODEL_SUMMARY",
     "N_NIGHTS",
     "PAIR_SEGMENTS",
@@ -83,6 +85,7 @@ TABLES = {
         SCORE_BLOCKS,
         *WINDOW_TABLES.values(),
         PINNED_SKEW,
+        MODEL_COMPARISONS,
         EXAMPLE_ATTRIBUTIONS,
         ATTRIBUTION_CORRELATIONS,
         ATTRIBUTION_SEGMENTS,

@@ -1,0 +1,182 @@
+"""The map of comparing models: one line a stage, in the order in which data flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from biasspark.attribution.model_comparisons import (
+    JACKKNIFE,
+    PAIRED_DELONG,
+    model_comparisons,
+    paired_by_delong,
+    paired_by_jackknife,
+)
+from biasspark.columns import GROUP
+from biasspark.config import GROUPS, Compare, Measures
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.clusters import group_of
+from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.source import input_faults, mark_duplicates
+from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
+from biasspark.corpus.tallies import count_rows
+from biasspark.errors import ConfigError, InputError
+from biasspark.ranking.blocks import Floats
+from biasspark.ranking.grouped_engine import rank_without_groups
+from biasspark.ranking.paired_engine import sum_paired_placements
+from biasspark.session import describe
+from biasspark.tables.schemas import MODEL_COMPARISONS
+
+ROWS_A_RANGE = 1 << 17
+"""Of the corpus: a row takes a placement for every identity along, so fewer of them fit a worker."""
+
+IDENTITIES_AT_ONCE = 32
+"""More are compared in several passes."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models held against a baseline.
+
+    Attributes
+    ----------
+    measures
+        What is compared, and nothing else.
+    tally
+        Rows read and rejected.
+    identities
+        Numbers of those that are compared: crossed pairs need enough rows.
+    kept
+        What is used more than once: persist these frames.
+    """
+
+    corpus: DataFrame
+    measures: Measures
+    asked: Compare
+    id_column: str | None
+    survey: Survey
+    tally: Tally
+    identities: tuple[int, ...]
+    kept: tuple[DataFrame, ...]
+
+    @property
+    def extent(self) -> str:
+        """How much there is to compare, in words."""
+        pairs, slices = len(self.asked.models), 1 + len(self.measures.slices)
+        return (
+            f"{self.survey.n_rows:,} rows: {pairs} x 2 models, {slices} slices, {len(self.identities) - 1} identities"
+        )
+
+    @property
+    def table(self) -> DataFrame:
+        """The table ``model_comparisons``, less the run's columns. Lazy."""
+        tables = [self._compare(model) for model in self.asked.models]
+        return reduce(DataFrame.unionByName, tables).select(*MODEL_COMPARISONS.value_columns)
+
+    def _compare(self, model: str) -> DataFrame:
+        """Compare one model with the baseline."""
+        models, level = (model, self.asked.baseline), self.measures.intervals.level
+        measures = replace(self.measures, models={name: self.measures.models[name] for name in models})
+        codebook, boundaries = build_codebook(measures, self.survey), self._boundaries(models)
+        if self.asked.method == JACKKNIFE:
+            paired = self._leave_out(measures, codebook, boundaries)
+            return model_comparisons(paired, models, level, JACKKNIFE)
+        examples = label_examples(self.corpus, measures, codebook, self.id_column)
+        sums = [sum_paired_placements(examples, codebook, boundaries, chunk) for chunk in self._chunks()]
+        paired = paired_by_delong(reduce(DataFrame.unionByName, sums))
+        return model_comparisons(paired, models, level, PAIRED_DELONG)
+
+    def _leave_out(self, measures: Measures, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+        """Pair the AUCs of two models by leaving out groups of rows."""
+        asked, groups = self.asked, self.asked.groups or GROUPS
+        group = group_of(str(self.id_column), asked.cluster, groups).alias(GROUP)
+        examples = label_examples(self.corpus, measures, codebook, self.id_column, [group])
+        left = [rank_without_groups(examples, codebook, boundaries, chunk, groups) for chunk in self._chunks()]
+        return paired_by_jackknife(reduce(DataFrame.unionByName, left))
+
+    def _boundaries(self, models: tuple[str, str]) -> list[Floats]:
+        chosen = min(-(-self.survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+        found = self.survey.boundaries(self.measures.ranking.ranges or chosen)
+        return [found[list(self.measures.models).index(name)] for name in models]
+
+    def _chunks(self) -> Iterator[tuple[int, ...]]:
+        for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
+            yield self.identities[start : start + IDENTITIES_AT_ONCE]
+
+
+def compare(
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
+) -> Comparison:
+    """Hold models against a baseline.
+
+    Parameters
+    ----------
+    corpus : DataFrame
+        One row a comment.
+    measures : Measures
+        Label, models, identities, slices and the part ``compare``.
+    id_column : str, optional
+        What identifies a row.
+    duplicates : {"allow", "estimate", "reject"}
+        What to do about ids that repeat.
+
+    Raises
+    ------
+    InputError
+        If the corpus does not fit the configuration, or no row counts for any of the models.
+
+    Notes
+    -----
+    Runs two narrow jobs: the survey, and one that counts rows. `Comparison.table` scans the corpus once for each
+    model and 32 identities, and shuffles it twice.
+    """
+    asked = measures.compare
+    assert asked is not None  # it names the baseline
+    if asked.method == JACKKNIFE and id_column is None:
+        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+    measures = compared_alone(measures)
+    check_schema(corpus, measures, id_column)
+    kept: list[DataFrame] = []
+    if duplicates == "reject" and id_column:
+        corpus, *kept = mark_duplicates(corpus, id_column)
+    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+    codebook = build_codebook(measures, survey)
+    examples = label_examples(corpus, measures, codebook, id_column)
+    with describe(corpus.sparkSession, "count the rows"), input_faults("corpus"):
+        (counted,) = count_rows(examples, codebook).collect()
+    tally = codebook.read_tally(counted["counts"])
+    if not any(tally.n_eligible.values()):
+        raise InputError(
+            f"corpus: none of its {tally.n_rows:,} rows can be used. A row needs a label and a score. Check [label] "
+            "and [models]."
+        )
+    identities = tuple(_list_identities(codebook, counted["counts"]))
+    return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept))
+
+
+def compared_alone(measures: Measures) -> Measures:
+    """Return what is left of the measures where nothing is done but to compare models."""
+    asked = measures.compare
+    assert asked is not None
+    return Measures(
+        label=measures.label,
+        models={name: measures.models[name] for name in (*asked.models, asked.baseline)},
+        identities=measures.identities,
+        slices=measures.slices,
+        ranking=replace(measures.ranking, engine="blocks"),
+        intervals=measures.intervals,
+        compare=asked,
+    )
+
+
+def _list_identities(codebook: Codebook, counts: list[int]) -> Iterator[int]:
+    """Give the numbers of ``(overall)``, of every identity, and of the crossed pairs with enough rows of all read."""
+    yield from range(codebook.first_pair)
+    for place, n_rows in enumerate(counts[len(codebook.tallies) - len(codebook.pairs) :]):
+        if n_rows >= codebook.min_rows:
+            yield codebook.first_pair + place

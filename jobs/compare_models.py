@@ -1,0 +1,61 @@
+"""Compare models with a baseline by every metric of the suite, and publish what surely got better, and what worse."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pyspark.sql import DataFrame
+
+from biasspark.cli import Outcome, Progress, job_parser, run_job
+from biasspark.comparing import compare, compared_alone
+from biasspark.config import Config, load_config
+from biasspark.corpus.source import read_corpus
+from biasspark.errors import ConfigError
+from biasspark.night import conclude, show_changes
+from biasspark.pipeline import describe_run
+from biasspark.plan import describe_comparison
+from biasspark.session import follow_tasks, job_session, persisted
+from biasspark.tables.publish import publish
+from biasspark.tables.runs import Run, new_run
+from biasspark.tables.schemas import BIAS_RUNS, MODEL_COMPARISONS
+from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
+
+JOB = MODEL_COMPARISONS.job
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Read the configuration, start Spark, and plan or run the comparison."""
+    progress = Progress()
+    config = load_config(arguments.config, arguments.overrides)
+    if config.compare is None:
+        example = '[compare] baseline = "old"'
+        raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
+    store, tables = open_store(config.output), (MODEL_COMPARISONS, BIAS_RUNS)
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+        corpus = read_corpus(spark, config.corpus, arguments.run_date, compared_alone(config))
+        store.check(spark, tables)
+        if arguments.dry_run:
+            plan = describe_comparison(config, len(corpus.columns), tables)
+            return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
+        with follow_tasks(spark, progress.advance):
+            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+
+
+def run_night(
+    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
+) -> Outcome:
+    """Survey, compare, publish, and say what changed."""
+    spark = corpus.sparkSession
+    progress.stage(f"survey of {config.corpus.name}")
+    comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
+    progress.stage(f"comparing {comparison.extent}")
+    record = describe_run(config, comparison.tally, comparison.survey.warnings, spark.version)
+    with persisted(*comparison.kept):
+        published = publish({MODEL_COMPARISONS: comparison.table}, run, store, record)
+    return progress.end(conclude(spark, store, published, record, lambda: show_changes(spark, store, run)))
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(main, job_parser(__doc__ or "")))

@@ -1,0 +1,285 @@
+"""Two models on the same rows: against brute force, cut in any way, by either method, and as a job."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import product
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from scipy.stats import false_discovery_control, norm
+
+import biasspark
+from biasspark.cli import job_parser, run_job
+from biasspark.tables.schemas import MODEL_COMPARISONS
+from biasspark.tables.views import DUCKDB_FILE
+from jobs import compare_models as job
+from tests.oracle.suite import PAIRS, delong_variance, logit_interval, newcombe_interval, ordered_doubled
+
+N = 400
+Z = norm.ppf(0.975)
+SLICES = {"short": "id % 2 = 0", "nobody": "id < 0"}
+KEY = ["slice", "identity", "metric"]
+CONFIG = """
+[corpus]
+name = "people"
+path = "{folder}/corpus"
+id = "id"
+[label]
+column = "y"
+[models]
+new = "s"
+old = "t"
+other = "s"
+[identities]
+columns = ["a", "b", "few"]
+[compare]
+baseline = "old"
+models = ["new"]
+[output]
+path = "{folder}/warehouse"
+"""
+
+
+def make_rows() -> pd.DataFrame:
+    """Scores with many ties, by which a differs; the model is better on it, and its scores are missing on some rows."""
+    rng = np.random.default_rng(3)
+    y, a, b = (rng.random(N) < share for share in (0.4, 0.4, 0.3))
+    t = np.round(rng.normal(y + 0.8 * (a & ~y), 1), 1)
+    s = np.round(0.7 * t + rng.normal(1.2 * y - 0.6 * (a & ~y), 0.5), 1)
+    rows = pd.DataFrame({"id": np.arange(N), "y": y, "s": s, "t": t, "a": a, "b": b, "few": np.arange(N) % 80 == 7})
+    rows["author"] = [f"author {n}" if n % 7 else None for n in rng.integers(0, 150, N)]
+    unknown = rng.random((N, 3)) < 0.1
+    rows[["a", "b"]] = rows[["a", "b"]].astype("boolean").mask(unknown[:, :2])
+    rows["s"] = rows["s"].mask(unknown[:, 2])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return make_rows()
+
+
+@pytest.fixture(scope="module")
+def corpus(spark_session: SparkSession, rows: pd.DataFrame) -> DataFrame:
+    schema = "id BIGINT, y BOOLEAN, s DOUBLE, t DOUBLE, a BOOLEAN, b BOOLEAN, few BOOLEAN, author STRING"
+    values = [tuple(None if pd.isna(v) else v for v in row) for row in rows.astype(object).itertuples(index=False)]
+    return spark_session.createDataFrame(values, schema)
+
+
+def compare(corpus: DataFrame, **measures: Any) -> pd.DataFrame:
+    asked: dict[str, Any] = {
+        "models": {"new": "s", "old": "t"},
+        "baseline": "old",
+        "label": "y",
+        "identities": {"columns": ["a", "b", "few"], "crossed": {"pairs": True, "min_rows": 10}},
+        "slices": SLICES,
+    }
+    return biasspark.model_comparisons(corpus, **(asked | measures)).toPandas().sort_values(KEY, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def found(corpus: DataFrame) -> pd.DataFrame:
+    return compare(corpus)
+
+
+# ---- the definitions
+
+
+def list_cells(rows: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame, pd.DataFrame]]:
+    """Give for every slice, identity and metric the rows of its two cells, scored by both models."""
+    rows = rows[rows["s"].notna()]
+    states = {name: rows[name].astype("boolean") for name in ("a", "b", "few")}
+    states["a & b"] = states["a"] & states["b"]
+    slices = {"all": rows["id"] >= 0, "short": rows["id"] % 2 == 0, "nobody": rows["id"] < 0}
+    for number, inside in slices.items():
+        yield (number, "(overall)", "auc"), rows[inside & ~rows["y"]], rows[inside & rows["y"]]
+        for (name, state), (metric, cells) in product(states.items(), PAIRS.items()):
+            low, high = (
+                rows[
+                    inside
+                    & (state == cell.startswith("subgroup")).fillna(False)
+                    & (rows["y"] == cell.endswith("positive"))
+                ]
+                for cell in cells
+            )
+            yield (number, name, metric), low, high
+
+
+def combine_variance(low: pd.DataFrame, high: pd.DataFrame, sign: int) -> float:
+    pairs = [ordered_doubled(low[m], high[m]) / 2 for m in ("s", "t")]
+    covariances = [np.cov([one.mean(axis=axis) for one in pairs]) for axis in (0, 1)]
+    sizes = (len(high), len(low))
+    return float(sum((c[0, 0] + c[1, 1] + 2 * sign * c[0, 1]) / m for c, m in zip(covariances, sizes, strict=True)))
+
+
+def own_interval(low: pd.Series, high: pd.Series, auc: float) -> tuple[float, float]:
+    variance, m, n = delong_variance(low, high), len(low), len(high)
+    by_score = newcombe_interval(auc, m, n)
+    by_logit = logit_interval(auc, variance) if variance > 0 else by_score
+    wider = by_logit[1] - by_logit[0] > by_score[1] - by_score[0]
+    return by_logit if variance > 0 and (min(m, n) * auc * (1 - auc) >= 10 or wider) else by_score
+
+
+def expect(metric: str, low: pd.DataFrame, high: pd.DataFrame) -> dict[str, Any]:
+    """What the table says of a metric, from all pairs of its rows."""
+    found: dict[str, Any] = {"n_low": len(low), "n_high": len(high)}
+    if not len(low) or not len(high):
+        return found
+    aucs = [ordered_doubled(low[m], high[m]).mean() / 2 for m in ("s", "t")]
+    is_gap = metric.endswith("aeg")
+    a, b = (auc - 0.5 if is_gap else auc for auc in aucs)
+    found |= {"value": a, "baseline_value": b, "difference": abs(a) - abs(b)}
+    if min(len(low), len(high)) < 10:
+        return found
+    signs = [(1, 1)]
+    if is_gap:
+        ends = [own_interval(low[m], high[m], auc) for m, auc in zip(("s", "t"), aucs, strict=True)]
+        allowed = [[1] * (top > 0.5) + [-1] * (bottom < 0.5) for bottom, top in ends]
+        signs = list(product(*allowed))
+    contrasts = [(s * a - t * b, sqrt(combine_variance(low, high, -s * t))) for s, t in signs]
+    most = 0.5 if is_gap else 1.0  # that two of them can differ
+    return found | {
+        "n_signs": len(signs),
+        "difference_low": max(min(one - Z * sd for one, sd in contrasts), -most),
+        "difference_high": min(max(one + Z * sd for one, sd in contrasts), most),
+        "p_value": max(2 * norm.sf(abs(one) / sd) for one, sd in contrasts),
+    }
+
+
+NUMBERS = ("value", "baseline_value", "difference", "difference_low", "difference_high", "p_value")
+
+
+def test_every_number_is_that_of_all_pairs(rows: pd.DataFrame, found: pd.DataFrame) -> None:
+    by_key = found.set_index(KEY)
+    cells = list(list_cells(rows))
+    assert len(cells) == len(found) == 3 * (1 + 4 * 6)
+    signs_unknown = 0
+    for key, low, high in cells:
+        expected, row = expect(key[2], low, high), by_key.loc[key]
+        assert (row["n_low"], row["n_high"]) == (expected["n_low"], expected["n_high"])
+        for name in NUMBERS:
+            assert row[name] == pytest.approx(expected.get(name, np.nan), abs=1e-12, nan_ok=True), (key, name)
+        signs_unknown += expected.get("n_signs", 1) > 1
+    assert signs_unknown
+
+
+def test_verdicts_follow_from_p_values_adjusted_slice_by_slice(found: pd.DataFrame) -> None:
+    for (_, crossed), own in found.groupby(["slice", "crossed"]):
+        tested = own[own["p_value"].notna()]
+        assert not tested.empty or own["slice"].iloc[0] == "nobody" or crossed
+        if len(tested):
+            assert tested["p_adjusted"].to_numpy() == pytest.approx(
+                false_discovery_control(tested["p_value"]), abs=1e-12
+            )
+    gain = found["difference"].where(~found["metric"].str.endswith("aeg"), -found["difference"])
+    verdict = np.where(gain > 0, "better", "worse")
+    verdict = np.where(found["p_adjusted"] < 0.05, verdict, "no_evidence")
+    verdict = np.where(found["p_value"].isna(), "insufficient_data", verdict)
+    assert found["verdict"].tolist() == verdict.tolist()
+    assert {"better", "no_evidence", "insufficient_data"} <= set(verdict)
+    assert set(found["method"]) == {"paired_delong"}
+    assert found.columns.tolist() == list(MODEL_COMPARISONS.value_columns)
+
+
+def test_no_bit_depends_on_ranges_or_on_the_order_of_rows(corpus: DataFrame, found: pd.DataFrame) -> None:
+    cut = compare(corpus.orderBy("author").repartition(5), ranges=7)
+    pd.testing.assert_frame_equal(cut, found, check_exact=True)
+
+
+def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: DataFrame, found: pd.DataFrame) -> None:
+    left_out = compare(corpus, method="jackknife", groups=200, id="id", slices={}, ranges=3)
+    by_delong = found[found["slice"] == "all"].reset_index(drop=True)
+    same = ["n_low", "n_high", "value", "baseline_value", "difference"]
+    pd.testing.assert_frame_equal(left_out[same], by_delong[same], check_exact=True)
+    widths = [one["difference_high"] - one["difference_low"] for one in (left_out, by_delong)]
+    ratio = (widths[0] / widths[1])[by_delong[["n_low", "n_high"]].min(axis=1) >= 30]
+    assert len(ratio) > 10
+    assert ratio.between(0.8, 1.25).all()
+    assert ratio.median() == pytest.approx(1, abs=0.05)
+    assert set(left_out["method"]) == {"jackknife"}
+
+
+@pytest.mark.slow
+def test_the_jackknife_keeps_clusters_together(corpus: DataFrame) -> None:
+    """Of ten copies of every row that stay together the intervals are those of one."""
+    rows = corpus.withColumn("author", corpus["id"].cast("string"))
+    copies = rows.crossJoin(corpus.sparkSession.range(10).toDF("copy"))
+    asked: dict[str, Any] = {"method": "jackknife", "groups": 200, "cluster": "author", "slices": {}, "id": "author"}
+    once, often = (compare(one, **asked) for one in (rows, copies))
+    assert often["n_low"].tolist() == (10 * once["n_low"]).tolist()
+    aucs = once["p_value"].notna() & ~once["metric"].str.endswith("aeg")
+    assert aucs.sum() > 5
+    for end in ("difference_low", "difference_high"):
+        assert often.loc[aucs, end].to_numpy() == pytest.approx(once.loc[aucs, end].to_numpy(), abs=1e-9)
+
+
+# ---- the job
+
+
+@pytest.fixture(scope="module")
+def folder(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("comparisons")
+    corpus.write.parquet(str(folder / "corpus"))
+    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *flags: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", *flags)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_job(job.main, job_parser("Compare."), flags)
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_the_plan(folder: Path) -> None:
+    jackknife = ("--set", 'compare={baseline="old", method="jackknife", cluster="author"}')
+    code, out, _ = run(folder, "--dry-run", *jackknife)
+    assert code == 0
+    assert "compared:    new, other with old\n" in out
+    assert "method:      jackknife, 100 groups by id, whole clusters of author\n" in out
+    assert not (folder / "warehouse").exists()
+
+
+def test_the_job_publishes_what_the_function_returns(folder: Path, found: pd.DataFrame) -> None:
+    code, out, err = run(folder)
+    assert code == 0, err
+    *shown, last = out.splitlines()
+    summary = json.loads(last)
+    assert summary["tables"] == {"model_comparisons": 19}
+    assert summary["n_rows"] == N
+    assert shown[0] == "better:"
+    assert shown[1].split()[:4] == ["model", "slice", "identity", "metric"]
+    with duckdb.connect() as connection:
+        connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
+        read = connection.execute(f"SELECT * FROM latest_model_comparisons ORDER BY {', '.join(KEY)}").df()
+    same = [*KEY, "value", "difference_low", "p_value"]
+    expected = found[(found["slice"] == "all") & ~found["crossed"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read[same], expected[same], check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (
+            ('--set=compare={baseline="old", method="jackknife", cluster="writer"}',),
+            3,
+            "[compare] cluster: the corpus has",
+        ),
+        (('--set=compare.models=["old"]',), 2, '[compare] models: "old": It must be one of "new", "other"'),
+    ],
+)
+def test_faults(folder: Path, flags: tuple[str, ...], code: int, message: str) -> None:
+    found, _, err = run(folder, *flags)
+    assert found == code
+    assert message in err

@@ -1,0 +1,198 @@
+"""Differences of two models, their variances and their verdicts, against the definitions and brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.attribution.verdicts import Evidence, Paired, judge, weigh
+from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
+
+Z = norm.ppf(0.975)
+
+
+def draw(seed: int, n_low: int = 12, n_high: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of both cells as columns, their scores by two models as rows, with many ties."""
+    rng = np.random.default_rng(seed)
+    return np.round(rng.normal(size=(2, n_low)), 0), np.round(rng.normal(1, 1, (2, n_high)), 0)
+
+
+def placed(rows: np.ndarray, among: np.ndarray) -> PlacedTwice:
+    x, y = (ordered_doubled(other, own).sum(axis=0) for own, other in zip(rows, among, strict=True))
+    return PlacedTwice(*map(int, (len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y)))
+
+
+def paired_delong(low: np.ndarray, high: np.ndarray, sign: int) -> float:
+    """Variance of AUC + sign·AUC of the baseline, by the sample covariances of placements."""
+    pairs = [ordered_doubled(a, b) / 2 for a, b in zip(low, high, strict=True)]
+    found = 0.0
+    for axis in (0, 1):
+        of_rows = np.cov([one.mean(axis=axis) for one in pairs])
+        found += (of_rows[0, 0] + of_rows[1, 1] + 2 * sign * of_rows[0, 1]) / pairs[0].shape[1 - axis]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_delong_is_that_of_the_placements(seed: int) -> None:
+    low, high = draw(seed)
+    found = pair_by_delong(placed(low, high), placed(high, low))
+    assert found[:2] == (12, 9)
+    expected = [auc_by_pairs(*cells) for cells in zip(low, high, strict=True)]
+    expected += [delong_variance(*cells) for cells in zip(low, high, strict=True)]
+    expected += [paired_delong(low, high, sign) for sign in (-1, 1)]
+    assert list(found[2:]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_model_and_itself_differ_by_nothing_with_variance_0() -> None:
+    low, high = draw(9)
+    low[1], high[1] = low[0], high[0]
+    found = pair_by_delong(placed(low, high), placed(high, low))
+    assert (found.auc, found.difference_variance) == (found.baseline_auc, 0.0)
+    assert found.sum_variance == pytest.approx(4 * delong_variance(low[0], high[0]), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n_low", "n_high"), [(0, 5), (5, 0), (1, 5), (5, 1)])
+def test_small_cells_have_no_variance(n_low: int, n_high: int) -> None:
+    low, high = draw(3, n_low, n_high)
+    found = pair_by_delong(placed(low, high), placed(high, low))
+    assert (found.auc is None) == (0 in (n_low, n_high))
+    assert found[4:] == (None,) * 4
+
+
+# ---- the jackknife
+
+
+def leave_out(low: np.ndarray, high: np.ndarray, groups: tuple[np.ndarray, np.ndarray], g: int) -> PairedAucs:
+    left = []
+    for k in range(g):
+        kept = [own != k for own in groups]
+        u = [int(ordered_doubled(a[kept[0]], b[kept[1]]).sum()) for a, b in zip(low, high, strict=True)]
+        left.append((int(kept[0].sum()), int(kept[1].sum()), u[0], u[1]))
+    doubled = [int(ordered_doubled(a, b).sum()) for a, b in zip(low, high, strict=True)]
+    return pair_by_jackknife((low.shape[1], high.shape[1]), (doubled[0], doubled[1]), left)
+
+
+def test_the_jackknife_of_single_rows_is_nearly_delong() -> None:
+    low, high = draw(4, 60, 50)
+    rows = np.arange(60), 60 + np.arange(50)
+    found = leave_out(low, high, rows, 110)
+    by_delong = pair_by_delong(placed(low, high), placed(high, low))
+    assert found[:4] == by_delong[:4]
+    assert found[4:] == pytest.approx(by_delong[4:], rel=0.03)
+
+
+def test_the_jackknife_counts_the_groups_that_have_rows() -> None:
+    low, high = draw(5)
+    groups = np.arange(12) % 4, np.arange(9) % 4
+    aucs = [
+        [auc_by_pairs(a[groups[0] != k], b[groups[1] != k]) for a, b in zip(low, high, strict=True)] for k in range(4)
+    ]
+    differences = np.array([a - b for a, b in aucs])
+    found = leave_out(low, high, groups, 50)
+    assert found.difference_variance == pytest.approx(
+        3 / 4 * ((differences - differences.mean()) ** 2).sum(), abs=1e-12
+    )
+
+
+def test_the_jackknife_needs_rows_without_each_group() -> None:
+    low, high = draw(6)
+    alone = leave_out(low, high, (np.zeros(12, int), np.arange(9)), 9)
+    assert alone.auc is not None
+    assert alone[4:] == (None,) * 4
+
+
+# ---- verdicts
+
+
+def metric(value: float | None, baseline: float | None, variances: tuple[float | None, ...] = (1e-4, 3e-4)) -> Paired:
+    return Paired(
+        n_low=50,
+        n_high=10,
+        value=value,
+        baseline_value=baseline,
+        difference_variance=variances[0],
+        sum_variance=variances[1],
+    )
+
+
+def gap(value: float, baseline: float, half: float, variances: tuple[float, ...] = (1e-4, 3e-4)) -> Paired:
+    both = tuple((own - half, own + half) for own in (value, baseline))
+    return Paired(**{**metric(value, baseline, variances).__dict__, "gaps": both})
+
+
+def test_an_auc_by_the_normal_distribution() -> None:
+    found = weigh(metric(0.83, 0.8), 0.95)
+    assert found[:4] == pytest.approx((0.03, 0.03 - Z * 0.01, 0.03 + Z * 0.01, 2 * norm.sf(3)), abs=1e-12)
+
+
+def test_a_gap_whose_signs_are_known() -> None:
+    for s, t in product((1, -1), (1, -1)):
+        sd = sqrt(1e-4 if s == t else 3e-4)
+        found = weigh(gap(s * 0.2, t * 0.15, 0.05), 0.95)
+        assert found[:4] == pytest.approx((0.05, 0.05 - Z * sd, 0.05 + Z * sd, 2 * norm.sf(0.05 / sd)), abs=1e-12)
+
+
+def test_a_gap_whose_sign_is_not_known() -> None:
+    found = weigh(gap(0.2, 0.02, 0.05), 0.95)
+    sd, sum_sd = 0.01, sqrt(3e-4)
+    low, high = 0.18 - Z * sd, 0.22 + Z * sum_sd
+    p_value = max(2 * norm.sf(0.18 / sd), 2 * norm.sf(0.22 / sum_sd))
+    assert found[:4] == pytest.approx((0.18, low, high, p_value), abs=1e-12)
+
+
+def test_gaps_that_may_both_be_0_say_nothing() -> None:
+    found = weigh(gap(0.02, -0.02, 0.05, (1e-6, 3e-4)), 0.95)
+    assert (found.difference, found.p_value, found.one_way) == (0.0, 1.0, False)
+    assert found.low == pytest.approx(-0.04 - Z * 1e-3)
+    assert found.high == pytest.approx(0.04 + Z * 1e-3)
+    seen = weigh(gap(0.03, -0.02, 0.05, (1e-6, 1e-6)), 0.95)
+    assert seen.p_value is not None
+    assert seen.p_value < 1e-9
+    assert judge([seen], [True])[0][1] == "no_evidence"
+
+
+def test_intervals_stay_in_the_range_of_the_difference() -> None:
+    assert weigh(gap(0.49, 0.0, 0.1, (1.0, 1.0)), 0.95)[1:3] == (-0.5, 0.5)
+    assert weigh(metric(0.9, 0.1, (1.0, 1.0)), 0.95)[1:3] == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "paired",
+    [
+        metric(None, None, (None, None)),
+        metric(0.9, 0.8, (None, None)),
+        metric(0.8, 0.8, (None, None)),
+        metric(0.9, 0.8, (0.0, 0.1)),
+        gap(0.2, 0.1, 0.05, (0.0, 1.0)),
+        Paired(**{**metric(0.9, 0.8).__dict__, "n_high": 9}),
+        Paired(**{**metric(0.8, 0.8, (0.0, 0.1)).__dict__, "n_low": 9}),
+    ],
+)
+def test_insufficient_data(paired: Paired) -> None:
+    found = weigh(paired, 0.95)
+    assert found[1:4] == (None, None, None)
+    assert judge([found], [False]) == [(None, "insufficient_data")]
+
+
+@pytest.mark.parametrize(
+    "paired", [metric(0.8, 0.8, (0.0, 0.1)), gap(0.1, 0.1, 0.3, (0.0, 0.1)), gap(0.1, 0.7 - 0.8, 0.05, (0.1, 0.0))]
+)
+def test_models_that_score_alike_differ_by_nothing(paired: Paired) -> None:
+    found = weigh(paired, 0.95)
+    assert found[:4] == pytest.approx((0, 0, 0, 1), abs=1e-12)
+    assert judge([found], [False]) == [(1.0, "no_evidence")]
+
+
+def test_verdicts_are_of_adjusted_p_values_and_gaps_are_the_better_the_less() -> None:
+    p_values = (0.01, 0.02, 0.2, None, 0.02)
+    signs = (1, -1, 1, 1, -1)
+    evidence = [Evidence(0.1 * sign, p_value=p) for sign, p in zip(signs, p_values, strict=True)]
+    found = judge(evidence, [False, False, True, False, True])
+    assert [verdict for _, verdict in found] == ["better", "worse", "no_evidence", "insufficient_data", "better"]
+    assert [p for p, _ in found] == pytest.approx([0.08 / 3, 0.08 / 3, 0.2, None, 0.08 / 3])
+    assert [verdict for _, verdict in judge(evidence, [True] * 5)][:2] == ["worse", "better"]

@@ -1,0 +1,49 @@
+"""The simulation behind the intervals of comparisons: that it runs, and what it left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "scripts" / "results" / "comparison_coverage.json"
+
+
+@pytest.fixture(scope="module")
+def results() -> list[dict[str, Any]]:
+    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["results"])
+
+
+def test_intervals_cover_from_30_rows_on(results: list[dict[str, Any]]) -> None:
+    large = [one for one in results if min(one["rows"]) >= 30 and not one["clusters"]]
+    assert len(large) == 78
+    assert min(one["coverage"] for one in large) > 0.925
+    assert sum(one["coverage"] for one in large) / len(large) > 0.95
+
+
+def test_equally_good_models_seldom_seem_to_differ(results: list[dict[str, Any]]) -> None:
+    equal = [one for one in results if len({abs(value) for value in one["values"]}) == 1 and not one["clusters"]]
+    assert max(one["seen"] for one in equal if min(one["rows"]) >= 30) < 0.07
+    assert max(one["seen"] for one in equal) < 0.09
+    alike = [one for one in equal if one["values"] == [0.0, 0.0]]
+    assert max(one["seen"] for one in alike) < 0.01
+
+
+def test_clusters_need_the_jackknife(results: list[dict[str, Any]]) -> None:
+    seen = {one["method"]: one["seen"] for one in results if one["clusters"]}
+    assert seen["jackknife"] < 0.05
+    assert seen["delong"] > 0.4
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for file in files:
+        program = [sys.executable, "-m", "scripts.simulate_comparisons", "--quick", "--out", str(file)]
+        subprocess.run(program, check=True, capture_output=True, timeout=300, cwd=ROOT)
+    assert files[0].read_bytes() == files[1].read_bytes()
