@@ -152,7 +152,7 @@ def show_lost(spark: SparkSession, store: PathStore | CatalogStore, run: Run, mo
 def show_changes(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
     """Return tables of what got worse and of what got better, the surest first, and how often each verdict fell."""
     found = store.read(spark, MODEL_COMPARISONS, run)
-    order = ("p_value", MODEL, SLICE, IDENTITY, "metric")
+    order = ("p_value", F.abs("difference").desc(), MODEL, SLICE, IDENTITY, "metric")  # many p-values round to 0
     changed = [
         (verdict, _format_rows(found.where(F.col("verdict") == verdict).orderBy(*order), CHANGED, most))
         for verdict in ("worse", "better")

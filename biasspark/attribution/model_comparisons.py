@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -89,7 +88,7 @@ def model_comparisons(paired: DataFrame, models: tuple[str, str], level: float, 
     ends = {**_interval("auc", "auc_variance", level), **_interval("baseline_auc", "baseline_variance", level)}
     compared = paired.withColumns(ends).groupBy(SLICE)
     model, baseline = models
-    return compared.applyInPandas(partial(_compare, level=level), _COMPARED).withColumns(
+    return compared.applyInPandas(_compare(level), _COMPARED).withColumns(
         {"model": F.lit(model), "baseline_model": F.lit(baseline), "method": F.lit(method)}
     )
 
@@ -125,14 +124,17 @@ def _pair_groups(grouped: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_names(PAIRED))
 
 
-def _compare(paired: pd.DataFrame, level: float) -> pd.DataFrame:
+def _compare(level: float) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Compare both models by every metric of all identities of a slice."""
-    rows = [{str(name): _known(value) for name, value in row.items()} for row in paired.to_dict("records")]
-    rows.sort(key=lambda row: (row[IDENTITY], row["low_cell"], row["high_cell"]))
-    found = [
-        line for crossed in (False, True) for line in _judge_all([r for r in rows if r[CROSSED] == crossed], level)
-    ]
-    return pd.DataFrame(found, columns=_names(_COMPARED))
+
+    def run(paired: pd.DataFrame) -> pd.DataFrame:
+        rows = [{str(name): _known(value) for name, value in row.items()} for row in paired.to_dict("records")]
+        rows.sort(key=lambda row: (row[IDENTITY], row["low_cell"], row["high_cell"]))
+        families = ([row for row in rows if row[CROSSED] == crossed] for crossed in (False, True))
+        found = [line for family in families for line in _judge_all(family, level)]
+        return pd.DataFrame(found, columns=_names(_COMPARED))
+
+    return run
 
 
 def _judge_all(rows: Sequence[dict[str, Any]], level: float) -> Iterator[tuple[Any, ...]]:
