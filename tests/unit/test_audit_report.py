@@ -1,0 +1,35 @@
+"""What is said of an audit: how many packages were looked up in truth, and what was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scripts.audit_report import describe_audit
+
+CLEAN = {"name": "numpy", "version": "2.4.6", "vulns": []}
+SKIPPED = {"name": "duckdb", "skip_reason": "not found"}
+FAULTY = {
+    "name": "jinja2",
+    "version": "3.1.0",
+    "vulns": [{"id": "PYSEC-1", "fix_versions": ["3.1.6"]}, {"id": "PYSEC-2", "fix_versions": []}],
+}
+
+
+@pytest.mark.parametrize(
+    ("packages", "text", "is_clean"),
+    [
+        ([CLEAN, SKIPPED], "audited: 1 of 2 locked packages, no vulnerabilities", True),
+        ([SKIPPED, SKIPPED], "not audited: the index has advisories of none of the 2 locked packages", True),
+        (
+            [CLEAN, FAULTY],
+            "jinja2 3.1.0: PYSEC-1. Mended in 3.1.6.\njinja2 3.1.0: PYSEC-2. Mended in no version yet.\n"
+            "audited: 2 of 2 locked packages, 2 vulnerabilities",
+            False,
+        ),
+    ],
+    ids=["clean", "unknown to the index", "vulnerable"],
+)
+def test_an_audit_says_what_was_looked_up(packages: list[dict[str, Any]], text: str, is_clean: bool) -> None:
+    assert describe_audit(packages) == (text, is_clean)
