@@ -17,11 +17,12 @@ from biasspark.config import Corpus, Measures, redact
 from biasspark.corpus.check import check_schema, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.values import column, quote
-from biasspark.errors import InputError, find_error_condition
+from biasspark.errors import BiasSparkError, InputError, find_error_condition
 
 _DEFAULT_OPTIONS = {"csv": {"header": "true"}}
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
+_UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
 _SAYINGS = {
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
@@ -30,10 +31,12 @@ _SAYINGS = {
     "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
     "MALFORMED_OPTION": "Spark refuses an option. Check `[corpus] options`",
     "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
-    "PARQUET_TYPE_ILLEGAL": "a column is of a type that Spark cannot read. Write it as another (times: microseconds)",
+    "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
     "CANNOT_READ_FILE_FOOTER": _CORRUPT,
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "a column has another type in one file than in others. Write that file anew",
     "FAILED_READ_FILE": _CORRUPT,
+    "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
+    "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
     "CAST_INVALID_INPUT": "a predicate casts a text that is none of that type. Use try_cast in the predicate",
     "CAST_OVERFLOW": "a predicate overflows. Use try_cast in the predicate",
     "ARITHMETIC_OVERFLOW": "a predicate overflows. Use try_add, try_multiply or a wider type in the predicate",
@@ -62,7 +65,9 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
     r"The column `(.*?)` already exists": "Column: {0}",
     r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
+    r"The data type (\w+) is not supported": "Type: {0}",
 }
+_WORKER_DIED = re.compile(r"(?<!OutOf)MemoryError|Cannot allocate memory|Python worker exited unexpectedly")
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
 
 
@@ -122,7 +127,10 @@ def mark_duplicates(corpus: DataFrame, id_column: str) -> tuple[DataFrame, DataF
 
 @contextmanager
 def input_faults(where: str) -> Iterator[None]:
-    """Turn what Spark says of the input into an `InputError` that names files and columns, and no value of a row."""
+    """Turn what Spark says of the input into an `InputError` that names files and columns, and no value of a row.
+
+    A Python worker that dies is a `BiasSparkError`: the input is not to blame.
+    """
     try:
         yield
     except PySparkException as error:
@@ -231,9 +239,16 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
     text = str(error)
     if "biasspark.errors.InputError: " in text:  # raised by our own code on an executor
         return InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
+    if _WORKER_DIED.search(text):
+        return BiasSparkError(
+            f"{where}: a Python worker has run out of memory, or was killed. Give workers more "
+            "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
+            "ranges` higher, so that a task holds less."
+        )
     named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
     conditions = [name for pair in named for name in reversed(pair) if name in _SAYINGS]
     conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
+    conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
     refused = isinstance(error, AnalysisException | ParseException) or _DATA_EXCEPTION.search(text)
     if not conditions and not refused:
         return error

@@ -1,0 +1,234 @@
+"""Files of a corpus that are damaged, differ from each other, or hold types that Spark does not read as they are."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.config import Corpus, parse_measures
+from biasspark.corpus.codebook import Tally
+from biasspark.corpus.source import input_faults, read_corpus
+from biasspark.errors import InputError
+from biasspark.pipeline import measure, ranked_once
+
+NIGHT = datetime.date(2026, 1, 15)
+CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
+
+
+def rank(spark: SparkSession, path: Path | str, model: str = "s", **source: Any) -> Tally:
+    corpus = read_corpus(spark, Corpus(name="test", path=str(path), **source), NIGHT)
+    measures = parse_measures({"label": {"column": "y"}, "models": [model], "identities": ["u"]})
+    with ranked_once(measure(corpus, measures, "id" if "id" in corpus.columns else None)) as (tally, _):
+        return tally
+
+
+def fault_of(spark: SparkSession, path: Path | str, model: str = "s", **source: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        rank(spark, path, model, **source)
+    return str(caught.value)
+
+
+# ---- bits that flip
+
+
+def column_bodies(file: Path) -> Iterator[tuple[int, int]]:
+    """Give where each column's data lie, less the first bytes, which are the header of a page."""
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    for number in range(group.num_columns):
+        column = group.column(number)
+        yield column.data_page_offset + 100, column.data_page_offset + column.total_compressed_size
+
+
+def flip(source: Path, folder: Path, place: int, bit: int = 2) -> Path:
+    content = bytearray(source.read_bytes())
+    content[place] ^= 1 << bit
+    folder.mkdir()
+    (folder / "flipped.parquet").write_bytes(content)
+    return folder
+
+
+def sum_of(spark: SparkSession, folder: Path) -> int:
+    """Read every value of a folder."""
+    with input_faults("corpus"):
+        rows = spark.read.parquet(str(folder))
+        return int(rows.agg(F.sum(F.xxhash64(*rows.columns).cast("decimal(38,0)"))).collect()[0][0])
+
+
+def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark writes a checksum of each page."""
+    spark.range(0, 3_000, 1, 1).selectExpr("id", "rand(3) AS s").write.parquet(str(tmp_path / "whole"))
+    [file] = (tmp_path / "whole").glob("*.parquet")
+    places = [place for low, high in column_bodies(file) for place in np.linspace(low, high - 1, 4).astype(int)]
+    for number, place in enumerate(places):
+        folder = flip(file, tmp_path / f"flip-{number}", int(place), bit=number % 8)
+        with pytest.raises(InputError) as caught:
+            sum_of(spark, folder)
+        assert str(caught.value) == f"corpus: {CORRUPT} File: {folder}/flipped.parquet."
+
+
+@pytest.mark.parametrize("has_checksum", [True, False], ids=["with checksums", "without"])
+def test_a_flipped_bit_cannot_be_found_where_the_writer_left_checksums_out(
+    spark: SparkSession, tmp_path: Path, has_checksum: bool
+) -> None:
+    """Of one bit of a score, another score is made."""
+    (tmp_path / "whole").mkdir()
+    table = pa.table({"s": np.random.default_rng(3).random(3_000)})
+    file = tmp_path / "whole" / "a.parquet"
+    plain: dict[str, Any] = {"use_dictionary": False, "compression": "none"}
+    pq.write_table(table, file, write_page_checksum=has_checksum, **plain)
+    [(low, high)] = column_bodies(file)
+    folder = flip(file, tmp_path / "flipped", (low + high) // 2)
+    if has_checksum:
+        with pytest.raises(InputError, match="a file cannot be read"):
+            sum_of(spark, folder)
+    else:
+        assert sum_of(spark, folder) != sum_of(spark, tmp_path / "whole")
+
+
+# ---- files that differ
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same ten rows with and without scores."""
+    rows = {"id": range(10), "y": [n % 2 == 0 for n in range(10)], "s": [n / 8 for n in range(10)], "u": [1.0] * 10}
+    folder = tmp_path_factory.mktemp("parts")
+    whole = pa.table(rows)
+    pq.write_table(whole, folder / "whole.parquet")
+    pq.write_table(whole.drop_columns(["s"]), folder / "unscored.parquet")
+    return {"whole": folder / "whole.parquet", "unscored": folder / "unscored.parquet"}
+
+
+def lay_out(folder: Path, *files: Path) -> Path:
+    for number, file in enumerate(files):
+        (folder / f"part={number}").mkdir(parents=True)
+        shutil.copy(file, folder / f"part={number}" / "a.parquet")
+    return folder
+
+
+def test_a_partition_without_the_score_is_counted_as_unscored(
+    spark: SparkSession, parts: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = lay_out(tmp_path / "later", parts["whole"], parts["unscored"])
+    assert rank(spark, folder) == Tally(20, 10, {"null_score": 10}, {"s": 10})
+
+
+def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
+    spark: SparkSession, parts: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = lay_out(tmp_path / "first", parts["unscored"], parts["whole"])
+    assert fault_of(spark, folder) == "[models] s: the corpus has no column 's'. It has: id, y, u, part."
+    merged = rank(spark, folder, options={"mergeSchema": "true"})
+    assert merged == Tally(20, 10, {"null_score": 10}, {"s": 10})
+
+
+def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path]) -> None:
+    path = parts["whole"].parent
+    assert fault_of(spark, f"{path}/*.nothing") == (
+        f"corpus: path {path}/*.nothing: there is nothing at this path. Check the path."
+    )
+    assert rank(spark, f"{path}/who*.parquet").n_rows == 10
+
+
+# ---- types
+
+N_ODD = 40
+ODD_KINDS: dict[str, Any] = {
+    "uint8": pa.array(range(N_ODD), pa.uint8()),
+    "uint32": pa.array([2**32 - 1 - n for n in range(N_ODD)], pa.uint32()),
+    "uint64": pa.array([2**64 - 1 - 2**12 * n for n in range(N_ODD)], pa.uint64()),
+    "wide decimal": pa.array([Decimal(n) / 8 for n in range(N_ODD)], pa.decimal128(38, 10)),
+    "narrow decimal": pa.array([Decimal(n) / 8 for n in range(N_ODD)], pa.decimal128(5, 3)),
+    "dictionary": pa.array([str(n / 8) for n in range(N_ODD)]).dictionary_encode(),
+}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores of types that Parquet has and Spark has not, beside nested columns, bytes and INT96 times."""
+    late = datetime.datetime(2026, 1, 15, 23, 59, 59, 999_999)
+    rows = {
+        "id": pa.array(range(N_ODD), pa.uint64()),
+        "y": [n % 2 == 0 for n in range(N_ODD)],
+        "u": pa.array([float(n % 3 == 0) for n in range(N_ODD)], pa.float32()),
+        "nested": [{"a": {"b": [n]}} for n in range(N_ODD)],
+        "map": pa.array([[("k", n)] for n in range(N_ODD)], pa.map_(pa.string(), pa.int32())),
+        "blob": pa.array([b"\x00\xff"] * N_ODD, pa.binary(2)),
+        "moment": pa.array([late] * (N_ODD - 1) + [late + datetime.timedelta(microseconds=1)], pa.timestamp("us")),
+    }
+    folder = tmp_path_factory.mktemp("odd")
+    pq.write_table(pa.table(rows | ODD_KINDS), folder / "a.parquet", use_deprecated_int96_timestamps=True)
+    return folder
+
+
+def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Path) -> None:
+    """The one row after midnight, in UTC, is of the next night."""
+    corpus = read_corpus(spark, Corpus(name="odd", path=str(odd), run_date_column="moment"), NIGHT)
+    measures = parse_measures({"label": {"column": "y"}, "models": list(ODD_KINDS), "identities": ["u"]})
+    overall = measure(corpus, measures, "id").statistics.where("identity = '(overall)'").collect()
+    found = {row["model"]: (row["n_low"], row["n_high"], int(row["u_doubled"])) for row in overall}
+    rising = (19, 20, 2 * sum(n // 2 for n in range(0, N_ODD, 2)))
+    falling = (19, 20, 2 * 19 * 20 - rising[2])
+    assert found == dict.fromkeys(ODD_KINDS, rising) | {"uint32": falling, "uint64": falling}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        (
+            pa.array(np.arange(N_ODD, dtype="float16")),
+            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). "
+            "Type: FIXED_LEN_BYTE_ARRAY (FLOAT16).",
+        ),
+        (
+            pa.array([datetime.datetime(2026, 1, 15)] * N_ODD, pa.timestamp("ns")),
+            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). "
+            "Type: INT64 (TIMESTAMP(NANOS,false)).",
+        ),
+        (
+            pa.array([datetime.time(3)] * N_ODD, pa.time64("us")),
+            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). Type: TIME.",
+        ),
+    ],
+    ids=["half", "nanoseconds", "time of day"],
+)
+def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
+    spark: SparkSession, odd: Path, tmp_path: Path, kind: pa.Array, fault: str
+) -> None:
+    """A schema names the columns that are read, so another column may be of any type."""
+    table = pq.read_table(odd / "a.parquet").append_column("odd", kind)
+    pq.write_table(table, tmp_path / "a.parquet", version="2.6")
+    assert fault_of(spark, tmp_path) == f"corpus: path {tmp_path}: {fault}"
+    schema = "y BOOLEAN, u FLOAT, `wide decimal` DECIMAL(38,10)"
+    assert rank(spark, tmp_path, "wide decimal", schema=schema).n_eligible == {"wide decimal": N_ODD}
+
+
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        (
+            "nested",
+            "[models] nested: column 'nested' is of type struct<a:struct<b:array<bigint>>>. It must be a number, or a "
+            "text that holds one. Name another column, or cast it.",
+        ),
+        (
+            "blob",
+            "[models] blob: column 'blob' is of type binary. It must be a number, or a text that holds one. "
+            "Name another column, or cast it.",
+        ),
+        ("nested.a", "[models] nested.a: the corpus has no column 'nested.a'. It has: id, y, u, nested, map, blob,"),
+    ],
+)
+def test_a_score_that_is_no_number(spark: SparkSession, odd: Path, model: str, fault: str) -> None:
+    assert fault_of(spark, odd, model).startswith(fault)
