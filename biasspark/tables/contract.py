@@ -15,6 +15,7 @@ from biasspark.errors import BiasSparkError
 from biasspark.tables.schemas import RUN_DATE, RUN_ID, Column, Table
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: (22|P0)\w{3}")  # after its condition it quotes values
 
 
 def quote_string(text: str) -> str:
@@ -88,4 +89,5 @@ def _find_cause(error: Exception) -> str:
         line for line in str(error).splitlines() if line and not line.startswith("An error occurred while calling")
     ]
     causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
-    return causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip(".")
+    cause = causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip(".")
+    return re.sub(r"\] .*", "]", cause) if _DATA_EXCEPTION.search(str(error)) else cause

@@ -1,0 +1,98 @@
+"""Places that run full or may not be written, and tasks that fail half-way: the night before stays as it was."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.errors import BiasSparkError
+from biasspark.tables.publish import publish
+from biasspark.tables.schemas import REJECTED_ROWS, Table
+from biasspark.tables.store import PathStore
+from tests.sample_night import NIGHT, night_frames, read_latest, record_of, run_at, start_run
+
+BEFORE = [("female", 0.6), ("male", 0.6)]
+AFTER = [("female", 0.7), ("male", 0.7)]
+N_REJECTS = 30_000
+
+
+def mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may mount nothing: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """Give a warehouse with one night on a disk of its own, with room for little more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(folder))
+    try:
+        publish(night_frames(spark, 0.6), run_at(1, "r1"), PathStore(f"{folder}/warehouse"), record_of())
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def seen(disk: Path) -> list[tuple[Any, ...]]:
+    return read_latest(disk / "warehouse", "identity, subgroup_auc")
+
+
+def with_rejects(spark: SparkSession, row_id: str) -> dict[Table, DataFrame | None]:
+    """Give the tables of a night in which many rows are rejected."""
+    rejects = spark.range(0, N_REJECTS, 1, 1).select(
+        F.expr(row_id).alias("row_id"), F.lit(None).cast("string").alias("model"), F.lit("null_label").alias("reason")
+    )
+    return night_frames(spark, 0.7) | {REJECTED_ROWS: rejects}
+
+
+HASH = "sha2(cast(id AS STRING), 512)"
+
+
+def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: SparkSession, small_disk: Path) -> None:
+    store = PathStore(f"{small_disk}/warehouse")
+    with pytest.raises(BiasSparkError) as caught:
+        publish(with_rejects(spark, HASH), start_run(), store, record_of())
+    assert str(caught.value).startswith(f"{small_disk}/warehouse/rejected_rows/run_date={NIGHT}/run_id=")
+    assert str(caught.value).endswith(
+        "could not be written, java.io.IOException: No space left on device. Nothing was published. Mend the cause, "
+        "then run again."
+    )
+    assert seen(small_disk) == BEFORE
+    mount("-o", "remount,size=50m", str(small_disk))
+    publish(with_rejects(spark, HASH), start_run(), store, record_of())
+    assert seen(small_disk) == AFTER
+    assert read_latest(small_disk / "warehouse", "count(*)", table="rejected_rows") == [(N_REJECTS,)]
+
+
+def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: Path) -> None:
+    """Root, too, may not write there."""
+    mount("-o", "remount,ro", str(small_disk))
+    with pytest.raises(BiasSparkError) as caught:
+        publish(night_frames(spark, 0.7), start_run(), PathStore(f"{small_disk}/warehouse"), record_of())
+    assert f"{small_disk}/warehouse/" in str(caught.value)
+    assert "could not be written, " in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert seen(small_disk) == BEFORE
+
+
+def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """It has written thousands of rows by then."""
+    store = PathStore(str(tmp_path / "warehouse"))
+    publish(night_frames(spark, 0.6), run_at(1, "r1"), store, record_of())
+    half_way = f"if(id < {N_REJECTS // 2}, {HASH}, raise_error('canary-42'))"
+    with pytest.raises(BiasSparkError) as caught:
+        publish(with_rejects(spark, half_way), start_run(), store, record_of())
+    assert f"{tmp_path}/warehouse/rejected_rows/" in str(caught.value)
+    assert "written, org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION]. " in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert seen(tmp_path) == BEFORE
+    publish(night_frames(spark, 0.7), start_run(), store, record_of())
+    assert seen(tmp_path) == AFTER
