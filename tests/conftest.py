@@ -20,6 +20,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
     """Two threads and two partitions; under Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`."""
     from biasspark.session import build_session
 
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
     settings = {"spark.sql.shuffle.partitions": "2"}
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote.startswith("sc://"):  # a server that runs already has its static settings

@@ -1,0 +1,49 @@
+"""Sessions whose settings are not those that the numbers rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import biasspark
+from biasspark.session import build_session
+from tests.awkward_corpus import frame_of, in_order, make_rows, measures
+
+FORCED = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Pacific/Kiritimati",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "parquet.page.verify-checksum.enabled": "false",
+}
+
+
+@pytest.fixture
+def forced(spark: SparkSession) -> Iterator[SparkSession]:
+    before = {key: spark.conf.get(key) for key in FORCED}
+    for key, value in FORCED.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key, setting in before.items():
+        spark.conf.set(key, str(setting))
+
+
+def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced: SparkSession) -> None:
+    build_session("a job in a notebook")
+    assert {key: forced.conf.get(key) for key in FORCED} == {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "parquet.page.verify-checksum.enabled": "true",
+    }
+
+
+@pytest.mark.slow
+def test_a_session_of_ones_own_gives_the_same_bits(forced: SparkSession) -> None:
+    rows = make_rows()
+    found = in_order(biasspark.bias_metrics(frame_of(forced, rows), **measures()).collect())
+    build_session("a job in a notebook")
+    assert found == in_order(biasspark.bias_metrics(frame_of(forced, rows), **measures()).collect())

@@ -1,0 +1,159 @@
+"""What must not leave: nothing listens to the network, no path leads out of the output, no record is quoted."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import job_parser, run_job
+from biasspark.session import is_connect
+from biasspark.tables.views import DUCKDB_FILE
+from jobs import bias_metrics as job
+from tests.listening_sockets import find_descendants, find_listening
+
+NIGHT = "2026-01-15"
+CANARY = "canary-91ab"
+VALUES = [
+    "",
+    "NULL",
+    "null",
+    "(null)",
+    "007",
+    "7",
+    "../../x",
+    "a/b=c",
+    "run_date=2026-01-15",
+    "*",
+    "\u202egnp.exe",  # right to left from here on
+    "\u200fx",
+    "\u00e9",  # composed
+    "e\u0301",  # decomposed
+    "a\x00b",
+    "a",
+    " a",
+    "A",
+    "'; DROP TABLE x; --",
+]
+N_ROWS = 30 * len(VALUES)
+
+
+@dataclass(frozen=True)
+class Printed:
+    code: int
+    out: str
+    err: str
+
+
+def run_night(config: str, folder: Path) -> Printed:
+    path = folder / "night.toml"
+    path.write_text(config, encoding="utf-8")
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_job(job.main, job_parser(""), ["--config", str(path), "--run-date", NIGHT])
+    return Printed(code, out.getvalue(), err.getvalue())
+
+
+# ---- sockets
+
+
+def test_nothing_listens_beyond_this_machine(spark: SparkSession) -> None:
+    if is_connect(spark):
+        pytest.skip("the server may be elsewhere")
+    assert spark.range(1).count() == 1
+    addresses = find_listening(find_descendants(os.getpid()))
+    assert addresses
+    assert all(address.is_loopback for address in addresses), addresses
+
+
+# ---- values that look like something else
+
+
+def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each value is an identity of its own, of a category and in an array, told apart byte by byte."""
+    category = [VALUES[number % len(VALUES)] for number in range(N_ROWS)]
+    tags = [[VALUES[number * 7 % len(VALUES)]] for number in range(N_ROWS)]
+    rows = {
+        "id": range(N_ROWS),
+        "y": [number % 3 == 0 for number in range(N_ROWS)],
+        "s": [number * 37 % 101 / 101 for number in range(N_ROWS)],
+        "cat": category,
+        "tags": tags,
+    }
+    (tmp_path / "lake" / "corpus").mkdir(parents=True)
+    pq.write_table(pa.table(rows), tmp_path / "lake" / "corpus" / "a.parquet")
+    warehouse = tmp_path / "lake" / "warehouse"
+    done = run_night(
+        f"""
+        corpus = {{ name = "../../x", path = "{tmp_path}/lake/corpus", id = "id" }}
+        label = {{ column = "y" }}
+        models = {{ "../m" = "s" }}
+        identities = {{ categorical = ["cat"], array = "tags" }}
+        output = {{ path = "{warehouse}" }}
+        """,
+        tmp_path,
+    )
+    assert done.code == 0, done.err
+    assert json.loads(done.out.splitlines()[-1])["rejects"] == {}
+    assert not any(character in done.out for character in "\u202e\u200f\x00")
+
+    with duckdb.connect() as connection:
+        connection.execute((warehouse / DUCKDB_FILE).read_text(encoding="utf-8"))
+        found = connection.execute(
+            "SELECT identity, n_subgroup_negative + n_subgroup_positive FROM latest_bias_metrics"
+        ).fetchall()
+    wanted = Counter(f"cat={value}" for value in category) + Counter(value for [value] in tags)
+    assert dict(found) == dict(wanted)
+    assert len(found) == 2 * len(VALUES)
+
+    outside = {path for path in tmp_path.rglob("*") if path.is_file() and warehouse not in path.parents}
+    assert outside == {tmp_path / "night.toml", tmp_path / "lake" / "corpus" / "a.parquet"}
+    for file in warehouse.rglob("*.parquet"):
+        table, night, run, _ = file.relative_to(warehouse).parts
+        assert table.isidentifier()
+        assert night == f"run_date={NIGHT}"
+        assert run.startswith("run_id=r2")
+
+
+# ---- records that an error would print
+
+
+def test_a_table_that_fails_fast_does_not_print_the_record(spark: SparkSession, tmp_path: Path) -> None:
+    """The configuration refuses the mode; a table of a catalog may have it all the same."""
+    with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([[1, "true", 0.5, 1.0], [CANARY, CANARY, CANARY, CANARY]])
+    spark.sql(
+        "CREATE TABLE fails_fast (id INT, y BOOLEAN, s DOUBLE, u DOUBLE) USING csv "
+        f"OPTIONS (path '{tmp_path}/rows.csv', mode 'FAILFAST')"
+    )
+    try:
+        done = run_night(
+            f"""
+            corpus = {{ name = "c", table = "fails_fast", id = "id" }}
+            label = {{ column = "y" }}
+            models = {{ m = "s" }}
+            identities = {{ columns = ["u"] }}
+            output = {{ path = "{tmp_path}/warehouse" }}
+            """,
+            tmp_path,
+        )
+    finally:
+        spark.sql("DROP TABLE fails_fast")
+    assert done.code == 3
+    assert CANARY not in done.out + done.err
+    [fault] = [line for line in done.err.splitlines() if ": error: " in line]
+    assert fault.endswith(": corpus: a record does not fit the table. Take the mode FAILFAST from its options.")
+    assert not (tmp_path / "warehouse").exists()

@@ -1,0 +1,111 @@
+"""Corpora out of balance: nearly all rows in one identity or at one score, thousands of identities, huge counts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from biasspark.config import parse_measures
+from biasspark.pipeline import measure
+from tests.oracle.suite import PAIRS, statistics_rows
+
+pytestmark = pytest.mark.slow
+
+COUNTS = ["identity", "low_cell", "high_cell", "n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum"]
+
+
+def statistics_of(spark: SparkSession, rows: pd.DataFrame, **measures: Any) -> set[tuple[Any, ...]]:
+    measures = {"label": {"column": "y"}, "ranking": {"ranges": 8}} | measures
+    found = measure(spark.createDataFrame(rows).repartition(4), parse_measures(measures)).statistics
+    return set(map(tuple, found.select("model", *COUNTS).collect()))
+
+
+def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> None:
+    rng = np.random.default_rng(31)
+    n_rows = 4_000
+    label = rng.random(n_rows) < 0.3
+    rows = {
+        "y": label,
+        "spread": rng.normal(label, 1).round(2),
+        "tied": np.where(rng.random(n_rows) < 0.99, 0.5, rng.random(n_rows)),
+        "nearly_all": (rng.random(n_rows) < 0.99).astype(float),
+        "hardly_any": (rng.random(n_rows) < 0.01).astype(float),
+    }
+    identities = {name: rows[name] for name in ("nearly_all", "hardly_any")}
+    wanted = {
+        (model, identity, low, high, *counts)
+        for model in ("spread", "tied")
+        for _, _, identity, low, high, _, *counts in statistics_rows(rows[model], label, identities)
+    }
+    found = statistics_of(spark, pd.DataFrame(rows), models=["spread", "tied"], identities=list(identities))
+    assert len(wanted) == 2 * (2 * 6 + 1)
+    assert found == wanted
+
+
+def test_ten_thousand_identities(spark: SparkSession) -> None:
+    """As many as a column may have."""
+    rng = np.random.default_rng(37)
+    n_rows, n_tags = 30_000, 10_000
+    first = np.arange(n_rows) % n_tags
+    second = (first + 1 + rng.integers(0, n_tags - 1, n_rows)) % n_tags
+    label, score = rng.random(n_rows) < 0.4, rng.integers(0, 500, n_rows) / 500
+    rows = pd.DataFrame(
+        {"y": label, "s": score, "tags": [[f"t{a}", f"t{b}"] for a, b in zip(first, second, strict=True)]}
+    )
+    measures = {"label": {"column": "y"}, "models": ["s"], "identities": {"array": "tags"}}
+    found = measure(spark.createDataFrame(rows), parse_measures(measures)).statistics.toPandas()
+    of_tag = {f"t{tag}": np.flatnonzero((first == tag) | (second == tag)) for tag in range(n_tags)}
+    wanted = {
+        (tag, low, high): counts
+        for tag, inside in of_tag.items()
+        for (low, high), counts in count_pairs(score, label, inside).items()
+    }
+    keys = zip(found["identity"], found["low_cell"], found["high_cell"], strict=True)
+    values = zip(found["n_low"], found["n_high"], found["u_doubled"].map(int), strict=True)
+    by_key = dict(zip(keys, values, strict=True))
+    by_key.pop(("(overall)", "negative", "positive"))
+    assert len(wanted) == 6 * n_tags
+    assert by_key == wanted
+
+
+def count_pairs(
+    score: NDArray[np.float64], label: NDArray[np.bool_], inside: NDArray[np.intp]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Count the six pairs of one identity, whose rows are few, in the sorted scores of the others."""
+    out = np.ones(len(score), bool)
+    out[inside] = False
+    cells = {
+        "subgroup_negative": score[inside][~label[inside]],
+        "subgroup_positive": score[inside][label[inside]],
+        "background_negative": score[out & ~label],
+        "background_positive": score[out & label],
+    }
+    levels = np.unique(score)
+    at = {name: np.bincount(np.searchsorted(levels, own), minlength=len(levels)) for name, own in cells.items()}
+    below = {name: np.cumsum(counts) - counts for name, counts in at.items()}
+    return {
+        (low, high): (len(cells[low]), len(cells[high]), int((at[high] * (2 * below[low] + at[low])).sum()))
+        for low, high in PAIRS.values()
+    }
+
+
+def test_sums_past_two_to_the_63(spark: SparkSession) -> None:
+    """All rightly ordered: each doubled placement is twice the rows of the other side."""
+    n_side = 1_400_000
+    corpus = spark.range(2 * n_side).selectExpr(f"id >= {n_side} AS y", "id * 1.0D AS s", "true AS u")
+    measures = parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": ["u"]})
+    statistics = measure(corpus, measures).statistics.select(*COUNTS).collect()
+    squares = Decimal(n_side * (2 * n_side) ** 2)
+    assert squares > 2**63
+    found = {tuple(row) for row in statistics if row["n_low"] and row["n_high"]}
+    sums = (n_side, n_side, Decimal(2 * n_side**2), squares, squares)
+    assert found == {
+        ("(overall)", "negative", "positive", *sums),
+        ("u", "subgroup_negative", "subgroup_positive", *sums),
+    }
