@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS, tables_of
 from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
+from tests.listening_sockets import find_descendants, find_listening, open_files
 from tests.sample_night import night_frames, read_latest, record_of, start_run
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
@@ -46,6 +48,7 @@ CONFIG = """
 name = "comments"
 path = "corpus"
 id = "id"
+options = {{ password = "canary7e2d" }}
 [label]
 column = "target"
 threshold = 0.5
@@ -264,17 +267,23 @@ def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place,
 # ---- a driver that dies
 
 
-def kill_at(process: subprocess.Popen[str], stage: str, until: Path | None = None, pattern: str = "") -> None:
-    """Kill the job and its JVM once it says that a stage begins and, if a folder is given, has written such a file."""
+def wait_for(process: subprocess.Popen[str], stage: str) -> None:
+    """Wait until the job says that a stage begins."""
     assert process.stdout is not None
     for line in process.stdout:
         if f"] {stage}" in line:
-            break
-    else:
-        pytest.fail(f"the job ended before {stage}")
+            return
+    pytest.fail(f"the job ended before {stage}")
+
+
+def kill_at(
+    process: subprocess.Popen[str], stage: str, until: Path | None = None, pattern: str = "", more: int = 1
+) -> None:
+    """Kill the job and its JVM once a stage begins and, if a folder is given, has written so many more such files."""
+    wait_for(process, stage)
     deadline = time.monotonic() + 300
     before = len(list(until.glob(pattern))) if until else 0
-    while until and len(list(until.glob(pattern))) == before:
+    while until and len(list(until.glob(pattern))) < before + more:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -303,6 +312,105 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
         assert run_job(job.main, job_parser(""), flags) == 0
     assert read_tables(warehouse) == numbers
     assert list_runs(warehouse) != runs
+
+
+def test_a_job_killed_between_its_tables_and_the_ledger_is_run_again(
+    place: Place, numbers: dict[str, list[str]], tmp_path: Path
+) -> None:
+    warehouse = place.folder / "unpublished"
+    flags = place.flags("unpublished")
+    with submitted("--master", "local[2]", JOB, *flags, cwd=tmp_path) as process:
+        kill_at(process, "publishing", warehouse, "*/*/*/_SUCCESS", more=len(tables_of("bias_metrics")))
+    assert not (warehouse / BIAS_RUNS.name).exists()
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert run_job(job.main, job_parser(""), flags) == 0
+    assert read_tables(warehouse) == numbers
+    assert len(list_runs(warehouse)) == 1
+
+
+# ---- two jobs at once
+
+
+def test_two_jobs_at_once_publish_one_whole_night(place: Place, numbers: dict[str, list[str]], tmp_path: Path) -> None:
+    flags = place.flags("twice")
+    with (
+        submitted("--master", "local[1]", JOB, *flags, cwd=tmp_path) as one,
+        submitted("--master", "local[1]", JOB, *flags, cwd=tmp_path) as other,
+    ):
+        printed = [process.communicate(timeout=600)[0] for process in (one, other)]
+        codes = sorted([one.returncode, other.returncode])
+    assert codes in ([0, 4], [0, 0]), printed  # both count where they come to the ledger at the same instant
+    assert read_tables(place.folder / "twice") == numbers
+    assert len(list_runs(place.folder / "twice")) == 1
+
+
+# ---- other partitions, cores, orders and settings
+
+
+def read_bytes(warehouse: Path) -> dict[str, list[bytes]]:
+    """Give the files of every table of numbers, byte for byte."""
+    return {
+        table.name: [file.read_bytes() for file in sorted((warehouse / table.name).glob("*/*/*.parquet"))]
+        for table in tables_of("bias_metrics")
+    }
+
+
+def cut_anew(place: Place, files: int) -> Path:
+    """Write the rows of the corpus backwards into other files."""
+    folder = place.folder / f"corpus-{files}"
+    folder.mkdir()
+    table = pq.read_table(place.folder / "corpus").take(list(reversed(range(N_ROWS))))
+    step = -(-N_ROWS // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * step, step), folder / f"{files - number}.parquet", row_group_size=23)
+    return folder
+
+
+def test_other_partitions_cores_and_file_orders_give_the_same_bytes(
+    place: Place, numbers: dict[str, list[str]], tmp_path: Path
+) -> None:
+    code, printed = submit(
+        *("--master", "local[3]", "--conf", "spark.sql.shuffle.partitions=7", "--conf", "spark.default.parallelism=5"),
+        *("--conf", "spark.sql.files.maxPartitionBytes=4096", "--conf", "spark.sql.adaptive.enabled=false"),
+        *(JOB, *place.flags("cut_anew"), "--set", f"corpus.path={cut_anew(place, 7)}"),
+        cwd=tmp_path,
+    )
+    assert code == 0, printed
+    assert read_tables(place.folder / "cut_anew") == numbers
+    assert read_bytes(place.folder / "cut_anew") == read_bytes(place.folder / "undisturbed")
+
+
+FORCED = """
+spark.master                          local[2]
+spark.sql.ansi.enabled                false
+spark.sql.session.timeZone            Pacific/Kiritimati
+spark.sql.files.ignoreCorruptFiles    true
+spark.sql.files.ignoreMissingFiles    true
+spark.sql.parquet.outputTimestampType INT96
+spark.sql.storeAssignmentPolicy       LEGACY
+spark.sql.caseSensitive               true
+"""
+
+
+def test_a_cluster_that_forces_other_settings_changes_no_number_and_hides_no_bad_file(
+    place: Place, numbers: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """Settings of spark-defaults.conf, and a machine that lives in another time zone."""
+    (tmp_path / "forced.conf").write_text(FORCED, encoding="utf-8")
+    forced = ("--properties-file", str(tmp_path / "forced.conf"))
+    code, printed = submit(*forced, JOB, *place.flags("forced"), cwd=tmp_path, TZ="Pacific/Kiritimati")
+    assert code == 0, printed
+    assert read_tables(place.folder / "forced") == numbers
+    assert read_bytes(place.folder / "forced") == read_bytes(place.folder / "undisturbed")
+
+    bad = cut_anew(place, 2)
+    (bad / "1.parquet").write_bytes(b"no Parquet" * 100)
+    other = ("--set", f"corpus.path={bad}")
+    code, printed = submit(*forced, JOB, *place.flags("forced"), *other, cwd=tmp_path)
+    assert code == 3, printed
+    assert "error: corpus: " in printed
+    assert f"a file cannot be read. It is corrupt or of another format. Replace it. File: {bad}/1.parquet." in printed
+    assert len(list_runs(place.folder / "forced")) == 1
 
 
 # ---- workers and executors that die
@@ -384,6 +492,24 @@ def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[st
     assert read_tables(place.folder / "worker_killed") == numbers
 
 
+def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place, tmp_path: Path) -> None:
+    """The limit lets a worker start, and no more."""
+    code, printed = submit(
+        *("--master", "local[2]", "--conf", "spark.executor.pyspark.memory=256m"),
+        *(JOB, *place.flags("no_memory")),
+        cwd=tmp_path,
+    )
+    assert code == 1, printed
+    assert "Traceback" not in printed
+    assert CANARY not in printed
+    assert (
+        "error: corpus: a Python worker has run out of memory, or was killed. Give workers more "
+        "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
+        "ranges` higher, so that a task holds less." in printed
+    )
+    assert not (place.folder / "no_memory").exists()
+
+
 # ---- a cluster, whose workers know the package from the zip alone
 
 
@@ -396,7 +522,14 @@ class Cluster:
     package: Path
 
     def submit(self, *arguments: str, cwd: Path, **environment: str) -> tuple[int, str]:
-        return submit(
+        with self.submitted(*arguments, cwd=cwd, **environment) as process:
+            printed, _ = process.communicate(timeout=600)
+            return process.returncode, printed
+
+    def submitted(
+        self, *arguments: str, cwd: Path, **environment: str
+    ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+        return submitted(
             *("--master", "local-cluster[2,1,1024]", "--py-files", str(self.package)),
             *arguments,
             cwd=cwd,
@@ -457,3 +590,83 @@ def test_a_killed_executor_changes_no_number(
     assert code == 0, printed
     assert (marks / "died").exists()
     assert read_tables(place.folder / warehouse) == numbers
+
+
+def find_writer(processes: set[int], warehouse: Path) -> int | None:
+    """Find the process that has a file of the warehouse open."""
+    for pid in processes:
+        if any(name.startswith(str(warehouse)) and ".parquet" in name for name in open_files(pid)):
+            return pid
+    return None
+
+
+def test_an_executor_killed_while_it_writes_changes_no_number(
+    place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
+) -> None:
+    warehouse = place.folder / "writer_killed"
+    with cluster.submitted(JOB, *place.flags("writer_killed"), cwd=tmp_path) as process:
+        wait_for(process, "publishing")
+        executors = find_descendants(process.pid) - {process.pid}
+        while (writer := find_writer(executors, warehouse)) is None:
+            assert process.poll() is None, "nobody was seen to write"
+        os.kill(writer, signal.SIGKILL)
+        printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
+    assert read_tables(warehouse) == numbers
+    assert read_bytes(warehouse) == read_bytes(place.folder / "undisturbed")
+
+
+# ---- a standalone master with two workers
+
+
+@contextlib.contextmanager
+def daemon(home: Path, folder: Path, role: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a master or a worker of Spark on loopback, in a process group of its own; give it and its log."""
+    folder.mkdir()
+    log = folder / "log"
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *ports, *arguments]
+    memory = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=clean_environment(**memory), start_new_session=True, stdout=out, stderr=out
+        )
+    try:
+        yield process, log
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def read_from(log: Path, pattern: str, times: int = 1) -> str:
+    """Wait until a log says something so many times, and give it."""
+    deadline = time.monotonic() + 120
+    while len(found := re.findall(pattern, log.read_text("utf-8", errors="replace"))) < times:
+        assert time.monotonic() < deadline, log.read_text("utf-8", errors="replace")
+        time.sleep(0.05)
+    return str(found[0])
+
+
+def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
+    place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
+) -> None:
+    with contextlib.ExitStack() as stack:
+        master, log = stack.enter_context(daemon(cluster.home, tmp_path / "master", "master.Master"))
+        address = read_from(log, r"spark://127\.0\.0\.1:\d+")
+        workers = []
+        for number in range(2):
+            folder = tmp_path / f"worker-{number}"
+            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"), address)
+            workers.append(stack.enter_context(daemon(cluster.home, folder, "worker.Worker", *options))[0])
+        read_from(log, "Registering worker", times=2)
+        process = stack.enter_context(
+            cluster.submitted("--master", address, JOB, *place.flags("standalone"), cwd=tmp_path)
+        )
+        wait_for(process, "ranking")
+        own = set().union(*(find_descendants(one.pid) for one in (master, *workers, process)))
+        assert all(address.is_loopback for address in find_listening(own))
+        os.killpg(workers[0].pid, signal.SIGKILL)
+        printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
+    assert read_tables(place.folder / "standalone") == numbers
