@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -17,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
 from biasspark.session import is_connect
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics as job
 from tests.listening_sockets import find_descendants, find_listening
+from tests.running_jobs import Done, run_main
 
 NIGHT = "2026-01-15"
 CANARY = "canary-91ab"
@@ -49,20 +46,10 @@ VALUES = [
 N_ROWS = 30 * len(VALUES)
 
 
-@dataclass(frozen=True)
-class Printed:
-    code: int
-    out: str
-    err: str
-
-
-def run_night(config: str, folder: Path) -> Printed:
+def run_night(config: str, folder: Path) -> Done:
     path = folder / "night.toml"
     path.write_text(config, encoding="utf-8")
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run_job(job.main, job_parser(""), ["--config", str(path), "--run-date", NIGHT])
-    return Printed(code, out.getvalue(), err.getvalue())
+    return run_main(job.main, "--config", path, "--run-date", NIGHT)
 
 
 # ---- sockets

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
-from biasspark.tables.views import DUCKDB_FILE
 from jobs import attribution as job
+from tests.running_jobs import Done, ask, run_main
 
 CONFIG = """
 [corpus]
@@ -50,12 +46,8 @@ def folder(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def run(folder: Path, *flags: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", *flags)
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, job_parser("Attribute."), flags)
-    return code, out.getvalue(), err.getvalue()
+def run(folder: Path, *flags: str) -> Done:
+    return run_main(job.main, "--config", folder / "job.toml", "--run-date", "2026-01-15", *flags)
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, folder: Path) -> None:
@@ -69,14 +61,11 @@ def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, 
     )
     assert summary["tables"]["example_attributions"] == 2 * 119
     assert [text.split(":")[0] for text in summary["warnings"]] == ["model odds"]
-    with duckdb.connect() as connection:
-        connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
-        losses = connection.execute(
-            "SELECT model, segment, n_rows, cross_entropy IS NULL FROM latest_loss_by_segment ORDER BY ALL"
-        ).fetchall()
-        nodes = connection.execute(
-            "SELECT predicate, n_train + n_honest FROM latest_attribution_segments WHERE model = 'm'"
-        ).fetchall()
+    warehouse = folder / "warehouse"
+    losses = ask(
+        warehouse, "SELECT model, segment, n_rows, cross_entropy IS NULL FROM latest_loss_by_segment ORDER BY ALL"
+    )
+    nodes = ask(warehouse, "SELECT predicate, n_train + n_honest FROM latest_attribution_segments WHERE model = 'm'")
     old = sum(n % 60 >= 40 for n in range(120))
     assert losses == [
         ("m", "(overall)", 119, False),

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
 from biasspark.errors import InputError
 from biasspark.tables.acceptance import Approval, accept, check_latest, find_last_accepted
 from biasspark.tables.publish import append_to_ledger
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import TABLES
 from biasspark.tables.store import PathStore
-from biasspark.tables.views import DUCKDB_FILE
 from jobs import accept_run, bias_metrics
+from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import record_of
 
 N_ROWS = 1600
@@ -100,30 +96,9 @@ def write_corpus(folder: Path, shift: float) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return found
-
-
 def run(job: Any, folder: Path, night: str, *flags: str) -> Done:
-    out, err = io.StringIO(), io.StringIO()
-    parser = accept_run.accept_parser() if job is accept_run else job_parser("")
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, parser, ["--config", f"{folder}/gate.toml", "--run-date", night, *flags])
-    return Done(code, out.getvalue(), err.getvalue())
-
-
-def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
-        connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
-        return connection.execute(query).fetchall()
+    parser = accept_run.accept_parser() if job is accept_run else None
+    return run_main(job.main, "--config", f"{folder}/gate.toml", "--run-date", night, *flags, parser=parser)
 
 
 @dataclass(frozen=True)
@@ -136,8 +111,11 @@ class Nights:
     accepted: Done
     after: Done
 
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        return ask(self.folder / "warehouse", query)
+
     def alerts(self, night: str, columns: str = "outcome") -> dict[tuple[str, str], Any]:
-        rows = ask(self.folder, f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{night}'")
+        rows = self.ask(f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{night}'")
         return {(rule, identity): values[0] if len(values) == 1 else values for rule, identity, *values in rows}
 
 
@@ -201,12 +179,11 @@ def test_a_bad_night_is_published_and_ends_with_5(nights: Nights) -> None:
     lines = nights.bad.out.splitlines()
     shown = [line.split(":")[0] for line in lines[lines.index("gate: 3 fail, 1 warn, 1 pass") + 1 : -1]]
     assert shown == ["fail", "fail", "fail", "warn"]
-    assert ask(nights.folder, "SELECT status FROM bias_runs WHERE run_date = '2026-01-02'") == [("published",)]
+    assert nights.ask("SELECT status FROM bias_runs WHERE run_date = '2026-01-02'") == [("published",)]
 
 
 def test_alerts_have_the_values_and_intervals_of_the_tables(nights: Nights) -> None:
-    joined = ask(
-        nights.folder,
+    joined = nights.ask(
         "SELECT a.value - m.bpsn_auc, a.value_low - m.bpsn_auc_low, a.value_high - m.bpsn_auc_high, "
         "a.change - (m.bpsn_auc - b.bpsn_auc), a.baseline_value - b.bpsn_auc "
         "FROM bias_alerts a JOIN bias_metrics m USING (run_id, model, slice, identity) "
@@ -214,8 +191,7 @@ def test_alerts_have_the_values_and_intervals_of_the_tables(nights: Nights) -> N
         "WHERE a.rule = 'bpsn holds' AND a.run_date = '2026-01-02'",
     )
     assert joined == [pytest.approx((0, 0, 0, 0, 0), abs=1e-15)]
-    ((p, value, low),) = ask(
-        nights.folder,
+    ((p, value, low),) = nights.ask(
         "SELECT p_violation, value, value_low FROM bias_alerts WHERE rule = 'shift' AND identity = 'gay' AND "
         "run_date = '2026-01-02'",
     )
@@ -233,16 +209,12 @@ def test_a_person_accepts_a_night_and_the_next_is_compared_with_it(nights: Night
     assert nights.accepted.code == 0, nights.accepted.err
     run_id = nights.again.summary["run_id"]
     assert nights.accepted.summary["accepted_run_id"] == run_id
-    ((status, n_rows, config),) = ask(
-        nights.folder, "SELECT status, n_rows, config FROM bias_runs WHERE job = 'accept_run'"
-    )
+    ((status, n_rows, config),) = nights.ask("SELECT status, n_rows, config FROM bias_runs WHERE job = 'accept_run'")
     assert (status, n_rows) == ("accepted", 0)
     assert json.loads(config) == {
         "accepted_run_id": run_id, "job": "bias_metrics", "reason": "the model was meant to", "by": "Ada",
     }  # fmt: skip
-    assert ask(nights.folder, "SELECT DISTINCT run_id FROM latest_bias_metrics WHERE run_date = '2026-01-03'") == [
-        (run_id,)
-    ]
+    assert nights.ask("SELECT DISTINCT run_id FROM latest_bias_metrics WHERE run_date = '2026-01-03'") == [(run_id,)]
 
     assert nights.after.code == 0, nights.after.err
     found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change")
@@ -264,8 +236,7 @@ def test_small_groups_are_withheld_in_every_table(nights: Nights) -> None:
         if table.job != "bias_metrics" or "identity" not in table.key_columns or table.name == "bias_alerts":
             continue
         names = [column.name for column in table.values if column.name not in KNOWN]
-        rows = ask(
-            nights.folder,
+        rows = nights.ask(
             f"SELECT {', '.join(names)} FROM {table.name} WHERE run_id = '{run_id}' AND {small}",
         )
         for row in rows:
@@ -276,9 +247,7 @@ def test_small_groups_are_withheld_in_every_table(nights: Nights) -> None:
             numbers = {value for name, value in found.items() if not name.endswith(("reason", "method"))}
             assert (reasons, methods - {"none"}, numbers) == ({"withheld"}, set(), {None}), (table.name, found)
     assert n_seen == 2 * 2 * (6 + 1 + 1 + 1) + 2 * 3
-    assert ask(
-        nights.folder, f"SELECT DISTINCT identity FROM score_histograms WHERE run_id = '{run_id}' ORDER BY 1"
-    ) == [
+    assert nights.ask(f"SELECT DISTINCT identity FROM score_histograms WHERE run_id = '{run_id}' ORDER BY 1") == [
         *[("(overall)",), ("gay",), ("male",)],
     ]
 
@@ -286,22 +255,20 @@ def test_small_groups_are_withheld_in_every_table(nights: Nights) -> None:
 def test_no_summary_speaks_of_what_is_withheld(nights: Nights) -> None:
     """The rare identity would be the worst by far, and the slice of twelve rows is too small itself."""
     columns = "slice, n_negative, auc, auc_reason, bnsp_auc_min_identity, bpsn_auc_min_identity, n_identities_undefined"
-    rows = ask(
-        nights.folder,
+    rows = nights.ask(
         f"SELECT run_date, {columns} FROM latest_model_summary WHERE run_date < '2026-01-04' ORDER BY run_date, slice",
     )
     found = {(str(night), part): values for night, part, *values in rows}
     assert found["2026-01-02", "all"][3] == "rare"
     assert found["2026-01-03", "all"][2:] == [None, None, "gay", 4]
     assert found["2026-01-03", "few"] == [None, None, "withheld", None, None, 4]
-    assert ask(
-        nights.folder, "SELECT fpr, fnr FROM latest_threshold_summary WHERE run_date = '2026-01-03' AND slice = 'few'"
+    assert nights.ask(
+        "SELECT fpr, fnr FROM latest_threshold_summary WHERE run_date = '2026-01-03' AND slice = 'few'",
     ) == [(None, None)]
 
 
 def test_a_metric_needs_its_least_rows(nights: Nights) -> None:
-    rows = ask(
-        nights.folder,
+    rows = nights.ask(
         "SELECT run_date, n_subgroup_positive > 0, bnsp_auc IS NULL, bnsp_auc_reason, bnsp_auc_method, "
         "bpsn_auc IS NULL FROM latest_bias_metrics WHERE identity = 'gay' AND slice = 'all' AND "
         "run_date < '2026-01-04' ORDER BY run_date",
@@ -311,14 +278,13 @@ def test_a_metric_needs_its_least_rows(nights: Nights) -> None:
         (True, False, None, "logit_delong", False),
         (True, True, "below_minimum_rows", "none", False),
     ]
-    ((u, auc, reason),) = ask(
-        nights.folder,
+    ((u, auc, reason),) = nights.ask(
         "SELECT u_doubled > 0, auc, reason FROM latest_u_statistics WHERE identity = 'gay' AND slice = 'all' AND "
         "low_cell = 'background_negative' AND high_cell = 'subgroup_positive' AND run_date = '2026-01-03'",
     )
     assert (u, auc, reason) == (True, None, "below_minimum_rows")
     pinned = "SELECT pinned_auc, reason FROM latest_pinned_auc WHERE identity = 'gay' AND slice = 'all' AND run_date = "
-    assert ask(nights.folder, f"{pinned}'2026-01-03'") == [(None, "below_minimum_rows")]
+    assert nights.ask(f"{pinned}'2026-01-03'") == [(None, "below_minimum_rows")]
 
 
 # ---- which run was accepted last

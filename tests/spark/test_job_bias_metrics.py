@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE
 from jobs import bias_metrics as job
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
+from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import night_frames, read_latest, record_of, start_run
 
 NIGHT = "2026-01-15"
@@ -110,24 +110,8 @@ def write_config(folder: Path, **tables: Any) -> Path:
 # ---- running the job
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return found
-
-
 def run(config: Path, *flags: str, run_date: str = NIGHT) -> Done:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, job_parser("Measure."), ["--config", str(config), "--run-date", run_date, *flags])
-    done = Done(code, out.getvalue(), err.getvalue())
-    assert "Traceback" not in done.out + done.err
+    done = run_main(job.main, "--config", config, "--run-date", run_date, *flags)
     assert CANARY not in done.out + done.err
     return done
 
@@ -256,13 +240,6 @@ def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     with watch(spark_session, N_ROWS - 100, efforts):
         second = run_well(config, "--set", f"corpus.path={folder}/clean", "--set", "identities.threshold=0.45")
     return Night(folder, rows, clean, first, second, efforts)
-
-
-def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    """Ask DuckDB, by the views that the job wrote."""
-    with duckdb.connect() as connection:
-        connection.execute((folder / DUCKDB_FILE).read_text(encoding="utf-8"))
-        return connection.execute(query).fetchall()
 
 
 def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bool]) -> dict[str, float]:

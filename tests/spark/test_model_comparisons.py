@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from itertools import product
 from math import sqrt
 from pathlib import Path
@@ -19,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from scipy.stats import false_discovery_control, norm
 
 import biasspark
-from biasspark.cli import job_parser, run_job
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import compare_models as job
 from tests.oracle.suite import PAIRS, delong_variance, logit_interval, newcombe_interval, ordered_doubled
+from tests.running_jobs import Done, run_main
 
 N = 400
 Z = norm.ppf(0.975)
@@ -234,12 +232,8 @@ def folder(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *flags: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", *flags)
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, job_parser("Compare."), flags)
-    return code, out.getvalue(), err.getvalue()
+def run(folder: Path, *flags: str) -> Done:
+    return run_main(job.main, "--config", folder / "job.toml", "--run-date", "2026-01-15", *flags)
 
 
 def test_the_plan(folder: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyspark.sql.functions as F
@@ -19,11 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
-from biasspark.cli import job_parser, run_job
 from biasspark.config import PinnedSkew, parse_measures
 from biasspark.pipeline import Measurement, measure, ranked_once, skew_classes
 from biasspark.tables.schemas import PINNED_SKEW
-from biasspark.tables.views import DUCKDB_FILE
 from jobs import pinned_skew as job
 from tests.oracle.suite import (
     PAIRS,
@@ -32,6 +27,7 @@ from tests.oracle.suite import (
     pinned_auc,
     weighted_auc,
 )
+from tests.running_jobs import Done, ask, run_main
 
 CELLS = ("subgroup_negative", "subgroup_positive", "background_negative", "background_positive")
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -318,12 +314,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *flags: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    flags = ("--config", str(folder / "job.toml"), "--run-date", NIGHT, *flags)
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, job_parser("Drop."), flags)
-    return code, out.getvalue(), err.getvalue()
+def run(folder: Path, *flags: str) -> Done:
+    return run_main(job.main, "--config", folder / "job.toml", "--run-date", NIGHT, *flags)
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, folder: Path) -> None:
@@ -339,12 +331,10 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     assert summary["rejects"] == {"null_score": 1}
     stages = [line.split("] ", 1)[1] for line in err.splitlines()]
     assert "dropping 0.25 of background_positive of g, 5 times" in stages
-    with duckdb.connect() as connection:
-        connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
-        rows = connection.execute(
-            "SELECT slice, cell, fraction, trials, pinned_auc, pinned_auc_skewed FROM latest_pinned_skew ORDER BY slice"
-        ).fetchall()
-        ledger = connection.execute("SELECT job, n_rows, n_rejected, config FROM bias_runs").fetchall()
+    warehouse = folder / "warehouse"
+    columns = "slice, cell, fraction, trials, pinned_auc, pinned_auc_skewed"
+    rows = ask(warehouse, f"SELECT {columns} FROM latest_pinned_skew ORDER BY slice")
+    ledger = ask(warehouse, "SELECT job, n_rows, n_rejected, config FROM bias_runs")
     assert [row[:4] for row in rows] == [(cut, "background_positive", 0.25, 5) for cut in ("all", "high")]
     usable = np.arange(400) != 3
     corpus = tuple(column[usable] for column in make_corpus())

@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-import argparse
-import io
 import json
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Outcome, run_job
 from biasspark.session import is_connect
 from biasspark.tables.schemas import WINDOW_TABLES
-from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics, window_metrics
 from tests.awkward_corpus import COLUMNS, make_rows
-from tests.spark.test_job_bias_metrics import Done, Effort, toml, watch
+from tests.running_jobs import Done, ask, run_main
+from tests.spark.test_job_bias_metrics import Effort, toml, watch
 
 N_ROWS = 6000
 FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"
 TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "id": pa.int32(), "cat": pa.string()}
 
 
-def run(main: Callable[[argparse.Namespace], Outcome], parser: argparse.ArgumentParser, *flags: str) -> Done:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(main, parser, flags)
-    assert "Traceback" not in out.getvalue() + err.getvalue()
-    return Done(code, out.getvalue(), err.getvalue())
-
-
 def measure(config: Path, run_date: str, *flags: str) -> Done:
     parser = bias_metrics.backfill_parser("Measure.")
-    return run(bias_metrics.main, parser, "--config", str(config), "--run-date", run_date, *flags)
+    return run_main(bias_metrics.main, "--config", config, "--run-date", run_date, *flags, parser=parser)
 
 
 def merge(config: Path, first: str, last: str, *flags: str) -> Done:
     parser = window_metrics.window_parser()
-    return run(window_metrics.main, parser, "--config", str(config), "--from", first, "--to", last, *flags)
-
-
-def ask(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
-        connection.execute((warehouse / DUCKDB_FILE).read_text("utf-8"))
-        return connection.execute(query).fetchall()
+    return run_main(window_metrics.main, "--config", config, "--from", first, "--to", last, *flags, parser=parser)
 
 
 def fault(done: Done) -> list[str]:

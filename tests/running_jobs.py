@@ -1,0 +1,48 @@
+"""A job run within the test's own process and session, and DuckDB asked for what it published."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+
+from biasspark.cli import Outcome, job_parser, run_job
+from biasspark.tables.views import DUCKDB_FILE
+
+
+class Done(NamedTuple):
+    """What a job left: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return found
+
+
+def run_main(
+    main: Callable[[argparse.Namespace], Outcome], *flags: object, parser: argparse.ArgumentParser | None = None
+) -> Done:
+    """Run a job with these arguments; none prints a traceback."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_job(main, parser or job_parser(""), list(map(str, flags)))
+    done = Done(code, out.getvalue(), err.getvalue())
+    assert "Traceback" not in done.out + done.err
+    return done
+
+
+def ask(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
+    """Ask DuckDB, by the views that a job wrote."""
+    with duckdb.connect() as connection:
+        connection.execute((warehouse / DUCKDB_FILE).read_text("utf-8"))
+        return connection.execute(query).fetchall()
