@@ -21,13 +21,15 @@ _PARTS = 1 << 30
 def carried_columns(
     attribution: Attribution, features: Sequence[Feature], schema: StructType, id_column: str
 ) -> dict[str, Column]:
-    """Return what goes along with each row, by name; the id only where something is said of single rows."""
+    """Return what goes along with each row, by name: what something asks for, since every column is moved."""
     found = {bin_name(place): own for place, own in enumerate(bin_columns(features, schema))}
     if attribution.tree or attribution.slice_search:
         found[HONEST] = is_honest(id_column, attribution.split)
     if attribution.write_examples or attribution.pairs or attribution.compare:
         found[ROW_ID] = column(id_column)
-    return found | {SEGMENTS: segment_bits(attribution.segments)}
+    if attribution.segments:
+        found[SEGMENTS] = segment_bits(attribution.segments)
+    return found
 
 
 def is_honest(id_column: str, split: Tree) -> Column:
