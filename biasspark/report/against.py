@@ -12,6 +12,7 @@ from biasspark.report.facts import NightFacts, Row
 
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
 WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT = "worse", "better", "no_evidence", "insufficient_data"
+VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT)
 MOST_CHANGES = 12
 _MARKS = {WORSE: "▼ ", BETTER: "▲ "}
 
@@ -74,18 +75,16 @@ class Against:
     def sentence(self) -> str:
         """Whether the model is surely worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
-        of = f"{show_count(sum(n.values()))} comparisons on the same rows"
-        rest = f"{_say(n, NO_EVIDENCE)} not told from chance, {_say(n, INSUFFICIENT)} of too few rows"
-        if not n.get(WORSE):
-            return f"{model} is surely worse than {baseline} nowhere: of {of} {_say(n, BETTER)} surely better, {rest}."
+        of = f"{sum(n.values()):,} comparisons on the same rows"
+        rest = f"{n[BETTER]:,} {'is' if n[BETTER] == 1 else 'are'} surely better, {n[NO_EVIDENCE]:,} not told from "
+        rest += f"chance, {n[INSUFFICIENT]:,} of too few rows."
+        if not n[WORSE]:
+            return f"{model} is surely worse than {baseline} nowhere: of {of} {rest}"
         most = ""
         if self.worse:
             lost = self.worse[0]
             most = f", most in {lost.title} of {name_whole(lost.identity)} ({lost.difference.text.lstrip('▼ ')})"
-        return (
-            f"{model} is surely worse than {baseline} in {n[WORSE]:,} of {of}{most}; {_say(n, BETTER)} surely better, "
-            f"{rest}."
-        )
+        return f"{model} is surely worse than {baseline} in {n[WORSE]:,} of {of}{most}; {rest}"
 
 
 def hold_against(facts: NightFacts) -> list[Against]:
@@ -94,7 +93,7 @@ def hold_against(facts: NightFacts) -> list[Against]:
     kinds = facts.count("model_comparisons", "slice", MODEL, "baseline_model", "verdict")
     for (cut, model, baseline, verdict), n in sorted(kinds.items()):
         if cut == ALL_ROWS:
-            counted.setdefault((model, baseline), {})[verdict] = n
+            counted.setdefault((model, baseline), dict.fromkeys(VERDICTS, 0))[verdict] = n
     return [_hold(facts, *pair, counts) for pair, counts in counted.items()]
 
 
@@ -151,11 +150,6 @@ def _cell(row: Row, signed: bool) -> Cell:
         note=f"{' after '.join(after)}, {evidence}, {rows}",
         weak=weak,
     )
-
-
-def _say(counts: Mapping[str, int], verdict: str) -> str:
-    n = counts.get(verdict, 0)
-    return f"{n:,} {'is' if n == 1 else 'are'}" if verdict == BETTER else f"{n:,}"
 
 
 def name_whole(identity: str) -> str:

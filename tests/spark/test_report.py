@@ -137,7 +137,7 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, 
     facts = night_report(spark, large, NIGHT, "civil").facts
     assert reach_verdict(facts).title == f"The gate failed: {MANY} of {2 * MANY} checks"
     (own,) = hold_against(facts)
-    assert own.counts == {"worse": 2 * MANY}
+    assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
     assert len(own.rows) == 100
     assert len(own.worse) == 150
     worst = [row["identity"] for row in facts.rows("crossed_pairs", model=MODELS[0])]
