@@ -166,6 +166,8 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
     assert (every.models, every.baseline, every.kind) == (("toxicity",), "old", "max_drop")
     assert named.models == ("toxicity",)
     assert own.models == ("toxicity", "old")
+    config = parse_config(changed(gate={"rule": [LEAST_RULE, AGAINST]}, **TWO), Path())
+    assert parse_config(json.loads(config.json), Path()) == config
     three = {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}}
     assert gate_of(AGAINST, **three).rule[0].models == ("new",)
 
