@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from biasspark.config import Evidence, Gate, Privacy, Rule, parse_config
+from biasspark.config import Evidence, Gate, Privacy, Rule, load_config, parse_config
 from biasspark.errors import ConfigError
 from tests.least_configuration import changed
 
+ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 METRICS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
 
@@ -266,3 +267,16 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
 )
 def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(**tables) == (fault,)
+
+
+def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -> None:
+    shown = (ROOT / "conf" / "compare.toml").read_text(encoding="utf-8")
+    _, rule = shown.partition("[corpus]")[0].split("# [[gate.rule]]")
+    path = tmp_path / "compare.toml"
+    lines = [line.removeprefix("# ") for line in rule.splitlines()]
+    path.write_text("\n".join([shown, "[[gate.rule]]", *lines]), encoding="utf-8")
+    gate = load_config(path).gate
+    assert gate is not None
+    assert [(own.baseline, own.models, own.kind) for own in gate.of_comparisons] == [
+        ("toxicity_1", ("toxicity_6",), "max_drop")
+    ]
