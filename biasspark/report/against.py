@@ -56,7 +56,7 @@ class Against:
     counts
         How many comparisons of all rows have each verdict, also those that are not here.
     worse, better
-        What surely changed, the largest first; of crossed pairs and identities that are not shown what got worse.
+        What surely changed, the largest first: of the identities that are shown, and what else got worse.
     overall
         The AUC of all rows.
     rows
@@ -82,8 +82,9 @@ class Against:
             return f"{model} is surely worse than {baseline} nowhere: of {of} {rest}"
         most = ""
         if self.worse:
-            lost = self.worse[0]
-            most = f", most in {lost.title} of {name_whole(lost.identity)} ({lost.difference.text.lstrip('▼ ')})"
+            lost, *_ = self.worse
+            by = show_number(lost.difference.value, signed=True)
+            most = f", most in {lost.title} of {name_whole(lost.identity)} ({by})"
         return f"{model} is surely worse than {baseline} in {n[WORSE]:,} of {of}{most}; {rest}"
 
 
@@ -112,10 +113,7 @@ def _hold(facts: NightFacts, model: str, baseline: str, counts: Mapping[str, int
         better=better,
         overall=overall,
         rows=[
-            Compared(
-                identity=name,
-                cells={m: changes[name, m][1].difference for m in METRICS if (name, m) in changes},
-            )
+            Compared(identity=name, cells={m: changes[name, m][1].difference for m in METRICS if (name, m) in changes})
             for name in facts.identities()
             if name in there
         ],
