@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from pyspark.sql import DataFrame
 
@@ -12,6 +12,7 @@ from biasspark.attribution.model_comparisons import (
     JACKKNIFE,
     PAIRED_DELONG,
     model_comparisons,
+    name_models,
     paired_by_delong,
     paired_by_jackknife,
 )
@@ -74,21 +75,29 @@ class Comparison:
     @property
     def table(self) -> DataFrame:
         """The table ``model_comparisons``, less the run's columns. Lazy."""
-        tables = [self._compare(model) for model in self.asked.models]
-        return reduce(DataFrame.unionByName, tables).select(*MODEL_COMPARISONS.value_columns)
+        return model_comparisons(self.compared, self.level).select(*MODEL_COMPARISONS.value_columns)
+
+    @cached_property
+    def compared(self) -> DataFrame:
+        """Both models' AUCs of every pair of cells, with their variances: persist it to use it twice. Lazy."""
+        return reduce(DataFrame.unionByName, map(self._compare, self.asked.models))
+
+    @property
+    def level(self) -> float:
+        """Of the intervals."""
+        return self.measures.intervals.level
 
     def _compare(self, model: str) -> DataFrame:
         """Compare one model with the baseline."""
-        models, level = (model, self.asked.baseline), self.measures.intervals.level
+        models = (model, self.asked.baseline)
         measures = replace(self.measures, models={name: self.measures.models[name] for name in models})
         codebook, boundaries = build_codebook(measures, self.survey), self._boundaries(models)
         if self.asked.method == JACKKNIFE:
             paired = self._leave_out(measures, codebook, boundaries)
-            return model_comparisons(paired, models, level, JACKKNIFE)
+            return name_models(paired, models, self.level, JACKKNIFE)
         examples = label_examples(self.corpus, measures, codebook, self.id_column)
         sums = [sum_paired_placements(examples, codebook, boundaries, chunk) for chunk in self._chunks()]
-        paired = paired_by_delong(reduce(DataFrame.unionByName, sums))
-        return model_comparisons(paired, models, level, PAIRED_DELONG)
+        return name_models(paired_by_delong(reduce(DataFrame.unionByName, sums)), models, self.level, PAIRED_DELONG)
 
     def _leave_out(self, measures: Measures, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
         """Pair the AUCs of two models by leaving out groups of rows."""

@@ -1,4 +1,4 @@
-"""The map of the gate: statistics of the night, and of the last accepted run -> alerts -> what comes of the night."""
+"""The map of the gate: statistics of a night, those of the last accepted run, or of two models -> alerts -> verdict."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Gate, show_visibly
 from biasspark.errors import InputError
@@ -18,7 +19,7 @@ from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import find_last_accepted
 from biasspark.tables.published import read_published
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
-from biasspark.tables.schemas import BIAS_ALERTS, U_STATISTICS
+from biasspark.tables.schemas import U_STATISTICS
 from biasspark.tables.store import Store
 
 GATE_FAILED = 5
@@ -76,17 +77,40 @@ def judged(statistics: DataFrame, config: Config, store: Store, run: Run) -> Ite
     Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of the last accepted run:
     never the corpus.
     """
-    if config.gate is None:
+    if config.gate is None or not config.gate.of_nights:
         yield Verdict()
         return
     spark = statistics.sparkSession
     with describe(spark, "judge the night"):
         baseline = _read_baseline(spark, config.gate, store, run)
         alerts = bias_alerts(statistics, baseline.statistics, config.gate, config.intervals, baseline.run_id)
+    with _counted(alerts, baseline.warnings) as verdict:
+        yield verdict
+
+
+@contextmanager
+def judged_comparison(compared: DataFrame, config: Config) -> Iterator[Verdict]:
+    """Judge models against their baseline before the comparison is published, and keep its alerts for the block.
+
+    Parameters
+    ----------
+    compared : DataFrame
+        Both models' AUCs of every pair of cells, persisted.
+    """
+    if config.gate is None or not config.gate.of_comparisons:
+        yield Verdict()
+        return
+    with _counted(comparison_alerts(compared, config.gate, config.intervals.level)) as verdict:
+        yield verdict
+
+
+@contextmanager
+def _counted(alerts: DataFrame, warnings: tuple[str, ...] = ()) -> Iterator[Verdict]:
+    """Keep alerts for the block, and say how many came to what."""
     with persisted(alerts):
-        with describe(spark, "judge the night"):
+        with describe(alerts.sparkSession, "judge by the gate"):
             counts = {row["outcome"]: row["count"] for row in alerts.groupBy("outcome").count().collect()}
-        yield Verdict(alerts, counts, baseline.warnings)
+        yield Verdict(alerts, counts, warnings)
 
 
 class _Baseline(NamedTuple):
@@ -99,7 +123,7 @@ class _Baseline(NamedTuple):
 
 def _read_baseline(spark: SparkSession, gate: Gate, store: Store, run: Run) -> _Baseline:
     """Return what changes are measured against; a night does not fail because an old one is gone."""
-    found = find_last_accepted(spark, store, run) if any(rule.is_change for rule in gate.rule) else None
+    found = find_last_accepted(spark, store, run) if any(rule.is_change for rule in gate.of_nights) else None
     if found is None:
         return _Baseline()
     try:
@@ -108,11 +132,11 @@ def _read_baseline(spark: SparkSession, gate: Gate, store: Store, run: Run) -> _
         return _Baseline(None, found.run_id, error.faults)
 
 
-def show_alerts(spark: SparkSession, store: Store, run: Run, verdict: Verdict, most: int = 20) -> str:
+def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:
     """Return how many alerts came to what, and the published ones that did not pass, the worst first, a line each."""
     if verdict.outcome is None:
         return ""
-    alerts = store.read(spark, BIAS_ALERTS, run).where(F.col("outcome") != PASS)
+    alerts = published.where(F.col("outcome") != PASS)
     rank = F.array_position(F.array(*map(F.lit, WORST_FIRST)), F.col("outcome"))
     order = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule", MODEL, SLICE, IDENTITY)
     shown = alerts.orderBy(*order).select(*SHOWN).limit(most).collect()

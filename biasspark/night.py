@@ -62,7 +62,7 @@ def run_night(
         if config.state:
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
-            progress.stage(f"gate of {len(config.gate.rule)} rules")
+            progress.stage(f"gate of {len(config.gate.of_nights)} rules")
         with judged(measurement.statistics, config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*find_warnings(measurement, profiles), *verdict.warnings)
@@ -71,7 +71,7 @@ def run_night(
 
     def show() -> str:
         worst = format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
-        return "\n\n".join(filter(None, [worst, show_alerts(spark, store, run, verdict)]))
+        return "\n\n".join(filter(None, [worst, show_alerts(store.read(spark, BIAS_ALERTS, run), verdict)]))
 
     done = conclude(spark, store, published, record, show)
     return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))

@@ -27,7 +27,7 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         "further": ", ".join(_further(config)) or "nothing",
         "withheld": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
-        "gate": ", ".join(rule.name for rule in config.gate.rule) if config.gate else "none",
+        "gate": _name_rules(config),
         "engine": config.ranking.engine,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
         "scans": scans,
@@ -65,14 +65,26 @@ def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...
     if asked.method == "jackknife":
         by = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else config.corpus.id
         method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 for each model, of both scores of each row"
+    rules = config.gate.of_comparisons if config.gate else ()
     lines = {
         "compared": f"{', '.join(asked.models)} with {asked.baseline}",
+        "gate": ", ".join(rule.name for rule in rules) or "none",
         "method": method,
         "scans": f"{2 + len(asked.models)} or more (survey, counts, one for each model and 32 identities)",
         "shuffles": shuffles,
     }
     kept = [line for line in whole if line.startswith(told)]
     return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
+
+
+def _name_rules(config: Config) -> str:
+    """Name the rules that the night is judged by, and those that are left to another job."""
+    if config.gate is None:
+        return "none"
+    own, left = (
+        ", ".join(rule.name for rule in rules) for rules in (config.gate.of_nights, config.gate.of_comparisons)
+    )
+    return (own or "none") + (f"; left to jobs/compare_models.py: {left}" if left else "")
 
 
 def _searches(asked: Attribution) -> list[str]:

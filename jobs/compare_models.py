@@ -1,9 +1,14 @@
-"""Compare models with a baseline by every metric of the suite, and publish what surely got better, and what worse."""
+"""Compare models with a baseline by every metric of the suite, and publish what surely got better, and what worse.
+
+Rules of the gate that name the baseline are judged here; where one fails, the comparison is published and the exit code
+is 5.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -12,13 +17,14 @@ from biasspark.comparing import compare, compared_alone
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
+from biasspark.gating import judged_comparison, show_alerts
 from biasspark.night import conclude, show_changes
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_comparison
 from biasspark.session import follow_tasks, job_session, persisted
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_RUNS, MODEL_COMPARISONS
+from biasspark.tables.schemas import BIAS_RUNS, COMPARISON_ALERTS, MODEL_COMPARISONS, tables_of
 from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
 
 JOB = MODEL_COMPARISONS.job
@@ -31,7 +37,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     if config.compare is None:
         example = '[compare] baseline = "old"'
         raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
-    store, tables = open_store(config.output), (MODEL_COMPARISONS, BIAS_RUNS)
+    store, tables = open_store(config.output), (*tables_of(JOB), BIAS_RUNS)
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         corpus = read_corpus(spark, config.corpus, arguments.run_date, compared_alone(config))
@@ -51,10 +57,18 @@ def run_night(
     progress.stage(f"survey of {config.corpus.name}")
     comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"comparing {comparison.extent}")
-    record = describe_run(config, comparison.tally, comparison.survey.warnings, spark.version)
-    with persisted(*comparison.kept):
-        published = publish({MODEL_COMPARISONS: comparison.table}, run, store, record)
-    return progress.end(conclude(spark, store, published, record, lambda: show_changes(spark, store, run)))
+    warnings = comparison.survey.warnings
+    with persisted(*comparison.kept, comparison.compared), judged_comparison(comparison.compared, config) as verdict:
+        record = replace(describe_run(config, comparison.tally, warnings, spark.version), status=verdict.status)
+        tables = {MODEL_COMPARISONS: comparison.table, COMPARISON_ALERTS: verdict.alerts}
+        published = publish(tables, run, store, record)
+
+    def show() -> str:
+        alerts = show_alerts(store.read(spark, COMPARISON_ALERTS, run), verdict)
+        return "\n\n".join(filter(None, [show_changes(spark, store, run), alerts]))
+
+    done = conclude(spark, store, published, record, show)
+    return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))
 
 
 if __name__ == "__main__":

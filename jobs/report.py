@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     written = write_documents(facts, places)
     progress.stage("done")
     summary = {"job": JOB, "run_id": facts.run["run_id"], "run_date": arguments.run_date}
-    summary |= {"outcome": worst_outcome(facts.rows("bias_alerts")), "written": list(map(str, written))}
+    summary |= {"outcome": worst_outcome(facts.alerts()), "written": list(map(str, written))}
     return Outcome(summary=summary | {"seconds": round(progress.seconds, 1)})
 
 

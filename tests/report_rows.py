@@ -56,6 +56,9 @@ def night_facts(*, identities: Sequence[str] = NAMES, n_nights: int = 4, without
         "threshold_summary": [decide_all(model) for model in MODELS],
         "label_balance": [row for name in ("(overall)", *identities) for row in balance(name)],
         "pinned_auc": [pin(row) for row in metrics],
+        "model_comparisons": list(compare_suites(metrics)),
+        "crossed_pairs": [cross_identities(row) for row in metrics if row["identity"] in identities[:2]],
+        "template_means": [average_templates(row) for row in metrics],
         **attribution_rows(),
     }
     history = [past_night(NIGHT - timedelta(days=back), metrics) for back in range(n_nights - 1, 0, -1)]
@@ -183,6 +186,42 @@ def pin(metrics: Row) -> Row:
     return row | {"reason": metrics["subgroup_auc_reason"]}
 
 
+def compare_suites(metrics: Sequence[Row]) -> Iterator[Row]:
+    """Hold the second model against the first; verdicts by how large a difference is, too few rows without a value."""
+    suites = {(row["model"], row["identity"]): row for row in metrics}
+    names = sorted({row["identity"] for row in metrics})
+    values = {(name, metric): [suites[m, name][metric] for m in MODELS] for name in names for metric in PAIRS}
+    values["(overall)", "auc"] = [0.92, 0.93]
+    for (name, metric), (old, new) in values.items():
+        yield compare_values(name, metric, old, new)
+
+
+def compare_values(name: str, metric: str, old: float | None, new: float | None) -> Row:
+    row: Row = {"slice": "all", "identity": name, "metric": metric, "model": MODELS[1], "baseline_model": MODELS[0]}
+    row |= {"crossed": False, "n_low": 50, "n_high": 8, "value": new, "baseline_value": old, "method": "paired_delong"}
+    known = old is not None and new is not None
+    is_gap = metric.endswith("aeg")
+    change = (abs(new) - abs(old) if is_gap else new - old) if old is not None and new is not None else None
+    gain = None if change is None else -change if is_gap else change
+    verdict = "insufficient_data" if gain is None else "no_evidence"
+    if gain is not None and abs(gain) > 0.03:
+        verdict = "better" if gain > 0 else "worse"
+    ends = (None, None) if change is None else (change - 0.03, change + 0.03)
+    row |= {"difference": change, "difference_low": ends[0], "difference_high": ends[1], "verdict": verdict}
+    p = None if not known else 0.5 if verdict == "no_evidence" else 0.0004
+    return row | {"p_value": p, "p_adjusted": p}
+
+
+def cross_identities(row: Row) -> Row:
+    return row | {"identity": f"{row['identity']} & {SCRIPT}", "crossed": True}
+
+
+def average_templates(row: Row) -> Row:
+    departure = SHIFTS.get(row["identity"], 0.0) / (1 + MODELS.index(row["model"]))
+    counts = {"n_templates": 12, "n_rows": 36, "mean_score": 0.3 + departure, "mean_departure": departure}
+    return {"model": row["model"], "identity": row["identity"], **counts}
+
+
 def past_night(night: date, metrics: Sequence[Row]) -> PastNight:
     """Give a night on which `black` was better, and the rest the same."""
     rows = [row | {"run_date": night} for row in metrics]
@@ -287,3 +326,10 @@ def alert(outcome: str, **changes: Any) -> Row:
         "p_compliance_adjusted": 0.9,
     }
     return row | changes
+
+
+def alert_against(outcome: str, **changes: Any) -> Row:
+    """Give a row of comparison_alerts."""
+    row = alert(outcome, rule="no worse", model=MODELS[1], baseline_model=MODELS[0], baseline_value=0.75, bound=0.02)
+    row |= {"change": -0.04, "change_low": -0.06, "change_high": -0.02, "bound_kind": "max_drop"} | changes
+    return {name: own for name, own in row.items() if name not in {"value_low", "value_high", "baseline_run_id"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,9 +12,10 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from biasspark.attribution.verdicts import Paired, judge, weigh
-from biasspark.columns import CROSSED, IDENTITY, NEGATIVE, POSITIVE, SLICE
+from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.suite import SUITE, Auc, Gap
+from biasspark.tables.schemas import MODEL_COMPARISONS
 
 PAIRED_DELONG, JACKKNIFE = "paired_delong", "jackknife"
 
@@ -26,11 +27,9 @@ PAIRED = f"{_KEY}, low_cell STRING, high_cell STRING, " + ", ".join(
 """The schema of both models' AUCs of every pair of cells."""
 
 _COUNTS = ("n_low", "n_high", "u_doubled", "baseline_u_doubled")
-_COMPARED = f"{_KEY}, metric STRING, n_low BIGINT, n_high BIGINT, " + ", ".join(
-    f"{name} DOUBLE"
-    for name in ("value", "baseline_value", "difference", "difference_low", "difference_high", "p_value", "p_adjusted")
-)
-_COMPARED += ", verdict STRING"
+_NAMED = (MODEL, "baseline_model", SLICE)
+_KEPT = (*_NAMED, IDENTITY, CROSSED, "n_low", "n_high", "method")
+"""What a comparison has of both models' AUCs as it stands."""
 
 
 def paired_by_delong(sums: DataFrame) -> DataFrame:
@@ -66,8 +65,8 @@ def paired_by_jackknife(grouped: DataFrame) -> DataFrame:
     return grouped.groupBy(SLICE).applyInPandas(_pair_groups, PAIRED)
 
 
-def model_comparisons(paired: DataFrame, models: tuple[str, str], level: float, method: str) -> DataFrame:
-    """Return the table ``model_comparisons``, less the run's columns, of one pair of models.
+def name_models(paired: DataFrame, models: tuple[str, str], level: float, method: str) -> DataFrame:
+    """Return both models' AUCs with whose they are, how their variances were made, and their own intervals.
 
     Parameters
     ----------
@@ -76,21 +75,32 @@ def model_comparisons(paired: DataFrame, models: tuple[str, str], level: float, 
     models : (str, str)
         The model and the baseline.
     level : float
-        Of the intervals, also of those that tell the signs of gaps.
+        Of the intervals, which tell the signs of gaps.
     method : str
         How the variances were made.
+    """
+    model, baseline = models
+    named = {MODEL: F.lit(model), "baseline_model": F.lit(baseline), "method": F.lit(method)}
+    ends = {**_interval("auc", "auc_variance", level), **_interval("baseline_auc", "baseline_variance", level)}
+    return paired.withColumns({**named, **ends})
+
+
+def model_comparisons(compared: DataFrame, level: float) -> DataFrame:
+    """Return the table ``model_comparisons``, less the run's columns.
+
+    Parameters
+    ----------
+    compared : DataFrame
+        Both models' AUCs of any pairs of models, from `name_models`.
+    level : float
+        Of the intervals.
 
     Notes
     -----
-    Lazy. P-values are adjusted over all metrics and identities of a slice, those of crossed pairs among themselves. One
-    Python task a slice, whose rows are metrics times identities.
+    Lazy. P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs among
+    themselves. One Python task a slice and two models, whose rows are metrics times identities.
     """
-    ends = {**_interval("auc", "auc_variance", level), **_interval("baseline_auc", "baseline_variance", level)}
-    compared = paired.withColumns(ends).groupBy(SLICE)
-    model, baseline = models
-    return compared.applyInPandas(_compare(level), _COMPARED).withColumns(
-        {"model": F.lit(model), "baseline_model": F.lit(baseline), "method": F.lit(method)}
-    )
+    return compared.groupBy(*_NAMED).applyInPandas(_compare(level), MODEL_COMPARISONS.value_schema)
 
 
 def _interval(auc: str, variance: str, level: float) -> dict[str, Column]:
@@ -128,45 +138,62 @@ def _compare(level: float) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Compare both models by every metric of all identities of a slice."""
 
     def run(paired: pd.DataFrame) -> pd.DataFrame:
-        rows = [{str(name): _known(value) for name, value in row.items()} for row in paired.to_dict("records")]
+        rows: list[dict[Any, Any]] = paired.to_dict("records")
         rows.sort(key=lambda row: (row[IDENTITY], row["low_cell"], row["high_cell"]))
         families = ([row for row in rows if row[CROSSED] == crossed] for crossed in (False, True))
         found = [line for family in families for line in _judge_all(family, level)]
-        return pd.DataFrame(found, columns=_names(_COMPARED))
+        return pd.DataFrame(found, columns=list(MODEL_COMPARISONS.value_columns))
 
     return run
 
 
-def _judge_all(rows: Sequence[dict[str, Any]], level: float) -> Iterator[tuple[Any, ...]]:
+def _judge_all(rows: Sequence[dict[Any, Any]], level: float) -> Iterator[dict[str, Any]]:
     """Compare what is adjusted together."""
-    metrics = [_METRICS[row["low_cell"], row["high_cell"]] for row in rows]
-    paired = [_read(row, metric) for row, metric in zip(rows, metrics, strict=True)]
+    paired = list(map(read_paired, rows))
     evidence = [weigh(own, level) for own in paired]
-    verdicts = judge(evidence, [isinstance(metric, Gap) for metric in metrics])
-    for row, metric, own, weighed, verdict in zip(rows, metrics, paired, evidence, verdicts, strict=True):
-        key = (row[SLICE], row[IDENTITY], row[CROSSED], metric.name)
-        yield *key, own.n_low, own.n_high, own.value, own.baseline_value, *weighed[:4], *verdict
+    verdicts = judge(evidence, [own.gaps is not None for own in paired])
+    for row, own, weighed, (p_adjusted, verdict) in zip(rows, paired, evidence, verdicts, strict=True):
+        yield {
+            **{name: row[name] for name in _KEPT},
+            "metric": find_metric(row).name,
+            "value": own.value,
+            "baseline_value": own.baseline_value,
+            "difference": weighed.difference,
+            "difference_low": weighed.low,
+            "difference_high": weighed.high,
+            "p_value": weighed.p_value,
+            "p_adjusted": p_adjusted,
+            "verdict": verdict,
+        }
 
 
-def _read(row: dict[str, Any], metric: Auc) -> Paired:
+def find_metric(row: Mapping[Any, Any]) -> Auc:
+    """Return the metric that a pair of cells is of."""
+    return _METRICS[row["low_cell"], row["high_cell"]]
+
+
+def read_paired(row: Mapping[Any, Any]) -> Paired:
+    """Read a row that pandas holds, in which NULL may be NaN, as a metric of two models."""
+    metric = find_metric(row)
+
+    def known(name: str) -> float | None:
+        value = row[name]
+        return None if value is None or math.isnan(value) else float(value)
+
     def shift(name: str) -> float | None:
-        return None if row[name] is None else row[name] - metric.offset
+        value = known(name)
+        return None if value is None else value - metric.offset
 
     gaps = ((shift("auc_low"), shift("auc_high")), (shift("baseline_auc_low"), shift("baseline_auc_high")))
     return Paired(
-        n_low=row["n_low"],
-        n_high=row["n_high"],
+        n_low=int(row["n_low"]),
+        n_high=int(row["n_high"]),
         value=shift("auc"),
         baseline_value=shift("baseline_auc"),
-        difference_variance=row["difference_variance"],
-        sum_variance=row["sum_variance"],
+        difference_variance=known("difference_variance"),
+        sum_variance=known("sum_variance"),
         gaps=gaps if isinstance(metric, Gap) else None,
     )
-
-
-def _known(value: Any) -> Any:
-    """Return None for NaN, which is what pandas makes of NULL."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _names(schema: str) -> list[str]:

@@ -84,16 +84,52 @@ def weigh(paired: Paired, level: float) -> Evidence:
     """
     if paired.value is None or paired.baseline_value is None:
         return Evidence(None)
-    contrasts = _list_contrasts(paired)
     is_gap = paired.gaps is not None
-    difference = abs(paired.value) - abs(paired.baseline_value) if is_gap else contrasts[0][0]
-    few = min(paired.n_low, paired.n_high) < LEAST_ROWS
-    if few or any(_is_unknown(*contrast) for contrast in contrasts):
+    value, baseline = (abs(own) if is_gap else own for own in (paired.value, paired.baseline_value))
+    difference = value - baseline
+    contrasts = _list_evident(paired)
+    if contrasts is None:
         return Evidence(difference)
     ends = [interval(one, variance, level) for one, variance in contrasts]
     low, high = clip(_around(ends), *((-0.5, 0.5) if is_gap else (-1.0, 1.0)))
     p_value = max(_normal_p_value(one, variance) for one, variance in contrasts)
     return Evidence(difference, low, high, p_value, one_way=len({one > 0 for one, _ in contrasts}) == 1)
+
+
+def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float] | None:
+    """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
+
+    With r how much worse it is, s its standard error by the paired rows, z = (r - margin) / s and Φ the normal
+    distribution, violation has p = Φ(-z), the chance of such an r or a larger one where the truth is the margin;
+    compliance has Φ(z). Of a gap each contrast is looked at that both gaps' own intervals allow, as in `weigh`, and
+    either p-value is the largest.
+
+    Parameters
+    ----------
+    kind : {"max_drop", "max_rise"}
+        How much an AUC is lower, or how much further a gap is from 0.
+    margin : float
+        0 or more.
+
+    Returns
+    -------
+    (violation, compliance) or None
+        In [0, 1], low is strong evidence. None where `weigh` has no p-value. Where both models place all rows alike,
+        violation has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more. That n
+        pairs without a common row show none of it has the chance (1 - margin)^n, which is the p-value of compliance; n
+        is the rows of the smaller cell.
+    """
+    contrasts = _list_evident(paired)
+    if contrasts is None:
+        return None
+    worse = -1.0 if kind == "max_drop" else 1.0
+    alike = (1 - margin) ** min(paired.n_low, paired.n_high)
+    found = [
+        _tail_on_each_side((worse * difference - margin) / sqrt(variance)) if variance else (1.0, alike)
+        for difference, variance in contrasts
+    ]
+    violation, compliance = map(max, zip(*found, strict=True))
+    return violation, compliance
 
 
 def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[tuple[float | None, str]]:
@@ -109,19 +145,23 @@ def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[
     ]
 
 
-def _list_contrasts(paired: Paired) -> list[tuple[float, float | None]]:
+def _list_evident(paired: Paired) -> list[tuple[float, float]] | None:
+    """Return the contrasts with their variances; None where the data are insufficient."""
+    if paired.value is None or paired.baseline_value is None or min(paired.n_low, paired.n_high) < LEAST_ROWS:
+        return None
+    contrasts = _list_contrasts(paired.value, paired.baseline_value, paired)
+    known = [(one, variance) for one, variance in contrasts if variance or (variance == 0 and abs(one) <= _ROUNDED)]
+    return known if len(known) == len(contrasts) else None
+
+
+def _list_contrasts(value: float, baseline: float, paired: Paired) -> list[tuple[float, float | None]]:
     """Return every difference that may be the true one's estimate, with its variance."""
-    value, baseline = paired.value or 0.0, paired.baseline_value or 0.0
     same = (value - baseline, paired.difference_variance)
     if paired.gaps is None or same == (0.0, 0.0):  # alike row by row, two gaps have the same sign
         return [same]
     variances = {1: paired.difference_variance, -1: paired.sum_variance}
     signs = product(*map(_allowed_signs, paired.gaps))
     return [(s * value - t * baseline + 0.0, variances[s * t]) for s, t in signs]  # no -0.0
-
-
-def _is_unknown(difference: float, variance: float | None) -> bool:
-    return variance is None or (variance == 0 and abs(difference) > _ROUNDED)
 
 
 def _allowed_signs(ends: Ends) -> tuple[int, ...]:
@@ -136,7 +176,13 @@ def _around(ends: Sequence[Ends]) -> Ends:
     return min(lows), max(highs)
 
 
-def _normal_p_value(difference: float, variance: float | None) -> float:
+def _tail_on_each_side(z: float) -> tuple[float, float]:
+    """Return how likely a standard normal variable is above z, and below."""
+    above, below = (erfc(sign * z / sqrt(2)) / 2 for sign in (1, -1))
+    return above, below
+
+
+def _normal_p_value(difference: float, variance: float) -> float:
     """Return how likely a normal variable of that variance is at least as far from 0."""
     return erfc(abs(difference) / sqrt(2 * variance)) if variance else 1.0
 

@@ -38,6 +38,8 @@ class Rule:
         A metric of the suite, or ``auc``, the AUC of a whole slice.
     models, slices
         Where it holds.
+    baseline
+        The model that they are held against, on the same rows; None where the rule looks at one model at a time.
     identities
         Those of which it holds; None is every one that is configured.
     crossed
@@ -45,7 +47,8 @@ class Rule:
     min, max, max_abs
         Bounds of the value, of an AUC or a gap; ``max_abs`` of a gap whatever its sign.
     max_drop, max_rise
-        Bounds of the change since the last accepted run: of how far an AUC fell, of how far a gap moved away from 0.
+        Bounds of the change since the last accepted run, or from the baseline: of how far an AUC fell, of how far a gap
+        moved away from 0.
     worst
         Whether the verdict on the worst identity is told as well.
     severity
@@ -56,6 +59,7 @@ class Rule:
     metric: str
     models: tuple[str, ...]
     slices: tuple[str, ...] = (ALL_ROWS,)
+    baseline: str | None = None
     identities: tuple[str, ...] | None = None
     crossed: bool = False
     min: float | None = None
@@ -78,7 +82,7 @@ class Rule:
 
     @property
     def is_change(self) -> bool:
-        """Whether the bound is one of the change since the last accepted run."""
+        """Whether the bound is one of a change: since the last accepted run, or from the baseline."""
         return self.kind in CHANGES
 
 
@@ -89,9 +93,19 @@ class Gate:
     alpha: float = 0.05
     rule: tuple[Rule, ...] = ()
 
+    @property
+    def of_nights(self) -> tuple[Rule, ...]:
+        """The rules on a night by itself and since the last accepted run: ``jobs/bias_metrics.py`` judges them."""
+        return tuple(rule for rule in self.rule if rule.baseline is None)
+
+    @property
+    def of_comparisons(self) -> tuple[Rule, ...]:
+        """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
+        return tuple(rule for rule in self.rule if rule.baseline is not None)
+
 
 def read_gate(value: object, measures: Mapping[str, Any], faults: list[str]) -> Gate | None:
-    """Read ``[gate]``; ``measures`` are the parts that name models, identities and slices."""
+    """Read ``[gate]``; ``measures`` are the parts that name models, identities, slices, and what is compared."""
     if value is None:
         return None
     section = Section("[gate]", value, keys_of(Gate), faults)
@@ -116,17 +130,20 @@ def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: l
     section = Section(where, value, (*keys_of(Rule), *_SINGULAR), faults, 'name = "bpsn", metric = "bpsn_auc"')
     metric = _read_metric(section)
     models, slices = tuple(measures["models"]), (ALL_ROWS, *measures["slices"])
+    baseline, compare = section.optional_text("baseline", 'baseline = "old"'), measures["compare"]
     rule = Rule(
         name=section.text("name", "bpsn"),
         metric=metric,
-        models=_read_names(section, "model", models) or models,
+        models=_read_names(section, "model", models) or (compare.models if baseline and compare else models),
         slices=_read_names(section, "slice", slices) or Rule.slices,
+        baseline=baseline,
         identities=_read_names(section, "identity"),
         crossed=section.flag("crossed", Rule.crossed),
         worst=section.flag("worst", Rule.worst),
         severity=section.choice("severity", SEVERITIES),
         **_read_bound(section, metric),
     )
+    _check_baseline(section, rule, measures)
     _check_identities(section, rule, measures)
     return rule
 
@@ -181,6 +198,34 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
             rule = f"It must lie between {show_value(low)} and {show_value(high)}, {ends}."
             section.refuse(kind, rule, "At the ends every value would pass, or none. Correct it.")
     return found
+
+
+def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
+    """Refuse a baseline that ``[compare]`` does not hold the models against, and a bound that is on one model alone."""
+    name, compare, models = rule.baseline, measures["compare"], tuple(measures["models"])
+    if name is None:
+        return
+    for kind in [kind for kind in BOUNDS if kind in section.table and kind not in CHANGES]:
+        bound = "max_rise" if rule.metric in SUITE_GAPS else "max_drop"
+        what = "A rule with a baseline bounds how much worse a model is than it."
+        section.refuse(kind, what, f"Write {bound} in its place, or remove baseline.")
+    if name not in models:
+        what = f"there is none. The models are {list_choices(models)}. {guess(name, models)}"
+        section.complain(f"baseline: {quote(name)}", what)
+    elif {"model", "models"} & set(section.table) and name in rule.models:
+        what = "it is the model, too. A model is compared with another one. Name another."
+        section.complain(f"baseline: {quote(name)}", what)
+    elif compare is None:
+        example = f"[compare] baseline = {quote(name)}"
+        what = f"[compare] is missing. jobs/compare_models.py judges the rule by it. Write, for example, {example}."
+        section.complain("baseline", what)
+    elif not any(fault.startswith("[compare]") for fault in section.faults):
+        others = [model for model in rule.models if compare.baseline != name or model not in compare.models]
+        for model in others:
+            what = f"[compare] holds {list_choices(compare.models)} against {quote(compare.baseline)}, and nothing else"
+            section.complain(
+                f"baseline: {quote(model)} with {quote(name)}", f"{what}. Name what it compares, or change [compare]."
+            )
 
 
 def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:

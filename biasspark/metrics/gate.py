@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import reduce
 from typing import Any
@@ -15,8 +15,8 @@ from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.suite import metric_of_pair
-from biasspark.metrics.verdicts import Candidate, Pair, Ruling, judge
-from biasspark.tables.schemas import BIAS_ALERTS
+from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
+from biasspark.tables.schemas import BIAS_ALERTS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
 _NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high")
@@ -39,7 +39,7 @@ def bias_alerts(
     before : DataFrame, optional
         The same of the last accepted run, if there is one and a rule is on a change.
     gate : Gate
-        The rules.
+        The rules; those that name a baseline are left out.
     intervals : Intervals
         The level of the intervals; their method is that of the evidence.
     baseline_run_id : str, optional
@@ -56,19 +56,43 @@ def bias_alerts(
     else:
         of_before = _measure(before, intervals).select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in _PAIR))
         measured = measured.join(F.broadcast(of_before), on=list(_KEY), how="left")
-    selected = F.array_compact(F.array(*(F.when(_selects(rule), F.lit(n)) for n, rule in enumerate(gate.rule))))
+    rulings = [Ruling(rule, gate.alpha, baseline_run_id) for rule in gate.of_nights]
+
+    def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
+        return judge(ruling, list(map(_read_candidate, rows)))
+
+    return judge_rules(measured, rulings, judge_rows, BIAS_ALERTS)
+
+
+def judge_rules(
+    measured: DataFrame,
+    rulings: Sequence[Ruling],
+    judge_rows: Callable[[Ruling, Iterable[Mapping[Any, Any]]], list[Alert]],
+    table: Table,
+) -> DataFrame:
+    """Return the alerts of rules, each of which is asked with the rows that it looks at, also where there is none.
+
+    Parameters
+    ----------
+    measured
+        Metrics as rows, with ``model, slice, identity, metric, crossed``.
+    judge_rows
+        Makes alerts of a rule and its rows, as pandas holds them.
+    table
+        The table that they are for.
+    """
+    selected = F.array_compact(F.array(*(F.when(_selects(own.rule), F.lit(n)) for n, own in enumerate(rulings))))
     chosen = measured.select(F.explode(selected).alias("rule"), "*")
     # A rule that selects nothing has a row of its own, so that it is asked as well.
-    none = statistics.sparkSession.range(0, len(gate.rule), 1, 1).select(F.col("id").cast("int").alias("rule"))
+    none = measured.sparkSession.range(0, len(rulings), 1, 1).select(F.col("id").cast("int").alias("rule"))
     candidates = chosen.coalesce(1).unionByName(none, allowMissingColumns=True).coalesce(1)
-    rulings = [Ruling(rule, gate.alpha, baseline_run_id) for rule in gate.rule]
 
     def judge_rule(rows: pd.DataFrame) -> pd.DataFrame:
-        found = [_read_candidate(row) for row in rows.to_dict("records") if isinstance(row[MODEL], str)]
-        alerts = judge(rulings[int(rows["rule"].iloc[0])], found)
-        return pd.DataFrame([asdict(alert) for alert in alerts], columns=list(BIAS_ALERTS.value_columns), dtype=object)
+        found = (row for row in rows.to_dict("records") if isinstance(row[MODEL], str))
+        alerts = judge_rows(rulings[int(rows["rule"].iloc[0])], found)
+        return pd.DataFrame([asdict(alert) for alert in alerts], columns=list(table.value_columns), dtype=object)
 
-    return candidates.groupBy("rule").applyInPandas(judge_rule, BIAS_ALERTS.value_schema)
+    return candidates.groupBy("rule").applyInPandas(judge_rule, table.value_schema)
 
 
 def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:

@@ -24,6 +24,15 @@ _CLAIMS = {
 }
 """Of each kind of bound what violation and compliance claim."""
 
+_COMPARISONS = {
+    "max_drop": ("lower by more than", "lower by no more than"),
+    "max_rise": ("further from 0 by more than", "further from 0 by no more than"),
+}
+"""The same of a model that is held against a baseline."""
+
+Key = tuple[str, str, str]
+"""Model, slice and identity."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
@@ -53,10 +62,11 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """A row of ``bias_alerts``, whose columns these are."""
+    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, None those that a table lacks."""
 
     rule: str
     model: str
+    baseline_model: str | None = None
     slice: str
     identity: str
     metric: str
@@ -105,34 +115,37 @@ def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
         where an identity fails, and passes where every one passes. No identity is chosen by its value, so that no
         estimate is the lowest of many.
     """
-    rows = sorted([*candidates, *_missing(ruling.rule, candidates)], key=_place_and_identity)
-    violation, compliance = _weigh(ruling.rule, rows)
-    weighed = [
-        replace(_describe(ruling, row), p_violation=against, p_compliance=in_favour)
-        for row, against, in_favour in zip(rows, violation, compliance, strict=True)
-    ]
-    adjusted = zip(weighed, adjust(violation), adjust(compliance), rows, strict=True)
+    missing = list_missing(ruling.rule, [(row.model, row.slice, row.identity) for row in candidates])
+    absent = [Candidate(model=model, slice=part, identity=name, found=False) for model, part, name in missing]
+    rows = [*candidates, *absent]
+    weighed = zip(rows, *_weigh(ruling.rule, rows), strict=True)
+    return settle(ruling, [_describe_weighed(ruling, row, p_values) for row, *p_values in weighed])
+
+
+def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
+    """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
+
+    Parameters
+    ----------
+    weighed
+        With both p-values, None where there is no evidence, and the message that says why there is none.
+    """
+    rows = sorted(weighed, key=lambda alert: (alert.model, alert.slice, alert.identity))
+    against, in_favour = (adjust([getattr(row, f"p_{side}") for row in rows]) for side in ("violation", "compliance"))
     alerts = [
-        _decide(ruling, replace(alert, p_violation_adjusted=against, p_compliance_adjusted=in_favour), row)
-        for alert, against, in_favour, row in adjusted
+        _decide(ruling, replace(row, p_violation_adjusted=violation, p_compliance_adjusted=compliance))
+        for row, violation, compliance in zip(rows, against, in_favour, strict=True)
     ]
     return alerts + (_judge_worst(ruling, alerts) if ruling.rule.worst else [])
 
 
-def _place_and_identity(row: Candidate) -> tuple[str, str, str]:
-    return row.model, row.slice, row.identity
-
-
-def _missing(rule: Rule, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return what the rule names and tonight does not have; where it names no identity, where there is none at all."""
-    there = {(row.model, row.slice, row.identity) for row in candidates}
-    places = {(row.model, row.slice) for row in candidates}
+def list_missing(rule: Rule, found: Sequence[Key]) -> list[Key]:
+    """Return what the rule names and a run does not have; where it names no identity, where there is none at all."""
+    there, places = set(found), {(model, part) for model, part, _ in found}
     wanted = [(model, part) for model in rule.models for part in rule.slices]
     if rule.identities is None:
-        keys = [(*place, OVERALL) for place in wanted if place not in places]
-    else:
-        keys = [(*place, name) for place in wanted for name in rule.identities if (*place, name) not in there]
-    return [Candidate(model=model, slice=part, identity=name, found=False) for model, part, name in keys]
+        return [(*place, OVERALL) for place in wanted if place not in places]
+    return [(*place, name) for place in wanted for name in rule.identities if (*place, name) not in there]
 
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
@@ -158,6 +171,13 @@ def _aucs(pairs: Sequence[Pair]) -> Aucs:
 def _offset(rule: Rule) -> float:
     """Return what a metric is less than its AUC."""
     return 0.5 if rule.metric in SUITE_GAPS else 0.0
+
+
+def _describe_weighed(ruling: Ruling, row: Candidate, p_values: Sequence[float | None]) -> Alert:
+    """Return the alert with its evidence, or with why there is none."""
+    violation, compliance = p_values
+    alert = replace(_describe(ruling, row), p_violation=violation, p_compliance=compliance)
+    return replace(alert, message=_say_missing(ruling, alert, row)) if violation is None else alert
 
 
 def _describe(ruling: Ruling, row: Candidate) -> Alert:
@@ -220,12 +240,13 @@ def _ends(rule: Rule, pair: Pair) -> tuple[float, float, float] | None:
     return max(low - 0.5, 0.0), _size(rule, pair.auc), high - 0.5
 
 
-def _decide(ruling: Ruling, alert: Alert, row: Candidate) -> Alert:
-    """Return the alert with its outcome and the sentence that says it."""
+def _decide(ruling: Ruling, alert: Alert) -> Alert:
+    """Return the alert with its outcome and the sentence that says it; without evidence that says why already."""
     against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favour is None:
-        return replace(alert, message=_say_missing(ruling, alert, row))
-    violated, kept = (f"{claim} {alert.bound:g}" for claim in _CLAIMS[alert.bound_kind])
+        return alert
+    claims = _CLAIMS if alert.baseline_model is None else _COMPARISONS
+    violated, kept = (f"{claim} {alert.bound:g}" for claim in claims[alert.bound_kind])
     if against < ruling.alpha:
         outcome, said = ruling.rule.severity, f"{violated} (adjusted p {against:.2g})"
     elif in_favour < ruling.alpha:
@@ -236,7 +257,7 @@ def _decide(ruling: Ruling, alert: Alert, row: Candidate) -> Alert:
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
 
 
-def _name(alert: Alert) -> str:
+def name_metric(alert: Alert) -> str:
     """Say what the alert is about, model and slice aside, which stand beside the sentence."""
     if alert.metric == OVERALL_METRIC:
         return alert.metric
@@ -244,16 +265,20 @@ def _name(alert: Alert) -> str:
 
 
 def _say_value(alert: Alert) -> str:
-    value = f"{_name(alert)} is {alert.value:.4f} ({alert.value_low:.4f} to {alert.value_high:.4f})"
+    value = f"{name_metric(alert)} is {alert.value:.4f}"
+    if alert.baseline_model is None:
+        value += f" ({alert.value_low:.4f} to {alert.value_high:.4f})"
     if alert.change is None:
         return value
-    since = f"after {alert.baseline_value:.4f} in {alert.baseline_run_id}"
-    return f"{value} {since}, a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
+    change = f"a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
+    if alert.baseline_model is None:
+        return f"{value} after {alert.baseline_value:.4f} in {alert.baseline_run_id}, {change}"
+    return f"{value}, that of {show_visibly(alert.baseline_model)} {alert.baseline_value:.4f}, {change}"
 
 
 def _say_missing(ruling: Ruling, alert: Alert, row: Candidate) -> str:
     """Say why there is no evidence."""
-    what = _name(alert)
+    what = name_metric(alert)
     if not row.found:
         return f"{what}: the run has no such row."
     if alert.value is None:
@@ -288,6 +313,7 @@ def _sum_up(ruling: Ruling, alerts: Sequence[Alert]) -> Alert:
     return Alert(
         rule=rule.name,
         model=alerts[0].model,
+        baseline_model=alerts[0].baseline_model,
         slice=alerts[0].slice,
         identity=OVERALL,
         metric=rule.metric,

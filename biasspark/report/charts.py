@@ -147,9 +147,9 @@ def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cel
     columns = [(name, model) for name in names for model in models]
     suite = {(row[IDENTITY], row[MODEL]): row for row in facts.rows("bias_metrics", slice=ALL_ROWS)}
     with drawing("curves"):
-        figure = Figure(figsize=(WIDTH / PIXELS, 372 / PIXELS))
+        figure = Figure(figsize=(WIDTH / PIXELS, 390 / PIXELS))
         grid = figure.subplots(2, MOST_CURVES, squeeze=False)
-        figure.subplots_adjust(left=0.045, right=0.995, top=0.865, bottom=0.1, wspace=0.16, hspace=0.2)
+        figure.subplots_adjust(left=0.045, right=0.995, top=0.87, bottom=0.07, wspace=0.2, hspace=0.28)
         for line, (metric, rate, background, subgroup) in enumerate(_CURVES):
             for axes, (name, model) in zip(grid[line], columns, strict=False):
                 curve = trace_rates(histograms.get((model, name), {}), background, subgroup)
@@ -158,7 +158,7 @@ def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cel
             grid[line][0].set_ylabel(f"{rate} of the identity", labelpad=2)
             for axes in grid[line][len(columns) :]:
                 axes.set_axis_off()
-            grid[line][0].set_xlabel(f"{rate} of background", labelpad=-8)
+            grid[line][0].set_xlabel("of background", labelpad=-8)
         for axes, (name, model) in zip(grid[0], columns, strict=False):
             axes.text(0, 1.09, short_name(model), color=model_colour(models.index(model)), transform=axes.transAxes)
             if model == models[0]:

@@ -55,6 +55,10 @@ TITLES: Mapping[str, str] = {
     "fpr_gap": "FPR gap",
     "fnr_gap": "FNR gap",
     "pinned_auc": "Pinned AUC",
+    "p_adjusted": "Adjusted p",
+    "baseline_value": "Value of the baseline",
+    "n_low": "Rows of the low cell",
+    "n_high": "Rows of the high cell",
 }
 """The headings of the columns that have one other than their name."""
 
@@ -94,6 +98,7 @@ _LISTED = {
         *("subgroup_auc_power_mean", "bpsn_auc_power_mean", "bnsp_auc_power_mean"),
         *("competition_score", "n_identities_undefined", "pinned_auc_equality_difference"),
     ),
+    "model_comparisons": ("value", "baseline_value", "difference", "p_adjusted", "verdict", "n_low", "n_high"),
     "score_histograms": ("n_rows",),
     "threshold_rates": ("threshold", "fpr", "fnr", "fpr_gap", "fnr_gap"),
     "threshold_summary": ("false_positive_equality_difference", "false_negative_equality_difference"),
@@ -102,6 +107,7 @@ _LISTED = {
     "attribution_slices": ("mean_honest", "loss_share"),
     "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
     "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
+    "template_scores": ("mean_score", "n_rows"),
     "label_balance": ("positive_rate", "overall_positive_rate", "n_negatives_to_add"),
     "pinned_auc": ("pinned_auc", "sampled_mean", "background_weight"),
     "bias_runs": ("n_rows", "n_rejected", "config_hash"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,6 +15,7 @@ Rows = Sequence[Row]
 
 FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
 MOST_THRESHOLDS = 4
+ALERTS = ("bias_alerts", "comparison_alerts")
 OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
 """What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""
 
@@ -40,7 +42,12 @@ class NightFacts:
         The ledger's row of the main job's run.
     tables
         By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
-        there.
+        there. Besides, ``crossed_pairs`` has the worst pairs of each model, rows of ``bias_metrics``, and
+        ``template_means`` the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
+        mean_departure``, the last from the mean of each template.
+    counts
+        Of tables of which only some rows are here, how many there are of each kind: ``n`` beside what tells the kinds
+        apart.
     runs
         By job the run that the rows are of.
     history
@@ -57,6 +64,7 @@ class NightFacts:
     run_date: date
     run: Row
     tables: Mapping[str, Rows]
+    counts: Mapping[str, Rows] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     history: Sequence[PastNight] = ()
     baseline: PastNight | None = None
@@ -67,6 +75,25 @@ class NightFacts:
     def rows(self, table: str, **wanted: object) -> list[Row]:
         """Return the rows of a table whose columns have these values; none where the night lacks the table."""
         return [row for row in self.tables.get(table, ()) if all(row[name] == own for name, own in wanted.items())]
+
+    def count(self, table: str, *by: str) -> Counter[tuple[Any, ...]]:
+        """Return how many rows of each kind the run has of a table, also of those that are not here."""
+        counted: Counter[tuple[Any, ...]] = Counter()
+        for row in self.counts.get(table, self.rows(table)):
+            counted[tuple(row[name] for name in by)] += row.get("n", 1)
+        return counted
+
+    def alerts(self) -> list[Row]:
+        """Return the alerts of the night and of the comparison of its models, the worst first."""
+        rows = [row for name in ALERTS for row in self.rows(name)]
+        return sorted(rows, key=lambda row: OUTCOMES.index(row["outcome"]))
+
+    def count_outcomes(self) -> Counter[str]:
+        """Return how many alerts the night has of each outcome."""
+        counted: Counter[str] = Counter()
+        for name in ALERTS:
+            counted.update({outcome: n for (outcome,), n in self.count(name, "outcome").items()})
+        return counted
 
     def models(self) -> list[str]:
         """Return the names of the models."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from biasspark.columns import ALL_ROWS
+from biasspark.report.against import MOST_CHANGES, Against, Change, hold_against, name_whole
 from biasspark.report.cells import Cell, show_count, show_number
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.comparison_files import escape_markdown
@@ -33,6 +34,7 @@ def write_model_card(facts: NightFacts) -> str:
         [_escape(f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities.")],
         [f"**{_escape(verdict.title)}.** {_escape(' '.join(said))}"],
         [*map(_item, verdict.changes), *map(_write_move, verdict.moves)],
+        *(part for own in hold_against(facts) for part in _write_against(own)),
         ["#### Models"],
         _write_summary(facts),
         *(part for model in facts.models() for part in _write_worst(facts, model)),
@@ -55,6 +57,20 @@ def _item(text: str) -> str:
 def _write_move(move: Move) -> str:
     way = "Worse" if move.worse else "Better"
     return _item(f"{way}: {move.model}, {move.identity}, {TITLES[move.metric]} {move.after}, was {move.before}.")
+
+
+def _write_against(own: Against) -> list[list[str]]:
+    heads = ["Identity", "Metric", "Difference", own.model, own.baseline, "Adjusted p"]
+    parts = [[f"#### {_escape(own.model)} against {_escape(own.baseline)}"], [_escape(own.sentence)]]
+    for title, changes in (("Surely worse", own.worse), ("Surely better", own.better)):
+        if changes:
+            parts += [[f"{title}:"], _write_table(heads, map(_list_change, changes[:MOST_CHANGES]))]
+    return parts
+
+
+def _list_change(change: Change) -> list[str]:
+    values = [_show(change.difference), change.value, change.baseline]
+    return [name_whole(change.identity), change.title, *values, change.p]
 
 
 def _write_summary(facts: NightFacts) -> list[str]:

@@ -115,6 +115,15 @@ def list_worst(facts: NightFacts, model: str, most: int | None = MOST_WORST) -> 
     return sorted(found, key=lambda worst: (worst.value, worst.identity))[:most]
 
 
+def list_worst_pairs(facts: NightFacts) -> dict[str, list[Worst]]:
+    """Return by model the crossed pairs of all rows with the lowest AUC that has an interval, the worst first."""
+    found: dict[str, list[Worst]] = {}
+    for row in facts.rows("crossed_pairs"):
+        value, name = min((row[name], name) for name in SUMMARISED_AUCS if row[f"{name}_low"] is not None)
+        found.setdefault(row[MODEL], []).append(_describe_worst(row, name, value))
+    return {model: sorted(rows, key=lambda worst: (worst.value, worst.identity)) for model, rows in found.items()}
+
+
 def _describe_worst(row: Row, name: str, value: float) -> Worst:
     return Worst(
         identity=row[IDENTITY],

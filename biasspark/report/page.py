@@ -15,7 +15,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL
+from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUITE_GAPS
+from biasspark.report.against import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.attributions import (
     list_heat_maps,
     list_pair_trees,
@@ -36,8 +37,8 @@ from biasspark.report.cells import (
     show_percent,
 )
 from biasspark.report.charts import draw_intervals, draw_pinned, draw_rate_curves, draw_trends
-from biasspark.report.comparison import COMPARED, TITLES
-from biasspark.report.definitions import PROBLEMS, define, list_definitions, say_reason
+from biasspark.report.comparison import COMPARED
+from biasspark.report.definitions import PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
 from biasspark.report.facts import NightFacts, Row, Rows, choose_thresholds
 from biasspark.report.ledger import read_config
@@ -45,23 +46,27 @@ from biasspark.report.overview import (
     Worst,
     count_weak,
     list_worst,
+    list_worst_pairs,
     summarise_models,
     tabulate_metrics,
     tabulate_rates,
 )
 from biasspark.report.shades import write_shades
+from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import MOST_MOVES, WORDS, reach_verdict, say_date
 
 MOST_ALERTS = 200
 MOST_CARDS = 9
 SECTIONS = (
     ("models", "Side by side"),
+    ("against", "Against the baseline"),
     ("worst", "Worst identities"),
     ("identities", "Every identity"),
     ("intervals", "Intervals"),
     ("scores", "Scores"),
     ("trends", "Over nights"),
     ("thresholds", "Thresholds"),
+    ("templates", "Templates"),
     ("attribution", "Where AUC is lost"),
     ("balance", "Label balance"),
     ("pinned", "Pinned AUC"),
@@ -156,7 +161,7 @@ def _vocabulary(facts: NightFacts) -> dict[str, Any]:
     return {
         "models": facts.models(),
         "compared": COMPARED,
-        "titles": _Titles(TITLES | {"auc": "Overall AUC"}),
+        "titles": _Titles(TITLES),
         "problems": PROBLEMS,
         "overall": OVERALL,
         "define": define,
@@ -189,11 +194,16 @@ def _gather_source(facts: NightFacts) -> dict[str, Any]:
 
 
 def _gather_overview(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) -> dict[str, Any]:
-    axis = _lowest_of_axis([own for rows in worst.values() for own in rows])
+    pairs = list_worst_pairs(facts)
+    axis = _lowest_of_axis([own for of_model in (worst, pairs) for rows in of_model.values() for own in rows])
     return {
         "summary": summarise_models(facts),
         "sizes": {row[MODEL]: row for row in facts.rows("model_summary", slice=ALL_ROWS)},
         "worst": worst,
+        "worst_pairs": pairs,
+        "against": hold_against(facts),
+        "against_metrics": METRICS,
+        "most_changes": MOST_CHANGES,
         "axis": axis,
         "on_axis": lambda value: round(200 * (value - axis) / (1 - axis), 1),
         "metric_tables": [(cut, tabulate_metrics(facts, cut)) for cut in facts.slices()],
@@ -213,6 +223,7 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
         "distributions": _list_cards(facts, scales, histograms),
         "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
         "rates": _list_rates(facts),
+        "template_scores": tabulate_templates(facts),
         "balance": tabulate_balance(facts),
         "pinned": _order_pinned(facts),
     }
@@ -261,9 +272,11 @@ class _Titles(dict[str, str]):
 
 
 def _alert_cell(row: Row) -> Cell:
-    signed = str(row["metric"]).endswith("_aeg")
-    interval = show_interval(row["value_low"], row["value_high"], signed=signed)
-    return Cell(text=show_number(row["value"], signed=signed), value=row["value"], interval=interval)
+    """Return what the bound of an alert is on: the value, or its change."""
+    what = "value" if row.get("change") is None else "change"
+    signed = what == "change" or row["metric"] in SUITE_GAPS
+    value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
+    return Cell(text=show_number(value, signed=signed), value=value, interval=show_interval(low, high, signed=signed))
 
 
 def _say_level(facts: NightFacts) -> str:

@@ -10,20 +10,38 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE
+from biasspark.columns import IDENTITY, MODEL, OVERALL, SLICE
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
-from biasspark.report.facts import NightFacts, PastNight, Row, Rows, choose_thresholds, order_worst_first
+from biasspark.report.facts import ALERTS, NightFacts, PastNight, Row, Rows, choose_thresholds
 from biasspark.report.ledger import ACCEPT_RUN, count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
+from biasspark.report.narrowing import (
+    LOWEST,
+    choose_worst,
+    choose_worst_pairs,
+    count_identities,
+    count_kinds,
+    keep_all_rows,
+    keep_comparisons,
+    keep_identities,
+    keep_shown,
+    keep_worst_alerts,
+    mean_over_templates,
+    merge_bins,
+)
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
+    BIAS_ALERTS,
     BIAS_METRICS,
+    MODEL_COMPARISONS,
     MODEL_SUMMARY,
     RUN_DATE,
     SCORE_HISTOGRAMS,
     TABLES,
+    TEMPLATE_SCORES,
     THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
     Table,
 )
 from biasspark.tables.store import Store
@@ -35,10 +53,18 @@ MOST_DAYS = 400
 MOST_BINS = 100
 
 _OF_IDENTITIES = ("pinned_auc", "label_balance")
-_WHOLE = ("bias_alerts", "threshold_summary")
 _OF_ALL_ROWS = ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment")
+_COUNTED = {
+    **dict.fromkeys(ALERTS, ("outcome",)),
+    BIAS_ALERTS.name: ("outcome", "baseline_run_id"),
+    MODEL_COMPARISONS.name: (SLICE, MODEL, "baseline_model", "verdict"),
+}
+"""What tells the rows apart that are counted."""
+
 _TIMES = ("started_at", "published_at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Narrow = Callable[[DataFrame], DataFrame]
+
 _ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
@@ -68,7 +94,8 @@ def read_night(
 
     Notes
     -----
-    A small job for each table, and one for the ledger. The rows grow with identities, models and slices alone.
+    A small job for each table, and one for the ledger. What comes to the driver grows with models, slices and nights,
+    not with identities, of which 100 are read.
     """
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "report: ledger"):
@@ -76,8 +103,9 @@ def read_night(
     runs = {job: _to_run(row) for job, row in latest_runs(ledger, run_date).items()} | {run.job: run}
     own = next(row for row in ledger if row["run_id"] == run.run_id)
     reader = _Reader(spark, store, runs)
-    tables, n_identities = _read_tables(reader, own)
-    baseline = find_baseline(ledger, own, tables.get("bias_alerts", ()))
+    tables, counts = _read_tables(reader, own), _count_rows(reader)
+    measured = reader.rows(BIAS_METRICS, count_identities, ("n",))
+    baseline = find_baseline(ledger, own, counts.get(BIAS_ALERTS.name, ()))
     nights = earlier_nights(ledger, own, n_nights)
     past = _read_past(reader, [*nights, *([baseline.row] if baseline else [])], _list_identities(tables))
     return NightFacts(
@@ -85,34 +113,46 @@ def read_night(
         run_date=run_date,
         run=own,
         tables=tables,
+        counts=counts,
         runs={job: found.run_id for job, found in runs.items()},
         history=[past[row["run_id"]] for row in nights],
         baseline=past[baseline.row["run_id"]] if baseline else None,
         standing=baseline.standing if baseline else "",
         overrides=list_overrides(ledger),
-        n_identities=n_identities,
+        n_identities=measured[0]["n"] if measured else 0,
     )
 
 
-def _read_tables(reader: _Reader, run: Row) -> tuple[dict[str, list[Row]], int]:
-    """Return the rows of the night by table, and how many identities it measured."""
-    metrics = reader.rows(BIAS_METRICS, lambda frame: frame.where(~F.col(CROSSED)))
-    worst = order_worst_first([row for row in metrics if row[SLICE] == ALL_ROWS])
-    shown = [*worst[:MOST_IDENTITIES], OVERALL]
-    tables = {BIAS_METRICS.name: [row for row in metrics if row[IDENTITY] in set(shown)]}
+def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
+    """Return the rows of the night by table; identities are chosen first, and only theirs are read."""
+    worst = reader.rows(BIAS_METRICS, lambda frame: choose_worst(frame, MOST_IDENTITIES), (LOWEST, IDENTITY))
+    shown = [*(row[IDENTITY] for row in worst), OVERALL]
+    tables = {BIAS_METRICS.name: reader.rows(BIAS_METRICS, lambda frame: keep_identities(frame, shown))}
     tables[MODEL_SUMMARY.name] = reader.rows(MODEL_SUMMARY)
-    tables |= {name: reader.rows(TABLES[name], lambda frame: _keep_shown(frame, shown)) for name in _OF_IDENTITIES}
-    tables |= {name: reader.rows(TABLES[name]) for name in _WHOLE if name in TABLES}
-    tables |= {name: reader.rows(TABLES[name], _keep_all_rows) for name in _OF_ALL_ROWS}
-    thresholds = choose_thresholds(tables["threshold_summary"])
+    tables |= {name: reader.rows(TABLES[name], lambda frame: keep_shown(frame, shown)) for name in _OF_IDENTITIES}
+    tables |= {name: reader.rows(TABLES[name], keep_worst_alerts) for name in ALERTS}
+    tables[THRESHOLD_SUMMARY.name] = reader.rows(THRESHOLD_SUMMARY)
+    tables |= {name: reader.rows(TABLES[name], keep_all_rows) for name in _OF_ALL_ROWS}
+    tables["crossed_pairs"] = reader.rows(BIAS_METRICS, choose_worst_pairs)
+    tables[MODEL_COMPARISONS.name] = reader.rows(MODEL_COMPARISONS, lambda frame: keep_comparisons(frame, shown))
+    tables["template_means"] = reader.rows(
+        TEMPLATE_SCORES, lambda frame: mean_over_templates(frame, shown), (MODEL, IDENTITY)
+    )
+    thresholds = choose_thresholds(tables[THRESHOLD_SUMMARY.name])
     tables[THRESHOLD_RATES.name] = reader.rows(
-        THRESHOLD_RATES, lambda frame: _keep_shown(frame, shown).where(F.col("threshold").isin(*thresholds))
+        THRESHOLD_RATES, lambda frame: keep_shown(frame, shown).where(F.col("threshold").isin(*thresholds))
     )
     together = -(-count_bins(run) // MOST_BINS)
     tables[SCORE_HISTOGRAMS.name] = reader.rows(
-        SCORE_HISTOGRAMS, lambda frame: _merge_bins(_keep_shown(frame, shown), together)
+        SCORE_HISTOGRAMS, lambda frame: merge_bins(keep_shown(frame, shown), together)
     )
-    return {name: rows for name, rows in tables.items() if rows}, len(worst)
+    return {name: rows for name, rows in tables.items() if rows}
+
+
+def _count_rows(reader: _Reader) -> dict[str, list[Row]]:
+    """Return how many rows of each kind the tables have of which only some are read."""
+    counts = {name: reader.count(TABLES[name], by) for name, by in _COUNTED.items()}
+    return {name: rows for name, rows in counts.items() if rows}
 
 
 def _list_identities(tables: Mapping[str, Rows]) -> list[str]:
@@ -125,13 +165,17 @@ class _Reader:
     def __init__(self, spark: SparkSession, store: Store, runs: Mapping[str, Run]) -> None:
         self._spark, self._store, self._runs = spark, store, runs
 
-    def rows(self, table: Table, narrow: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> list[Row]:
+    def rows(self, table: Table, narrow: Narrow = lambda frame: frame, order: Sequence[str] = ()) -> list[Row]:
         """Return the rows of a table of this night."""
         run = self._runs.get(table.job)
-        return [] if run is None else self.rows_of(table, [run], narrow)
+        return [] if run is None else self.rows_of(table, [run], narrow, order)
 
-    def rows_of(self, table: Table, runs: Sequence[Run], narrow: Callable[[DataFrame], DataFrame]) -> list[Row]:
-        """Return the rows of a table of several runs, in the order of its key. One job."""
+    def count(self, table: Table, by: Sequence[str]) -> list[Row]:
+        """Return how many rows of each kind a table of this night has."""
+        return self.rows(table, lambda frame: count_kinds(frame, by), by)
+
+    def rows_of(self, table: Table, runs: Sequence[Run], narrow: Narrow, order: Sequence[str] = ()) -> list[Row]:
+        """Return the rows of a table of several runs, in the order of some columns, or of its key. One job."""
         frames = [frame for run in runs if (frame := self._find(table, run)) is not None]
         if not frames:
             return []
@@ -139,8 +183,8 @@ class _Reader:
         rows = narrow(reduce(DataFrame.unionByName, frames)).coalesce(1)
         with describe(self._spark, f"report: {table.name}"):
             found = [row.asDict() for row in rows.collect()]
-        order = (RUN_DATE.name, *table.key_columns)
-        return sorted(found, key=lambda row: tuple((row[name] is not None, row[name]) for name in order))
+        names = order or (RUN_DATE.name, *table.key_columns)
+        return sorted(found, key=lambda row: tuple((row[name] is not None, row[name]) for name in names))
 
     def _find(self, table: Table, run: Run) -> DataFrame | None:
         try:
@@ -151,32 +195,6 @@ class _Reader:
             if isinstance(error, BiasSparkError) or find_error_condition(error) not in _ABSENT:
                 raise
             return None
-
-
-def _keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
-    kept = frame.where(F.col(IDENTITY).isin(*shown))
-    return kept.where(F.col(SLICE) == F.lit(ALL_ROWS)) if SLICE in frame.columns else kept
-
-
-def _keep_all_rows(frame: DataFrame) -> DataFrame:
-    return frame.where(F.col(SLICE) == F.lit(ALL_ROWS))
-
-
-def _merge_bins(frame: DataFrame, together: int) -> DataFrame:
-    """Add up so many neighbouring bins: pictures are narrower than the finest histograms."""
-    if together <= 1:
-        return frame
-    width = F.col("bin_high") - F.col("bin_low")
-    low = F.col("bin_low") - (F.col("bin") % together) * width
-    merged = frame.select(
-        *(MODEL, SLICE, IDENTITY, "cell", "n_rows", RUN_DATE.name),
-        F.floor(F.col("bin") / together).cast("int").alias("bin"),
-        low.alias("bin_low"),
-        (low + together * width).alias("bin_high"),
-    )
-    return merged.groupBy(MODEL, SLICE, IDENTITY, "cell", "bin", RUN_DATE.name).agg(
-        F.sum("n_rows").alias("n_rows"), F.min("bin_low").alias("bin_low"), F.max("bin_high").alias("bin_high")
-    )
 
 
 def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
@@ -204,8 +222,8 @@ def _to_run(row: Row) -> Run:
 def _read_past(reader: _Reader, rows: Rows, shown: Sequence[str]) -> dict[str, PastNight]:
     """Return by run the suite of runs before."""
     runs = [_to_run(row) for row in {row["run_id"]: row for row in rows}.values()]
-    metrics = reader.rows_of(BIAS_METRICS, runs, lambda frame: _keep_shown(frame, shown))
-    summaries = reader.rows_of(MODEL_SUMMARY, runs, lambda frame: frame.where(F.col(SLICE) == F.lit(ALL_ROWS)))
+    metrics = reader.rows_of(BIAS_METRICS, runs, lambda frame: keep_shown(frame, shown))
+    summaries = reader.rows_of(MODEL_SUMMARY, runs, keep_all_rows)
     return {
         run.run_id: PastNight(
             run_date=run.run_date,

@@ -13,7 +13,6 @@ from biasspark.report.cells import show_count, show_interval, show_name, show_nu
 from biasspark.report.comparison import COMPARED
 from biasspark.report.facts import (
     FAIL,
-    OUTCOMES,
     PASS,
     UNDECIDED,
     WARN,
@@ -52,8 +51,8 @@ class Verdict:
         One of the gate's outcomes, or ``no_gate``.
     title, sentences
         The outcome in words, and what stands behind it.
-    alerts
-        The gate's rows, the worst first.
+    alerts, n_alerts
+        The gate's rows, the worst first, and how many the night has.
     override
         Who accepted this run by hand and why, if anyone did.
     changes
@@ -66,6 +65,7 @@ class Verdict:
     title: str
     sentences: Sequence[str]
     alerts: Sequence[Row]
+    n_alerts: int
     override: Row | None
     changes: Sequence[str]
     moves: Sequence[Move]
@@ -73,24 +73,25 @@ class Verdict:
 
 def reach_verdict(facts: NightFacts) -> Verdict:
     """Return what the gate says of a night, and what changed since the last accepted one."""
-    alerts = sorted(facts.rows("bias_alerts"), key=lambda row: OUTCOMES.index(row["outcome"]))
+    alerts = facts.alerts()
+    counted = facts.count_outcomes()
     outcome = worst_outcome(alerts) or NO_GATE
     override = next((row for row in facts.overrides if row["accepted_run_id"] == facts.run["run_id"]), None)
     changes, moves = describe_changes(facts)
     return Verdict(
         outcome=outcome,
-        title=_say_title(outcome, alerts),
-        sentences=_say_outcome(outcome, alerts),
+        title=_say_title(outcome, counted),
+        sentences=_say_outcome(outcome, counted),
         alerts=alerts,
+        n_alerts=counted.total(),
         override=override,
         changes=changes,
         moves=moves,
     )
 
 
-def _say_title(outcome: str, alerts: Sequence[Row]) -> str:
-    counted = Counter(row["outcome"] for row in alerts)
-    n, of = counted[outcome], f"of {len(alerts):,} checks"
+def _say_title(outcome: str, counted: Counter[str]) -> str:
+    n, of = counted[outcome], f"of {counted.total():,} checks"
     titles = {
         FAIL: f"The gate failed: {n:,} {of}",
         WARN: f"The gate passed with warnings: {n:,} {of}",
@@ -101,13 +102,12 @@ def _say_title(outcome: str, alerts: Sequence[Row]) -> str:
     return titles[outcome]
 
 
-def _say_outcome(outcome: str, alerts: Sequence[Row]) -> list[str]:
+def _say_outcome(outcome: str, counted: Counter[str]) -> list[str]:
     if outcome == NO_GATE:
         return [
             "Nothing below says pass or fail: no rule of a gate was evaluated for this night. Read the worst "
             "identities and their intervals, and decide."
         ]
-    counted = Counter(row["outcome"] for row in alerts)
     phrases = {
         FAIL: "failed: the bound is violated, by the evidence",
         WARN: "gave a warning: the same, of a rule that only warns",

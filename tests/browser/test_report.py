@@ -133,7 +133,7 @@ def test_hostile_names_stay_text(open_report: Any) -> None:
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 1
     for name in (SCRIPT, IMAGE):
-        assert page.locator("table.metrics").first.get_by_text(name, exact=True).is_visible()
+        assert find_table(page).get_by_text(name, exact=True).is_visible()
 
 
 def test_tables_sort_by_click_and_back(open_report: Any) -> None:
@@ -149,6 +149,19 @@ def test_tables_sort_by_click_and_back(open_report: Any) -> None:
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert read_column(page, 0) == first
+
+
+def test_differences_are_sorted_by_their_numbers(open_report: Any) -> None:
+    page = open_report()
+    table = page.locator("#against table[data-sort]")
+    assert not table.is_visible()
+    page.get_by_text("Every difference of 8 identities").click()
+    assert table.is_visible()
+    table.get_by_role("button", name="Negative AEG").click()
+    cells = table.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.cells[5].firstChild.textContent)")
+    values = [float(text.strip("▲▼ ").replace("−", "-")) for text in cells]
+    assert values == sorted(values)
+    assert {text[0] for text in cells} >= {"▲", "▼"}
 
 
 def test_a_missing_value_is_last_either_way(open_report: Any) -> None:

@@ -19,6 +19,7 @@ from scipy.stats import false_discovery_control, norm
 import biasspark
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
+from jobs import bias_metrics
 from jobs import compare_models as job
 from tests.oracle.suite import PAIRS, delong_variance, logit_interval, newcombe_interval, ordered_doubled
 from tests.running_jobs import Done, run_main
@@ -250,7 +251,7 @@ def test_the_job_publishes_what_the_function_returns(folder: Path, found: pd.Dat
     assert code == 0, err
     *shown, last = out.splitlines()
     summary = json.loads(last)
-    assert summary["tables"] == {"model_comparisons": 19}
+    assert summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 0}
     assert summary["n_rows"] == N
     assert shown[0] == "better:"
     assert shown[1].split()[:4] == ["model", "slice", "identity", "metric"]
@@ -260,6 +261,64 @@ def test_the_job_publishes_what_the_function_returns(folder: Path, found: pd.Dat
     same = [*KEY, "value", "difference_low", "p_value"]
     expected = found[(found["slice"] == "all") & ~found["crossed"]].reset_index(drop=True)
     pd.testing.assert_frame_equal(read[same], expected[same], check_exact=True)
+
+
+RULES = """gate.rule=[
+    {name = "fails", metric = "bpsn_auc", baseline = "new", max_drop = 0.02, identity = "a"},
+    {name = "warns", metric = "negative_aeg", baseline = "new", max_rise = 0, severity = "warn", worst = true},
+    {name = "keeps", metric = "auc", baseline = "new", max_drop = 0.45},
+    {name = "left to the nightly job", metric = "bpsn_auc", min = 0.5},
+]"""
+
+
+@pytest.fixture(scope="module")
+def gated(folder: Path) -> tuple[int, str, str]:
+    """The baseline and the model exchanged: what was better is worse."""
+    turned = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
+    return run(folder, *turned, "--set", f"output.path={folder}/gated")
+
+
+def test_rules_on_a_baseline_are_judged_on_the_differences(
+    folder: Path, gated: tuple[int, str, str], found: pd.DataFrame
+) -> None:
+    code, out, err = gated
+    assert code == 5, err
+    summary = json.loads(out.splitlines()[-1])
+    assert (summary["status"], summary["gate"]) == ("published", "fail")
+    assert summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 1 + 4 + 1}
+    with duckdb.connect() as connection:
+        connection.execute((folder / "gated" / DUCKDB_FILE).read_text(encoding="utf-8"))
+        read = connection.execute("SELECT * FROM latest_comparison_alerts ORDER BY rule, identity").df()
+    by_key = found[found["slice"] == "all"].set_index(["identity", "metric"])
+    fails = read[read["rule"] == "fails"].iloc[0]
+    expected = by_key.loc["a", "bpsn_auc"]
+    assert fails["change"] == pytest.approx(-expected["difference"], abs=1e-12)
+    assert fails["change_low"] == pytest.approx(-expected["difference_high"], abs=1e-12)
+    sd = (expected["difference_high"] - expected["difference_low"]) / 2 / Z
+    z = (expected["difference"] - 0.02) / sd  # how much worse the old model is
+    assert fails["p_violation_adjusted"] == pytest.approx(norm.sf(z), rel=1e-9)
+    assert (fails["outcome"], fails["baseline_model"], fails["bound_kind"]) == ("fail", "new", "max_drop")
+    outcomes = dict(zip(zip(read["rule"], read["identity"], strict=True), read["outcome"], strict=True))
+    assert outcomes["keeps", "(overall)"] == "pass"
+    assert outcomes["warns", "a"] == outcomes["warns", "(overall)"] == "warn"
+    assert outcomes["warns", "few"] == "insufficient_evidence"
+
+
+def test_the_screen_says_what_came_of_the_rules(gated: tuple[int, str, str]) -> None:
+    _, out, _ = gated
+    assert "\ngate: 1 fail, 2 warn, 2 insufficient_evidence, 1 pass\nfail: fails, old, all: bpsn_auc of a is 0." in out
+    assert "that of new 0." in out
+
+
+def test_a_rule_on_a_baseline_is_left_to_the_comparison(folder: Path) -> None:
+    rules = ("--set", RULES.replace("\n", " "), "--set", 'compare={baseline="new", models=["old"]}')
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", "--dry-run", *rules)
+        assert run_job(bias_metrics.main, job_parser(""), flags) == 0
+    left = "gate:        left to the nightly job; left to jobs/compare_models.py: fails, warns, keeps\n"
+    assert left in out.getvalue()
+    assert "gate:        fails, warns, keeps\n" in run(folder, "--dry-run", *rules)[1]
 
 
 @pytest.mark.parametrize(

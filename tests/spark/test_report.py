@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
+from biasspark.report.against import hold_against
+from biasspark.report.verdict import reach_verdict
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import PathStore
 from jobs import export, report
-from tests.report_rows import MODELS, NIGHT, SCRIPT, night_facts
+from tests.report_rows import MODELS, NIGHT, SCRIPT, alert, alert_against, compare_values, night_facts
 
 FORMULA = '=HYPERLINK("http://x")'
 NAMES = ("gay", SCRIPT, FORMULA)
@@ -61,6 +64,87 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     said = {"accepted_run_id": "r_1", "job": "bias_metrics", "reason": "known", "by": "Ada"}
     enter(spark_session, store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
     return store
+
+
+def count_collected(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> list[int]:
+    """Count the rows that come to the driver, a number for each time."""
+    frames, brought = type(spark.range(1)), []
+    collect = frames.collect
+
+    def counting(frame: Any) -> Any:
+        rows = collect(frame)
+        brought.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(frames, "collect", counting)
+    return brought
+
+
+MANY = 400
+
+
+@pytest.fixture(scope="module")
+def large(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+    """One night with many identities, pairs of them, alerts, comparisons and templates."""
+    store = PathStore(str(tmp_path_factory.mktemp("large") / "warehouse"))
+    night, comparison = start_run(0, "r_0"), start_run(0, "r_1", "compare_models")
+    tables = night_facts(identities=("gay",)).tables
+    base = {row["model"]: row for row in tables["bias_metrics"] if row["identity"] == "gay"}
+
+    def metrics() -> Iterator[dict[str, Any]]:
+        for row, n in product(base.values(), range(MANY)):
+            own = {"subgroup_auc": None, "bpsn_auc": 0.5 + n / 1000, "bnsp_auc": 0.4 if n == 77 else None}
+            yield row | own | {"slice": "all", "identity": f"i{n:03}", "bnsp_auc_low": None}
+            yield row | own | {"slice": "all", "identity": f"i{n:03} & b", "crossed": True, "bnsp_auc_low": None}
+        yield base[MODELS[0]] | {"slice": "all", "identity": "(overall)"}
+
+    names = [f"i{n:03}" for n in range(MANY)]
+    compared = [compare_values(name, "bpsn_auc", 0.9, 0.8) for name in names] + [
+        compare_values(f"{name} & b", "bpsn_auc", 0.9, 0.8) | {"crossed": True} for name in names
+    ]
+    scores = [
+        {"model": MODELS[0], "template": t, "identity": name, "n_rows": 2, "mean_score": 0.1 * t + n / 1000}
+        for t in range(3)
+        for n, name in enumerate(["(overall)", *names])
+    ]
+    for run, name, rows in (
+        (night, "bias_metrics", metrics()),
+        (night, "model_summary", tables["model_summary"]),
+        (night, "bias_alerts", [alert("fail", identity=name, baseline_run_id="r_9") for name in names]),
+        (night, "template_scores", [row | {"template": str(row["template"])} for row in scores]),
+        (comparison, "model_comparisons", compared),
+        (comparison, "comparison_alerts", [alert_against("pass", identity=name) for name in names]),
+    ):
+        write(spark_session, store, run, name, rows)
+    enter(spark_session, store, night)
+    enter(spark_session, store, comparison)
+    return store
+
+
+def test_what_comes_to_the_driver_does_not_grow_with_identities(
+    spark: SparkSession, large: PathStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = count_collected(monkeypatch, spark)
+    facts = night_report(spark, large, NIGHT, "civil").facts
+    ledger, identities, pairs, alerts, compared, templates = 3, 100, 8, 200, 100 + 50, 100
+    of_metrics = identities + 1 + 2 * identities + 1 + 2 * pairs
+    assert sum(brought) == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
+    assert facts.identities() == ["i077", *(f"i{n:03}" for n in range(100) if n != 77)]
+    assert facts.n_identities == MANY
+
+
+def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, large: PathStore) -> None:
+    facts = night_report(spark, large, NIGHT, "civil").facts
+    assert reach_verdict(facts).title == f"The gate failed: {MANY} of {2 * MANY} checks"
+    (own,) = hold_against(facts)
+    assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
+    assert len(own.rows) == 100
+    assert len(own.worse) == 150
+    worst = [row["identity"] for row in facts.rows("crossed_pairs", model=MODELS[0])]
+    assert sorted(worst) == [f"i{n:03} & b" for n in range(8)]  # of i077 the lowest has no interval
+    first, *_ = facts.rows("template_means")
+    assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i000", 3, 6)
+    assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.101, 0.001), abs=1e-12)
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from biasspark.config import Evidence, Gate, Privacy, Rule, parse_config
+from biasspark.config import Evidence, Gate, Privacy, Rule, load_config, parse_config
 from biasspark.errors import ConfigError
 from tests.least_configuration import changed
 
+ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 METRICS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
 
@@ -144,8 +145,8 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
         (
             {"minimum": 0.1},
             ' minimum: there is no such key. The keys of [[gate.rule]] "floor" are name, metric, models, slices, '
-            "identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, identity, slice, model. "
-            "Did you mean min?",
+            "baseline, identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, identity, slice, "
+            "model. Did you mean min?",
         ),
     ],
 )
@@ -153,6 +154,73 @@ def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str)
     where = "[[gate.rule]] " if fault.startswith("1 ") else '[[gate.rule]] "floor"'
     gap = "" if fault.startswith((" ", ":", "1 ")) else " "
     assert rule_faults(**changes) == (f"{where}{gap}{fault}",)
+
+
+AGAINST = {"name": "no worse", "metric": "bpsn_auc", "baseline": "old", "max_drop": 0.02}
+TWO = {"models": {"old": "x"}, "compare": {"baseline": "old"}}
+
+
+def test_a_rule_may_hold_models_against_a_baseline() -> None:
+    gate = gate_of(LEAST_RULE, AGAINST, AGAINST | {"name": "b", "model": "toxicity"}, **TWO)
+    own, every, named = gate.rule
+    assert (gate.of_nights, gate.of_comparisons) == ((own,), (every, named))
+    assert (every.models, every.baseline, every.kind) == (("toxicity",), "old", "max_drop")
+    assert named.models == ("toxicity",)
+    assert own.models == ("toxicity", "old")
+    config = parse_config(changed(gate={"rule": [LEAST_RULE, AGAINST]}, **TWO), Path())
+    assert parse_config(json.loads(config.json), Path()) == config
+    three = {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}}
+    assert gate_of(AGAINST, **three).rule[0].models == ("new",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables", "fault"),
+    [
+        (
+            {"baseline": "odl"},
+            TWO,
+            'baseline: "odl": there is none. The models are "toxicity", "old". Did you mean old?',
+        ),
+        (
+            {"models": ["toxicity", "old"]},
+            TWO,
+            'baseline: "old": it is the model, too. A model is compared with another one. Name another.',
+        ),
+        (
+            {"max_drop": None, "min": 0.8},
+            TWO,
+            "min = 0.8. A rule with a baseline bounds how much worse a model is than it. Write max_drop in its place, "
+            "or remove baseline.",
+        ),
+        (
+            {"metric": "negative_aeg", "max_drop": None, "max_abs": 0.1},
+            TWO,
+            "max_abs = 0.1. A rule with a baseline bounds how much worse a model is than it. Write max_rise in its "
+            "place, or remove baseline.",
+        ),
+        (
+            {"model": "toxicity"},
+            TWO | {"compare": None},
+            "baseline: [compare] is missing. jobs/compare_models.py judges the rule by it. Write, for example, "
+            '[compare] baseline = "old".',
+        ),
+        (
+            {"model": "toxicity"},
+            {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}},
+            'baseline: "toxicity" with "old": [compare] holds "new" against "old", and nothing else. Name what it '
+            "compares, or change [compare].",
+        ),
+        (
+            {"model": "old", "baseline": "toxicity"},
+            TWO,
+            'baseline: "old" with "toxicity": [compare] holds "toxicity" against "old", and nothing else. Name what it '
+            "compares, or change [compare].",
+        ),
+        ({"baseline": ""}, TWO, 'baseline = "". It must not be empty. Write, for example, baseline = "old".'),
+    ],
+)
+def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables: dict[str, Any], fault: str) -> None:
+    assert faults_of(gate={"rule": [AGAINST | changes]}, **tables) == (f'[[gate.rule]] "no worse" {fault}',)
 
 
 @pytest.mark.parametrize(
@@ -199,3 +267,16 @@ def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str)
 )
 def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(**tables) == (fault,)
+
+
+def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -> None:
+    shown = (ROOT / "conf" / "compare.toml").read_text(encoding="utf-8")
+    _, rule = shown.partition("[corpus]")[0].split("# [[gate.rule]]")
+    path = tmp_path / "compare.toml"
+    lines = [line.removeprefix("# ") for line in rule.splitlines()]
+    path.write_text("\n".join([shown, "[[gate.rule]]", *lines]), encoding="utf-8")
+    gate = load_config(path).gate
+    assert gate is not None
+    assert [(own.baseline, own.models, own.kind) for own in gate.of_comparisons] == [
+        ("toxicity_1", ("toxicity_6",), "max_drop")
+    ]

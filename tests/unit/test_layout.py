@@ -20,6 +20,7 @@ STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
 MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
+    "biasspark/attribution/comparison_rules.py",
     "biasspark/attribution/growth.py",
     "biasspark/attribution/paired.py",
     "biasspark/attribution/pair_kernel.py",

@@ -343,5 +343,5 @@ def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len(tables) == 4
+    assert len([line for line in tables if "▲" not in line]) == 4
     assert write_model_card(facts) == write_model_card(facts)

@@ -14,6 +14,7 @@ from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     BIAS_RUNS,
+    COMPARISON_ALERTS,
     EXAMPLE_ATTRIBUTIONS,
     LABEL_BALANCE,
     LOSS_BY_SEGMENT,
@@ -114,6 +115,12 @@ CONTRACT = {
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
         p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
     """,
+    COMPARISON_ALERTS: """
+        run_date DATE corpus STRING rule STRING model STRING baseline_model STRING slice STRING identity STRING
+        metric STRING value DOUBLE bound DOUBLE outcome STRING message STRING severity STRING bound_kind STRING
+        baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE p_violation DOUBLE p_compliance DOUBLE
+        p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
+    """,
     MODEL_COMPARISONS: """
         run_date DATE corpus STRING slice STRING identity STRING metric STRING model STRING baseline_model STRING
         crossed BOOLEAN n_low BIGINT n_high BIGINT value DOUBLE baseline_value DOUBLE difference DOUBLE
@@ -183,6 +190,7 @@ KEYS = {
     TEMPLATE_SCORES: ("model", "template", "identity"),
     LABEL_BALANCE: ("identity", "bucket"),
     BIAS_ALERTS: ("rule", "model", "slice", "identity", "metric"),
+    COMPARISON_ALERTS: ("rule", "model", "baseline_model", "slice", "identity", "metric"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
     MODEL_COMPARISONS: ("slice", "identity", "metric", "model", "baseline_model"),
     EXAMPLE_ATTRIBUTIONS: ("model", "slice", "row_id"),

@@ -3,7 +3,7 @@
 const valueOf = (row, place) => {
   const cell = row.cells[place];
   const text = cell.tagName === "TH" ? cell.textContent : (cell.firstChild ? cell.firstChild.textContent : "");
-  const number = parseFloat(text.replace("\u2212", "-").replace(/[,\u25e6%+\s]/g, ""));
+  const number = parseFloat(text.replace("\u2212", "-").replace(/[,\u25e6\u25b2\u25bc%+\s]/g, ""));
   return cell.tagName === "TH" ? text.trim().toLowerCase() : number;
 };
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);

@@ -19,7 +19,7 @@ from biasspark.tables.schemas.attribution import (
 )
 from biasspark.tables.schemas.comparisons import MODEL_COMPARISONS
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.schemas.gate import BIAS_ALERTS
+from biasspark.tables.schemas.gate import BIAS_ALERTS, COMPARISON_ALERTS
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
 from biasspark.tables.schemas.scores import (
     LABEL_BALANCE,
@@ -41,6 +41,7 @@ __all__ = [
     "BIAS_ALERTS",
     "BIAS_METRICS",
     "BIAS_RUNS",
+    "COMPARISON_ALERTS",
     "CORPUS",
     "EXAMPLE_ATTRIBUTIONS",
     "LABEL_BALANCE",
@@ -86,6 +87,7 @@ TABLES = {
         *WINDOW_TABLES.values(),
         PINNED_SKEW,
         MODEL_COMPARISONS,
+        COMPARISON_ALERTS,
         EXAMPLE_ATTRIBUTIONS,
         ATTRIBUTION_CORRELATIONS,
         ATTRIBUTION_SEGMENTS,

@@ -1,4 +1,4 @@
-"""The alerts: what came of every rule of the gate."""
+"""The alerts: what came of every rule of the gate, on a night and on a comparison of models."""
 
 from __future__ import annotations
 
@@ -8,23 +8,39 @@ _METRIC = "-0.5 to 0.5 for gaps, 0 to 1 for AUCs."
 _ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
 _WORST = "Of a verdict on the worst identity"
 
+_RULE, _IDENTITY, _METRIC_OF_RULE = columns("""
+    rule STRING: The name of the rule in the configuration.
+    identity STRING: The identity, as in bias_metrics. (overall) is the whole slice, or the verdict on the worst
+        identity of a rule that asks for it.
+    metric STRING: The metric: a column of bias_metrics, or auc of model_summary.
+""")
+
+_OUTCOME = """
+    outcome STRING: fail or warn where the bound is shown to be broken, pass where it is shown to be kept, else
+        insufficient_evidence.
+    message STRING: The same in a sentence.
+    severity STRING: What breaking the rule comes to, fail or warn. Only fail keeps a run from being accepted.
+"""
+
+_EVIDENCE = f"""
+    change_low DOUBLE: Lower end of the interval of change, at the configured level. -1 to 1. NULL where there is none.
+    change_high DOUBLE: Upper end of the interval of change, at the configured level. -1 to 1. NULL where there is none.
+    p_violation DOUBLE: How likely such a value is where the bound is kept. 0 to 1, low is evidence that it is broken.
+        NULL without an interval.
+    p_compliance DOUBLE: How likely such a value is where the bound is broken. 0 to 1, low is evidence that it is kept.
+        NULL without an interval.
+    p_violation_adjusted DOUBLE: p_violation, {_ADJUSTED} {_WORST} the least of its identities. NULL where p_violation
+        is.
+    p_compliance_adjusted DOUBLE: p_compliance, {_ADJUSTED} {_WORST} the largest of its identities. NULL where one has
+        none.
+"""
+
 BIAS_ALERTS = Table(
     name="bias_alerts",
     job="bias_metrics",
     comment="What came of each rule of the gate, for each model, slice and identity that it looks at. Empty without a "
     "gate.",
-    key=(
-        *columns("""
-            rule STRING: The name of the rule in the configuration.
-        """),
-        MODEL,
-        SLICE,
-        *columns("""
-            identity STRING: The identity, as in bias_metrics. (overall) is the whole slice, or the verdict on the worst
-                identity of a rule that asks for it.
-            metric STRING: The metric: a column of bias_metrics, or auc of model_summary.
-        """),
-    ),
+    key=(_RULE, MODEL, SLICE, _IDENTITY, _METRIC_OF_RULE),
     values=columns(f"""
         value DOUBLE: The metric of this run. {_METRIC} NULL where it has none, and of a verdict on the worst identity.
         value_low DOUBLE: Lower end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
@@ -32,26 +48,41 @@ BIAS_ALERTS = Table(
         bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -0.5 to 1. Never NULL.
         baseline_run_id STRING: The last accepted run, which a change is measured against. NULL where there was none,
             and for bounds of the value.
-        outcome STRING: fail or warn where the bound is shown to be broken, pass where it is shown to be kept, else
-            insufficient_evidence.
-        message STRING: The same in a sentence.
-        severity STRING: What breaking the rule comes to, fail or warn. Only fail keeps a run from being accepted.
+        {_OUTCOME}
         bound_kind STRING: min, max or max_abs of the value, max_drop of an AUC since the baseline, max_rise of the size
             of a gap since the baseline.
         baseline_value DOUBLE: The metric of the baseline. {_METRIC} NULL where there is none.
         change DOUBLE: value - baseline_value of an AUC, |value| - |baseline_value| of a gap. -1 to 1. NULL where there
             is no baseline_value.
-        change_low DOUBLE: Lower end of the interval of change, at the configured level. -1 to 1. NULL where there is
-            none.
-        change_high DOUBLE: Upper end of the interval of change, at the configured level. -1 to 1. NULL where there is
-            none.
-        p_violation DOUBLE: How likely such a value is where the bound is kept. 0 to 1, low is evidence that it is
-            broken. NULL without an interval.
-        p_compliance DOUBLE: How likely such a value is where the bound is broken. 0 to 1, low is evidence that it is
-            kept. NULL without an interval.
-        p_violation_adjusted DOUBLE: p_violation, {_ADJUSTED} {_WORST} the least of its identities. NULL where
-            p_violation is.
-        p_compliance_adjusted DOUBLE: p_compliance, {_ADJUSTED} {_WORST} the largest of its identities. NULL where one
-            has none.
+        {_EVIDENCE}
+    """),
+)
+
+COMPARISON_ALERTS = Table(
+    name="comparison_alerts",
+    job="compare_models",
+    comment="What came of each rule of the gate on a model and a baseline, for each slice and identity, on the rows "
+    "that both score. Empty without such rules.",
+    key=(
+        _RULE,
+        MODEL,
+        *columns("""
+            baseline_model STRING: The name of the model that it is held against.
+        """),
+        SLICE,
+        _IDENTITY,
+        _METRIC_OF_RULE,
+    ),
+    values=columns(f"""
+        value DOUBLE: The metric of the model. {_METRIC} NULL where a cell is empty, and of a verdict on the worst
+            identity.
+        bound DOUBLE: The bound of the rule, on the change. 0 to 1. Never NULL.
+        {_OUTCOME}
+        bound_kind STRING: max_drop, how far an AUC may lie below that of the baseline. max_rise, how much further from
+            0 a gap may lie.
+        baseline_value DOUBLE: The metric of the baseline, on the same rows. {_METRIC} NULL where value is.
+        change DOUBLE: value - baseline_value of an AUC, |value| - |baseline_value| of a gap. -1 to 1. NULL where value
+            is.
+        {_EVIDENCE}
     """),
 )

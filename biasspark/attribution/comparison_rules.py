@@ -1,0 +1,82 @@
+"""What comes of one rule of the gate on a model and a baseline: evidence by paired rows. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from biasspark.attribution.verdicts import Paired, weigh, weigh_margin
+from biasspark.config import Rule, show_visibly
+from biasspark.metrics.verdicts import Alert, Ruling, list_missing, name_metric, settle
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """What a rule looks at: a metric of the model and of the baseline; None where the run has no such row."""
+
+    model: str
+    slice: str
+    identity: str
+    paired: Paired | None = None
+
+
+def judge_contenders(ruling: Ruling, level: float, contenders: Sequence[Contender]) -> list[Alert]:
+    """Return the alerts of a rule, in the order of model, slice and identity.
+
+    Parameters
+    ----------
+    ruling : Ruling
+        The rule, which names a baseline.
+    level : float
+        Of the intervals.
+    contenders : sequence of Contender
+        What the run has that the rule selects, each once. What the rule names and the run lacks is added.
+
+    Returns
+    -------
+    list of Alert
+        As of `biasspark.metrics.verdicts.judge`. P-values are adjusted over all rows of the rule.
+    """
+    missing = list_missing(ruling.rule, [(own.model, own.slice, own.identity) for own in contenders])
+    absent = [Contender(model=model, slice=part, identity=name) for model, part, name in missing]
+    return settle(ruling, [_describe(ruling.rule, level, own) for own in (*contenders, *absent)])
+
+
+def _describe(rule: Rule, level: float, contender: Contender) -> Alert:
+    """Return the alert with its evidence, or with why there is none."""
+    alert = Alert(
+        rule=rule.name,
+        model=contender.model,
+        baseline_model=rule.baseline,
+        slice=contender.slice,
+        identity=contender.identity,
+        metric=rule.metric,
+        bound=rule.bound,
+        severity=rule.severity,
+        bound_kind=rule.kind,
+    )
+    paired = contender.paired
+    if paired is None:
+        return replace(alert, message=f"{name_metric(alert)}: the run has no such row.")
+    weighed, p_values = weigh(paired, level), weigh_margin(paired, rule.kind, rule.bound)
+    alert = replace(
+        alert,
+        value=paired.value,
+        baseline_value=paired.baseline_value,
+        change=weighed.difference,
+        change_low=weighed.low,
+        change_high=weighed.high,
+    )
+    if p_values is None:
+        return replace(alert, message=_say_insufficient(alert))
+    return replace(alert, p_violation=p_values[0], p_compliance=p_values[1])
+
+
+def _say_insufficient(alert: Alert) -> str:
+    what = name_metric(alert)
+    if alert.value is None:
+        return f"{what} has no value: no row of a cell is scored by both models."
+    return (
+        f"{what} is {alert.value:.4f}, that of {show_visibly(str(alert.baseline_model))} {alert.baseline_value:.4f}: "
+        "a cell has too few rows, or the difference no variance."
+    )

@@ -1,0 +1,124 @@
+"""Published tables -> the rows of them that a report shows: chosen, counted and summed up by Spark. All lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+from biasspark.report.facts import OUTCOMES
+from biasspark.tables.schemas import RUN_DATE
+
+MOST_PAIRS = 8
+MOST_ALERTS = 200
+MOST_WORSE = 50
+LOWEST = "lowest"
+
+_NO_VALUE = 2.0
+"""Above every AUC: what has none comes last."""
+
+
+def choose_worst(metrics: DataFrame, most: int) -> DataFrame:
+    """Return the identities of all rows whose lowest AUC by any model is lowest, with it; crossed pairs left out."""
+    lowest = F.coalesce(F.min(F.least(*SUMMARISED_AUCS)), F.lit(_NO_VALUE)).alias(LOWEST)
+    return _identities(metrics).groupBy(IDENTITY).agg(lowest).orderBy(LOWEST, IDENTITY).limit(most)
+
+
+def count_identities(metrics: DataFrame) -> DataFrame:
+    """Return how many identities all rows were measured for, crossed pairs left out: one row, ``n``."""
+    return _identities(metrics).agg(F.count_distinct(IDENTITY).alias("n"))
+
+
+def _identities(metrics: DataFrame) -> DataFrame:
+    return keep_all_rows(metrics).where(~F.col(CROSSED) & (F.col(IDENTITY) != OVERALL))
+
+
+def choose_worst_pairs(metrics: DataFrame) -> DataFrame:
+    """Return of each model the crossed pairs with the lowest AUC that has an interval, with all their metrics."""
+    lowest = F.least(*(F.when(F.col(f"{name}_low").isNotNull(), F.col(name)) for name in SUMMARISED_AUCS))
+    pairs = keep_all_rows(metrics).where(F.col(CROSSED)).withColumn(LOWEST, lowest).where(F.col(LOWEST).isNotNull())
+    place = F.row_number().over(Window.partitionBy(MODEL).orderBy(LOWEST, IDENTITY))
+    return pairs.withColumn("place", place).where(F.col("place") <= MOST_PAIRS)
+
+
+def keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
+    """Return the rows of identities, of the slice of all rows where there are slices."""
+    kept = keep_identities(frame, shown)
+    return keep_all_rows(kept) if SLICE in frame.columns else kept
+
+
+def keep_identities(frame: DataFrame, shown: Sequence[str]) -> DataFrame:
+    """Return the rows of identities; no crossed pair is one."""
+    return frame.where(F.col(IDENTITY).isin(*shown))
+
+
+def keep_all_rows(frame: DataFrame) -> DataFrame:
+    """Return the rows of the slice of all rows."""
+    return frame.where(F.col(SLICE) == F.lit(ALL_ROWS))
+
+
+def keep_comparisons(comparisons: DataFrame, shown: Sequence[str]) -> DataFrame:
+    """Return what is compared of identities, and of whatever else got worse what did so most surely."""
+    of_all_rows = keep_all_rows(comparisons)
+    is_shown = F.col(IDENTITY).isin(*shown)
+    order = (F.col("p_value"), F.abs("difference").desc(), IDENTITY, "metric", MODEL)
+    worse = of_all_rows.where(~is_shown & (F.col("verdict") == "worse")).orderBy(*order).limit(MOST_WORSE)
+    return of_all_rows.where(is_shown).unionByName(worse)
+
+
+def keep_worst_alerts(alerts: DataFrame) -> DataFrame:
+    """Return the alerts with the worst outcomes, the clearest violations first."""
+    rank = F.array_position(F.array(*map(F.lit, OUTCOMES)), F.col("outcome"))
+    order: tuple[Column | str, ...] = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule")
+    return alerts.orderBy(*order, MODEL, SLICE, IDENTITY).limit(MOST_ALERTS)
+
+
+def count_kinds(frame: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return how many rows there are of each kind, as ``n``."""
+    return frame.groupBy(*by).agg(F.count(F.lit(1)).alias("n"))
+
+
+def mean_over_templates(scores: DataFrame, shown: Sequence[str]) -> DataFrame:
+    """Return the mean score of each model and identity over its templates, and how far it departs from theirs.
+
+    Every template counts the same. Values are added up in the order of the templates, so that the bits depend on no
+    partitioning.
+    """
+    known = scores.where(F.col("mean_score").isNotNull())
+    of_all = known.where(F.col(IDENTITY) == OVERALL).select(MODEL, "template", F.col("mean_score").alias("of_all"))
+    own = keep_identities(known, shown).where(F.col(IDENTITY) != OVERALL).join(of_all, on=[MODEL, "template"])
+    collected = F.sort_array(F.collect_list(F.struct("template", "mean_score", "of_all", "n_rows"))).alias("scores")
+    return (
+        own.groupBy(MODEL, IDENTITY)
+        .agg(collected)
+        .select(
+            *(MODEL, IDENTITY),
+            F.size("scores").alias("n_templates"),
+            F.aggregate("scores", F.lit(0).cast("bigint"), lambda total, one: total + one["n_rows"]).alias("n_rows"),
+            _mean(lambda one: one["mean_score"]).alias("mean_score"),
+            _mean(lambda one: one["mean_score"] - one["of_all"]).alias("mean_departure"),
+        )
+    )
+
+
+def _mean(term: Callable[[Column], Column]) -> Column:
+    return F.aggregate("scores", F.lit(0.0), lambda total, one: total + term(one)) / F.size("scores")
+
+
+def merge_bins(frame: DataFrame, together: int) -> DataFrame:
+    """Add up so many neighbouring bins: pictures are narrower than the finest histograms."""
+    if together <= 1:
+        return frame
+    width = F.col("bin_high") - F.col("bin_low")
+    low = F.col("bin_low") - (F.col("bin") % together) * width
+    merged = frame.select(
+        *(MODEL, SLICE, IDENTITY, "cell", "n_rows", RUN_DATE.name),
+        F.floor(F.col("bin") / together).cast("int").alias("bin"),
+        low.alias("bin_low"),
+        (low + together * width).alias("bin_high"),
+    )
+    return merged.groupBy(MODEL, SLICE, IDENTITY, "cell", "bin", RUN_DATE.name).agg(
+        F.sum("n_rows").alias("n_rows"), F.min("bin_low").alias("bin_low"), F.max("bin_high").alias("bin_high")
+    )

@@ -1,0 +1,176 @@
+"""What a report says of models against a baseline, of crossed pairs and of templates: from made-up rows, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from biasspark.report.against import Against, hold_against
+from biasspark.report.comparison_files import escape_markdown
+from biasspark.report.facts import NightFacts
+from biasspark.report.model_card import write_model_card
+from biasspark.report.overview import list_worst_pairs
+from biasspark.report.page import write_page
+from biasspark.report.template_means import tabulate_templates
+from biasspark.report.verdict import reach_verdict
+from tests.report_rows import (
+    EMPTY,
+    IMAGE,
+    MODELS,
+    NAMES,
+    SCRIPT,
+    Row,
+    alert,
+    alert_against,
+    compare_values,
+    night_facts,
+)
+
+OLD, NEW = MODELS
+
+
+@pytest.fixture(scope="module")
+def facts() -> NightFacts:
+    return night_facts()
+
+
+def with_rows(facts: NightFacts, **tables: list[Row]) -> NightFacts:
+    return replace(facts, tables={**facts.tables, **tables})
+
+
+def hold(facts: NightFacts, *rows: Row) -> Against:
+    (own,) = hold_against(with_rows(facts, model_comparisons=list(rows)))
+    return own
+
+
+def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
+    own = hold(
+        facts,
+        compare_values("gay", "bpsn_auc", 0.9, 0.8),
+        compare_values("black", "negative_aeg", -0.05, 0.3),
+        compare_values("muslim", "positive_aeg", 0.3, -0.1),
+        compare_values("gay", "bnsp_auc", 0.9, 0.91),
+        compare_values(EMPTY, "bnsp_auc", None, None),
+        compare_values("(overall)", "auc", 0.9, 0.95),
+    )
+    assert [(one.identity, one.metric, one.difference.text) for one in own.worse] == [
+        ("black", "negative_aeg", "▼ +0.250"),
+        ("gay", "bpsn_auc", "▼ −0.100"),
+    ]
+    assert [(one.identity, one.difference.text) for one in own.better] == [
+        ("muslim", "▲ −0.200"),
+        ("(overall)", "▲ +0.050"),
+    ]
+    (lost, _) = own.worse
+    assert (lost.baseline, lost.value, lost.p) == ("−0.050", "+0.300", "< 0.001")
+    assert lost.difference.interval == "+0.220 to +0.280"
+    assert own.sentence == (
+        f"{NEW} is surely worse than {OLD} in 2 of 6 comparisons on the same rows, most in Negative AEG of black "
+        "(+0.250); 2 are surely better, 1 not told from chance, 1 of too few rows."
+    )
+    assert own.overall is not None
+    assert (own.overall.value, own.overall.baseline) == ("0.950", "0.900")
+
+
+def test_a_model_that_is_nowhere_worse_is_said_to_be(facts: NightFacts) -> None:
+    own = hold(facts, compare_values("gay", "bpsn_auc", 0.8, 0.9), compare_values("gay", "bnsp_auc", 0.9, 0.91))
+    assert own.sentence == (
+        f"{NEW} is surely worse than {OLD} nowhere: of 2 comparisons on the same rows 1 is surely better, 1 not told "
+        "from chance, 0 of too few rows."
+    )
+
+
+def test_comparisons_that_are_not_read_are_counted(facts: NightFacts) -> None:
+    kinds = {"model": NEW, "baseline_model": OLD}
+    counts = [
+        {**kinds, "slice": "all", "verdict": "worse", "n": 7000},
+        {**kinds, "slice": "short", "verdict": "worse", "n": 9},
+    ]
+    own = hold_against(replace(with_rows(facts, model_comparisons=[]), counts={"model_comparisons": counts}))[0]
+    assert "surely worse than toxicity_1 in 7,000 of 7,000 comparisons on the same rows; 0 are" in own.sentence
+
+
+def test_every_difference_has_a_cell_with_its_evidence(facts: NightFacts) -> None:
+    (own,) = hold_against(facts)
+    assert [row.identity for row in own.rows] == facts.identities()
+    cells = {row.identity: row.cells for row in own.rows}
+    assert len(cells["gay"]) == 6
+    assert cells["gay"]["bpsn_auc"].note.endswith(", adjusted p < 0.001, 50 and 8 rows")
+    assert (cells[EMPTY]["bnsp_auc"].text, cells[EMPTY]["bnsp_auc"].weak) == ("–", True)
+
+
+def test_pairs_that_got_worse_are_named(facts: NightFacts) -> None:
+    crossed = compare_values(f"gay & {SCRIPT}", "bpsn_auc", 0.9, 0.7) | {"crossed": True}
+    own = hold(facts, crossed)
+    assert [one.identity for one in own.worse] == [f"gay & {SCRIPT}"]
+    assert own.rows == []
+
+
+def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> None:
+    page = write_page(facts)
+    section = page.index('<section id="against">')
+    assert page.index("Against the baseline</a>: toxicity_6 is surely worse than toxicity_1 in ") < section
+    assert page.index('<section id="models">') < section < page.index('<section id="worst">')
+    assert f"Every difference of {len(NAMES) + 1} identities" in page
+    card = write_model_card(facts)
+    assert card.index("#### toxicity_6 against toxicity_1") < card.index("#### Models")
+    assert f"most in Negative AEG of {escape_markdown(IMAGE)}" in card
+    assert "| gay | BPSN AUC | ▲ +0.240 (+0.210 to +0.270) | 0.933 | 0.693 | &lt; 0.001 |" in card
+
+
+def test_a_night_without_comparisons_says_which_job_makes_them() -> None:
+    page = write_page(night_facts(without=("model_comparisons", "crossed_pairs", "template_means")))
+    assert (
+        "<code>jobs/compare_models.py</code> measures them where the configuration has <code>[compare]</code>" in page
+    )
+    assert "Mean scores by template are not published for this night." in page
+    assert "Crossed pairs</h3>" not in page
+    assert "Against the baseline</a>:" not in page
+
+
+# ---- the gate
+
+
+def test_the_verdict_is_that_of_both_gates(facts: NightFacts) -> None:
+    both = with_rows(facts, bias_alerts=[alert("pass")], comparison_alerts=[alert_against("fail", identity=IMAGE)])
+    verdict = reach_verdict(both)
+    assert (verdict.outcome, verdict.title, verdict.n_alerts) == ("fail", "The gate failed: 1 of 2 checks", 2)
+    assert [row["rule"] for row in verdict.alerts] == ["no worse", "bpsn floor"]
+    page = write_page(both)
+    assert "<small>against <bdi>toxicity_<wbr>1</bdi></small>" in page
+    assert "−0.040<small>−.060 to −.020</small>" in page  # what the bound is on
+    assert IMAGE not in page
+
+
+def test_alerts_that_are_not_read_are_counted(facts: NightFacts) -> None:
+    counts = {
+        "bias_alerts": [
+            {"outcome": "fail", "baseline_run_id": "r1", "n": 3},
+            {"outcome": "fail", "baseline_run_id": None, "n": 900},
+            {"outcome": "pass", "baseline_run_id": None, "n": 97},
+        ]
+    }
+    verdict = reach_verdict(replace(with_rows(facts, bias_alerts=[alert("fail")]), counts=counts))
+    assert (verdict.title, verdict.n_alerts) == ("The gate failed: 903 of 1,000 checks", 1000)
+    assert verdict.sentences[-1].startswith("97 passed")
+
+
+# ---- crossed pairs and templates
+
+
+def test_the_lowest_auc_of_a_pair_is_one_with_an_interval(facts: NightFacts) -> None:
+    first, *_ = facts.rows("crossed_pairs", model=OLD)
+    pair = first | {"bnsp_auc": 0.1, "bnsp_auc_low": None, "bnsp_auc_high": None}
+    found = list_worst_pairs(with_rows(facts, crossed_pairs=[pair, first | {"identity": "z", "bpsn_auc": 0.2}]))
+    assert [(own.identity, own.metric) for own in found[OLD]] == [("z", "bpsn_auc"), (pair["identity"], "bpsn_auc")]
+    assert "Crossed pairs</h3>" in write_page(facts)
+
+
+def test_templates_tell_how_far_identities_are_apart(facts: NightFacts) -> None:
+    found = tabulate_templates(facts)
+    assert found is not None
+    assert [(own.model, own.high, own.size) for own in found.spreads] == [(OLD, "gay", "0.300"), (NEW, "gay", "0.150")]
+    assert [row.identity for row in found.rows][:3] == ["gay", "black", "muslim"]
+    mean, departure = found.rows[0].cells[NEW]
+    assert (mean.text, mean.note, departure.text) == ("0.450", "36 rows of 12 templates", "+0.150")
