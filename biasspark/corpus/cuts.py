@@ -1,0 +1,83 @@
+"""Where the score line is cut into bins for the approximate mode: at quantiles of a sample, and wherever rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspark.sql.functions as F
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+
+from biasspark.config import Measures
+from biasspark.corpus.eligibility import label_of, row_reason, score_reason
+from biasspark.corpus.values import column, number
+
+SAMPLED_ROWS = 1 << 18
+"""About so many rows are sampled, all of a corpus of no more."""
+
+_SEED, _HASHES = 2019, 1 << 31
+
+
+def sample_cuts(
+    corpus: DataFrame,
+    measures: Measures,
+    n_rows: int,
+    edges: Sequence[NDArray[np.float64]],
+    id_column: str | None = None,
+) -> list[NDArray[np.float64]]:
+    """Return for each model the cut points of its bins, ascending.
+
+    Half of them are quantiles of the sampled negatives and half of the positives, so that each label is cut into parts
+    as small, whatever its share of the rows: two cells of one label are told apart as well as two of different ones.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of the corpus.
+    edges : sequence of float64 arrays
+        For each model, scores at which it is always cut; none, or one array a model.
+    id_column : str, optional
+        Rows are sampled by a hash of it, the same however the corpus is partitioned; without it at random, by a seed.
+
+    Notes
+    -----
+    Runs one Spark job when called, on labels and scores alone. The driver receives `bins` doubles a model, never a
+    row. Whatever the cut points are, bounds hold; of other ones they are other bounds.
+    """
+    schema, parts = corpus.schema, (measures.ranking.bins or 0) // 2
+    labelled = row_reason(measures.label, schema, None) == 0
+    scores = [
+        F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType)).alias(f"score_{place}")
+        for place, name in enumerate(measures.models.values())
+    ]
+    rows = corpus.where(_is_sampled(n_rows, id_column) & labelled)
+    sample = rows.select(label_of(measures.label, schema).alias("positive"), *scores)
+    wanted = [_quantiles(f"score_{place}", parts, label) for place in range(len(scores)) for label in ("NOT ", "")]
+    found = [own or [] for own in sample.agg(*wanted).collect()[0]]
+    always = edges or [np.empty(0)] * len(scores)
+    # -0.0 is 0.0 wherever scores are ranked.
+    return [np.unique(np.r_[found[2 * n], found[2 * n + 1], own]) + 0.0 for n, own in enumerate(always)]
+
+
+def choose_boundaries(cuts: Sequence[NDArray[np.float64]], ranges: int) -> list[NDArray[np.float64]]:
+    """Choose for each model cut points at which ranges meet; they only balance the work."""
+    return [own[np.unique(np.arange(1, ranges) * len(own) // ranges)] if len(own) else own for own in cuts]
+
+
+def _is_sampled(n_rows: int, id_column: str | None) -> Column:
+    share = SAMPLED_ROWS / n_rows
+    if share >= 1:
+        return F.lit(True)
+    if id_column is None:
+        return F.rand(_SEED) < share
+    return F.pmod(F.xxhash64(column(id_column)), F.lit(_HASHES)) < int(share * _HASHES)
+
+
+def _quantiles(score: str, parts: int, label: str) -> Column:
+    """Cut the sampled scores of a label into equal parts, exactly; NULL where there is nothing to cut.
+
+    As text, for each literal of a Column is a call to the JVM.
+    """
+    shares = ", ".join(f"{part / parts!r}D" for part in range(parts + 1))
+    return F.expr(f"percentile({score}, array({shares})) FILTER (WHERE {label}positive)")
