@@ -245,7 +245,7 @@ def cut_at(measurement: Measurement, cuts: Sequence[Cut]) -> Measurement:
 def statistics_of(ranking: Ranking, measures: Measures) -> DataFrame:
     """Return `u_statistics`, less the run's columns, without what too few rows say or must not tell."""
     evident = require_rows(with_auc(ranking.statistics), measures.evidence)
-    return withhold_statistics(evident, measures.privacy)
+    return withhold_statistics(evident, measures.privacy).select(*U_STATISTICS.value_columns)
 
 
 def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
