@@ -4,7 +4,7 @@ Cut points b_0 < b_1 < ... cut the score line of a model. Bin 2i + 1 is the poin
 below it, down to b_(i-1). Rows of different bins are ordered as their scores are, and rows of one point are tied. So
 only the order of two rows of one open bin is lost: with a and c rows of two cells in each, all sums over pairs are
 between those with the a·c pairs of every open bin wrongly ordered and those with all of them rightly ordered.
-numpy only.
+numpy and pyarrow only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from biasspark.ranking.blocks import Block, Floats, Ints, unless_all_one
+from biasspark.corpus.codebook import Codebook
+from biasspark.ranking.blocks import MANY_KEYS, Block, Floats, Ints, find_distinct, unless_all_one
 from biasspark.ranking.placements import Profile
-from biasspark.ranking.sorting import TALLIES, Part
-from biasspark.ranking.state_blocks import merge_blocks
+from biasspark.ranking.sorting import CELLS, TALLIES, Part, gather_rows
+from biasspark.ranking.state_blocks import cut_block, merge_blocks
 
 _HELD_BLOCKS = 8
 
@@ -31,46 +33,89 @@ def find_bins(scores: Floats, cuts: Floats) -> Ints:
     cuts : float64 array, shape (k,)
         Ascending, unique, no -0.0; there are 2k + 1 bins.
     """
-    return np.searchsorted(cuts, scores) + np.searchsorted(cuts, scores, "right")
+    place = np.searchsorted(cuts, scores)
+    bins: Ints = 2 * place + (np.append(cuts, np.nan)[place] == scores)
+    return bins
 
 
-def bin_parts(parts: Iterable[Part], cuts: Sequence[Floats]) -> Iterator[Part]:
-    """Count the rows of one task by bin: of what the task has of a range, one part of each kind.
+def count_bins(
+    batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[Floats], cuts: Sequence[Floats]
+) -> Iterator[Part]:
+    """Count the rows of one task by bin: of what it has of a range, one part of each kind.
 
     Parameters
     ----------
-    parts : iterable of Part
-        Of `sort_rows`, with ranges that meet at cuts.
+    batches : iterable of pyarrow.RecordBatch
+        EXAMPLES: the columns that the codebook names.
+    boundaries : sequence of float64 arrays
+        For each model the cuts at which ranges meet.
     cuts : sequence of float64 arrays
         For each model.
 
     Notes
     -----
-    Memory: a count for each bin and key that occurs, and the parts of one flush.
+    Memory: a count for each bin and key that occurs, and the rows of one flush.
     """
+
+    def count(kind: int, model: int, keys: Ints, scores: Floats) -> Iterator[tuple[int, Block]]:
+        yield 0, (count_cells if kind == CELLS else count_memberships)(keys, scores, cuts[model])
+
     held: dict[tuple[int, int, int, int], list[Block]] = {}
-    for part in parts:
+    for part in gather_rows(batches, codebook, count):
         if part.kind == TALLIES:
             yield part
             continue
         blocks = held.setdefault(part[:4], [])
-        blocks.append(bin_block(Block.decode(part.data), cuts[part.model]))
+        blocks.append(Block.decode(part.data))
         if len(blocks) == _HELD_BLOCKS:
             blocks[:] = [merge_blocks(part.kind, blocks)]
-    for key, blocks in held.items():
-        yield Part(*key, merge_blocks(key[3], blocks).encode())
+    for (model, number, _, kind), blocks in held.items():
+        meet = bins_of_edges(boundaries[model], cuts[model])
+        for score_range, block in cut_block(merge_blocks(kind, blocks), meet):
+            yield Part(model, number, score_range, kind, block.encode())
 
 
-def bin_block(block: Block, cuts: Floats) -> Block:
-    """Return a block with numbers of bins in place of scores."""
-    if not len(block.scores):
-        return block
-    keys = np.repeat(np.arange(len(block.keys)), block.lengths)
-    bins = find_bins(block.scores, cuts)
-    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (bins[1:] != bins[:-1])])
-    counts = np.add.reduceat(block.counts, first) if len(block.counts) else np.diff(np.r_[first, len(bins)])
-    lengths = np.bincount(keys[first], minlength=len(block.keys))
-    return Block(block.keys, lengths, bins[first].astype(np.float64), unless_all_one(counts))
+def count_cells(keys: Ints, scores: Floats, cuts: Floats) -> Block:
+    """Count rows by key, of which there are few, and bin.
+
+    Parameters
+    ----------
+    keys : int64 array, shape (n,)
+        Not negative.
+    scores : float64 array, shape (n,)
+        Finite, no -0.0.
+
+    Returns
+    -------
+    Block
+        With numbers of bins in place of scores.
+
+    Notes
+    -----
+    Cost: to sort the scores of a key and look the cuts up in them takes a third of looking up each score.
+    """
+    distinct = find_distinct(keys)
+    if not 0 < len(distinct) <= MANY_KEYS:
+        return count_memberships(keys, scores, cuts)
+    found = [_count_sorted(np.sort(scores[keys == key]), cuts) for key in distinct]
+    bins = [np.flatnonzero(counts) for counts in found]
+    counts = np.concatenate([counts[own] for counts, own in zip(found, bins, strict=True)])
+    lengths = np.array([len(own) for own in bins], np.int64)
+    return Block(distinct, lengths, np.concatenate(bins).astype(np.float64), unless_all_one(counts))
+
+
+def _count_sorted(scores: Floats, cuts: Floats) -> Ints:
+    """Count ascending scores in each of the bins."""
+    ends = np.stack([np.searchsorted(scores, cuts, side) for side in ("left", "right")], axis=1).ravel()
+    return np.diff(ends, prepend=0, append=len(scores))
+
+
+def count_memberships(keys: Ints, scores: Floats, cuts: Floats) -> Block:
+    """Do what `count_cells` does for any number of distinct keys."""
+    n_bins = 2 * len(cuts) + 1
+    places, counts = np.unique(keys * n_bins + find_bins(scores, cuts), return_counts=True)
+    distinct, lengths = np.unique(places // n_bins, return_counts=True)
+    return Block(distinct, lengths, (places % n_bins).astype(np.float64), unless_all_one(counts))
 
 
 def profile_bins(cells: Sequence[Block], cuts: Floats) -> Profile:

@@ -28,7 +28,7 @@ from biasspark.columns import (
     POSITIVE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.bins import bin_parts, bins_of_edges, profile_bins
+from biasspark.ranking.bins import bins_of_edges, count_bins, profile_bins
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
@@ -150,8 +150,8 @@ def _sort(
     codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        parts = sort_rows(batches, codebook, boundaries)
-        yield from send_parts(bin_parts(parts, cuts) if cuts else parts)
+        sort = count_bins(batches, codebook, boundaries, cuts) if cuts else sort_rows(batches, codebook, boundaries)
+        yield from send_parts(sort)
 
     return run
 

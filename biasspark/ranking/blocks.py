@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-_MANY_KEYS = 64
+MANY_KEYS = 64
 """From here on one sort of all keys is faster than one of each."""
 
 
@@ -85,8 +85,8 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
     (int, Block)
         The non-empty ranges, ascending.
     """
-    distinct = _distinct(keys)
-    if len(distinct) > _MANY_KEYS:
+    distinct = find_distinct(keys)
+    if len(distinct) > MANY_KEYS:
         yield from sort_memberships(keys, scores, boundaries)
         return
     columns = []
@@ -133,7 +133,7 @@ def collapse(scores: Floats) -> tuple[Floats, Ints]:
     return scores[first], np.diff(np.r_[first, len(scores)])
 
 
-def _distinct(keys: Ints) -> Ints:
+def find_distinct(keys: Ints) -> Ints:
     """Return the distinct keys, ascending; counting is ten times as fast as sorting, where keys are small."""
     if len(keys) and keys.max() < 1 << 16:
         return np.flatnonzero(np.bincount(keys))

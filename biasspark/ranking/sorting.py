@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Floats, Ints, sort_cells, sort_memberships
+from biasspark.ranking.blocks import Block, Floats, Ints, sort_cells, sort_memberships
 from biasspark.ranking.memberships import Entries, find_entries, find_unseen, known_sources, read_field
 from biasspark.ranking.placements import cell_key, membership_key
 
@@ -22,6 +22,10 @@ CELLS, MEMBERSHIPS, TALLIES, UNSEEN = 0, 1, 2, 3
 
 TALLIES_RANGE, BALANCE_RANGE = -1, -2
 """In place of a range: counts of rows for each model and slice, and counts of labels, once."""
+
+
+Gather = Callable[[int, int, Ints, Floats], Iterable[tuple[int, Block]]]
+"""Makes blocks of the rows of a kind and a model, by range, of their keys and scores."""
 
 
 class Part(NamedTuple):
@@ -49,17 +53,26 @@ def sort_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries:
     Memory is bounded by `FLUSH_ROWS` and one batch, whatever the corpus. Tallies leave with the blocks they count, so
     a task that is run again counts once.
     """
+
+    def sort(kind: int, model: int, keys: Ints, scores: Floats) -> Iterator[tuple[int, Block]]:
+        return (sort_cells if kind == CELLS else sort_memberships)(keys, scores, boundaries[model])
+
+    yield from gather_rows(batches, codebook, sort)
+
+
+def gather_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, gather: Gather) -> Iterator[Part]:
+    """Do what `sort_rows` does, with blocks that are made in another way."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
         if sum(len(one) for one in held) >= FLUSH_ROWS:
-            yield from _sort_table(pa.Table.from_batches(held), codebook, boundaries)
+            yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
             held = []
     if held:
-        yield from _sort_table(pa.Table.from_batches(held), codebook, boundaries)
+        yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
 
 
-def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -> Iterator[Part]:
+def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterator[Part]:
     words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
     values = {place: _one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
@@ -80,11 +93,11 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
         usable = (row_reason == 0) & (read_field(words, codebook.fields["score_reason", model]) == 0)
         for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
             yield Part(model, number, TALLIES_RANGE, TALLIES, tallies)
-            for score_range, block in sort_cells(cells[chosen], scores[chosen], boundaries[model]):
+            for score_range, block in gather(CELLS, model, cells[chosen], scores[chosen]):
                 yield Part(model, number, score_range, CELLS, block.encode())
             for kind, row, keys in keyed:
                 hit = chosen[row]
-                for score_range, block in sort_memberships(keys[hit], scores[row[hit]], boundaries[model]):
+                for score_range, block in gather(kind, model, keys[hit], scores[row[hit]]):
                     yield Part(model, number, score_range, kind, block.encode())
 
 

@@ -11,12 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.ranking import placements
-from biasspark.ranking.bins import bin_block, bin_parts, bins_of_edges, find_bins, profile_bins
+from biasspark.ranking.bins import (
+    bins_of_edges,
+    count_bins,
+    count_cells,
+    count_memberships,
+    find_bins,
+    profile_bins,
+)
 from biasspark.ranking.blocks import Block, Floats
 from biasspark.ranking.combine import combine_ranges
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
 from biasspark.ranking.reached import count_places
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES, Part, sort_rows
+from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES, Part
 from tests.oracle.pairs import PAIRS, Example, Sums, count_pairs, cut_cells
 from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, six_pairs
 from tests.unit.test_placements import Corpus, block_of, random_corpus
@@ -39,16 +46,24 @@ def order(cell: Sequence[Example], cuts: Floats, shift: float) -> list[Example]:
     ]
 
 
-def count_bins(corpus: Corpus, identity: int, cuts: Floats, unordered: int) -> tuple[Sums, ...]:
+def count_pairs_of_bins(corpus: Corpus, identity: int, cuts: Floats, unordered: int) -> tuple[Sums, ...]:
     """Count all pairs of an identity, with those of open bins in the order that is asked for."""
     shift = {TIED: 0.0, WRONG: -0.25, RIGHT: 0.25}[unordered]
     cells = cut_cells(corpus.known(), identity)
     return tuple(count_pairs(order(cells[low], cuts, 0), order(cells[high], cuts, shift)) for low, high in PAIRS)
 
 
+def blocks_of(corpus: Corpus, cuts: Floats) -> tuple[list[Block], list[Block]]:
+    """Give what tasks count of a corpus: of cells and of memberships."""
+    rows = [
+        (np.repeat(np.repeat(block.keys, block.lengths), block.counts), np.repeat(block.scores, block.counts))
+        for [block] in corpus.blocks()
+    ]
+    return [count_cells(*rows[0], cuts)], [count_memberships(*rows[1], cuts)]
+
+
 def measure_bins(corpus: Corpus, cuts: Floats, unordered: int) -> RangeSums:
-    cells, memberships = ([bin_block(block, cuts) for block in blocks] for blocks in corpus.blocks())
-    return measure_range(cells, memberships, corpus.masks, unordered)[0]
+    return measure_range(*blocks_of(corpus, cuts), corpus.masks, unordered)[0]
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
@@ -65,7 +80,7 @@ def test_sums_of_bins_are_those_of_all_pairs_in_each_order(
     for unordered in ORDERS:
         sums = measure_bins(corpus, cuts, unordered)
         for identity in range(len(corpus.masks)):
-            assert six_pairs(sums, identity) == count_bins(corpus, identity, cuts, unordered)
+            assert six_pairs(sums, identity) == count_pairs_of_bins(corpus, identity, cuts, unordered)
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,7 +122,7 @@ def test_a_bin_of_a_billion_rows(unordered: int) -> None:
 
 def test_ranges_that_meet_at_cuts_change_nothing() -> None:
     corpus, cuts = random_corpus(11, 9, rows=60), np.array([0.125, 0.25, 0.5, 0.625, 0.875])
-    whole = [bin_block(blocks[0], cuts) for blocks in corpus.blocks()]
+    whole = [blocks[0] for blocks in blocks_of(corpus, cuts)]
     for unordered in ORDERS:
         ranges = []
         for start, stop in pairwise((-1.0, *find_bins(cuts[[1, 3]], cuts), 99.0)):
@@ -133,12 +148,21 @@ def test_bins_of_scores() -> None:
     assert find_bins(scores, np.empty(0)).tolist() == [0] * 6
 
 
+@pytest.mark.parametrize("n_rows", [0, 1, 40])
+def test_cells_are_counted_as_memberships_are(n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    keys, scores = rng.integers(0, 3, n_rows), rng.normal(0.2, 0.3, n_rows).round(1) + 0.0
+    for cuts in (CUTS, CUTS[:0], np.unique(scores)):
+        one, other = count_cells(keys, scores, cuts), count_memberships(keys, scores, cuts)
+        assert one.encode() == other.encode()
+        assert int(one.counts.sum() if len(one.counts) else len(one.scores)) == n_rows
+
+
 def test_a_score_reaches_an_edge_where_its_bin_does() -> None:
     corpus, edges = random_corpus(3, 7, rows=50), CUTS[1:]
     cuts = np.array([0.0, 0.125, 0.25, 0.5, 0.75])
     exact = count_places(*corpus.blocks(), corpus.masks, edges)
-    blocks = [[bin_block(block, cuts) for block in kind] for kind in corpus.blocks()]
-    found = count_places(blocks[0], blocks[1], corpus.masks, bins_of_edges(edges, cuts))
+    found = count_places(*blocks_of(corpus, cuts), corpus.masks, bins_of_edges(edges, cuts))
     assert found.first == exact.first
     assert found.counts.tolist() == exact.counts.tolist()
 
@@ -174,7 +198,7 @@ def test_a_task_hands_on_one_part_of_each_range_and_kind(monkeypatch: pytest.Mon
     boundaries, cuts = [CUTS[1:2], CUTS[:0]], [CUTS, CUTS]
 
     def parts(*given: object) -> list[Part]:
-        return list(bin_parts(sort_rows(given, codebook, boundaries), cuts))  # type: ignore[arg-type]
+        return list(count_bins(given, codebook, boundaries, cuts))  # type: ignore[arg-type]
 
     flushed = [part for part in parts(*batches) if part.kind != TALLIES]
     keys = [part[:4] for part in flushed]
