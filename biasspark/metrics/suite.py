@@ -26,6 +26,7 @@ from biasspark.columns import (
 from biasspark.config import Intervals
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
+from biasspark.tables.schemas import BIAS_METRICS
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,14 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     interval = auc_interval(F.struct(*AUC_COLUMNS, "n_low", "n_high"), intervals.level, bounded=True)
     measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
     wide = pivot_pairs(measured, SUITE, (*BOUNDED_AUC, "n_low", "n_high", "interval", "reason"))
-    return wide.select(
+    rows = wide.select(
         *(MODEL, SLICE, IDENTITY, CROSSED),
         *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
         _positive_rate("subgroup").alias("subgroup_positive_rate"),
         _positive_rate("background").alias("background_positive_rate"),
         *(column for metric in SUITE for column in _metric_columns(metric)),
     )
+    return rows.select(*BIAS_METRICS.value_columns)
 
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:

@@ -22,6 +22,7 @@ from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
 from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.tables.schemas import MODEL_SUMMARY
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
@@ -72,7 +73,7 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
     summed = _collect_identities(statistics, pinned.include_subgroup_in_background).withColumn(
         "interval", auc_interval(F.col("overall"), intervals.level, bounded=True)
     )
-    return summed.select(
+    rows = summed.select(
         *(MODEL, SLICE),
         *_overall_columns(),
         *(column for name in SUMMARISED_AUCS for column in _extremes(name)),
@@ -81,6 +82,7 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
         *(_competition_score(end).alias(f"competition_score{end}") for end in ENDS),
         *(_pinned_difference(end).alias(f"pinned_auc_equality_difference{end}") for end in ENDS),
     )
+    return rows.select(*MODEL_SUMMARY.value_columns)
 
 
 def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFrame:
