@@ -19,8 +19,8 @@ BY_BINS = "ranking: approximate. Scores were told apart by about 4,096 bins"
         ({"doubt": 0.0}, f"{BY_BINS}, which tell all of them apart: every metric is exact."),
         (
             {"doubt": 0.000456},
-            f"{BY_BINS}. Of each metric the tables have the least and the most that it may be, 0.00046 apart at the most "
-            '(bpsn_auc of m, all, a\\nb, 1,200 x 34 rows). For exact values set [ranking] engine = "blocks".',
+            f"{BY_BINS}. Of each metric the tables have the least and the most that it may be, 0.00046 apart at the "
+            'most (bpsn_auc of m, all, a\\nb, 1,200 x 34 rows). For exact values set [ranking] engine = "blocks".',
         ),
     ],
     ids=["nothing", "no doubt", "doubt"],
