@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 
 from biasspark.config import Measures
-from biasspark.corpus.eligibility import label_of, row_reason, score_reason
+from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
 from biasspark.corpus.values import column, number
 
 SAMPLED_ROWS = 1 << 18
@@ -58,6 +58,41 @@ def sample_cuts(
     always = edges or [np.empty(0)] * len(scores)
     # -0.0 is 0.0 wherever scores are ranked.
     return [np.unique(np.r_[found[2 * n], found[2 * n + 1], own]) + 0.0 for n, own in enumerate(always)]
+
+
+def bin_column(model: int) -> str:
+    """Return the column that `number_bins` adds for a model."""
+    return f"_biasspark_bin_{model}"
+
+
+def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np.float64]]) -> DataFrame:
+    """Add for each model the number of the bin that its score is in: 2i + 1 at cut i, 2i in the open interval below it.
+
+    Parameters
+    ----------
+    cuts : sequence of float64 arrays
+        For each model, ascending and unique.
+
+    Notes
+    -----
+    Lazy, and computed in the JVM where the corpus is scanned: a number of 14 bits crosses to Python in one word with
+    all else that is known of the row, where two scores take two words more. A binary search, each step a projection of
+    its own, for Spark folds what one expression refers to into it, and would write the first step 4,096 times.
+    """
+    schema = corpus.schema
+    for model, (name, own) in enumerate(zip(measures.models.values(), cuts, strict=True)):
+        score, place, steps = f"_biasspark_score_{model}", bin_column(model), 1 << len(own).bit_length()
+        # As text, for each literal of a Column is a call to the JVM; Spark folds it into an array once.
+        line = F.split(F.lit(",".join([*map(repr, own.tolist()), *["NaN"] * (steps - len(own))])), ",").cast(
+            "array<double>"
+        )
+        corpus = corpus.withColumns({score: usable_score(name, schema), place: F.lit(0)})
+        while steps := steps // 2:
+            is_below = F.get(line, F.col(place) + (steps - 1)) < F.col(score)
+            corpus = corpus.withColumn(place, F.col(place) + F.when(is_below, steps).otherwise(0))
+        at_cut = F.get(line, F.col(place)) == F.col(score)
+        corpus = corpus.withColumn(place, 2 * F.col(place) + F.when(at_cut, 1).otherwise(0))
+    return corpus
 
 
 def choose_boundaries(cuts: Sequence[NDArray[np.float64]], ranges: int) -> list[NDArray[np.float64]]:

@@ -28,7 +28,7 @@ from biasspark.columns import (
     POSITIVE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.bins import bins_of_edges, count_bins, profile_bins
+from biasspark.ranking.bins import bins_of, count_bins, profile_bins
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
@@ -62,9 +62,7 @@ GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
 
-def sort_into_parts(
-    examples: DataFrame, codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats] = ()
-) -> DataFrame:
+def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
     """Sort every score of every model and slice into blocks, the parts of one range all in one task.
 
     Parameters
@@ -72,9 +70,7 @@ def sort_into_parts(
     examples : DataFrame
         EXAMPLES, as the codebook describes it.
     boundaries : list of float64 arrays
-        For each model, where its ranges meet; no result depends on them.
-    cuts : sequence of float64 arrays
-        For each model the cut points of its bins, the boundaries among them: rows are counted by bin.
+        For each model, where its ranges meet; no result depends on them. Where EXAMPLES has bins, at which of them.
 
     Notes
     -----
@@ -83,8 +79,7 @@ def sort_into_parts(
     because a persisted grouped map would otherwise run one task for each of Spark's default partitions.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
-    parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries, cuts), PARTS)
-    return spread_parts(parts, codebook, boundaries)
+    return spread_parts(examples.select(*columns).mapInArrow(_sort(codebook, boundaries), PARTS), codebook, boundaries)
 
 
 def spread_parts(parts: DataFrame, codebook: Codebook, boundaries: Sequence[Floats]) -> DataFrame:
@@ -103,7 +98,7 @@ def rank_blocks(
     edges : sequence of float64 arrays
         For each model, the edges at which rows are counted (`reached`); none where they are not.
     cuts : sequence of float64 arrays
-        As in `sort_into_parts`; the edges are among them.
+        For each model the cut points of its bins, the edges among them; none where it has scores.
     """
     return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges, cuts), _RANKED)
 
@@ -147,11 +142,10 @@ def group_by_identities(ranked: DataFrame, codebook: Codebook) -> GroupedData:
 
 
 def _sort(
-    codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]
+    codebook: Codebook, boundaries: list[Floats]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        sort = count_bins(batches, codebook, boundaries, cuts) if cuts else sort_rows(batches, codebook, boundaries)
-        yield from send_parts(sort)
+        yield from send_parts((count_bins if codebook.n_bins else sort_rows)(batches, codebook, boundaries))
 
     return run
 
@@ -222,7 +216,7 @@ def _measure(
     if not cuts:
         return [sums], profile, own_edges
     ends = [measure_range(*blocks, codebook.base_masks, unordered)[0] for unordered in _ORDERS[1:]]
-    in_bins = None if own_edges is None else bins_of_edges(own_edges, cuts[model])
+    in_bins = None if own_edges is None else bins_of(own_edges, cuts[model])
     return [sums, *ends], profile_bins(blocks[0], cuts[model]), in_bins
 
 

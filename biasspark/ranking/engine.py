@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.labels import label_counts
 from biasspark.ranking import block_engine, window_engine
+from biasspark.ranking.bins import bins_of
 from biasspark.ranking.blocks import Floats
 from biasspark.ranking.placements import Profile
 
@@ -92,7 +93,7 @@ def rank_bins(
     Parameters
     ----------
     examples : DataFrame
-        EXAMPLES, as the codebook describes it.
+        EXAMPLES, as the codebook describes it, with bins in place of scores.
     cuts : sequence of float64 arrays
         For each model, ascending, the cut points of its bins: see `bins`.
     boundaries : list of float64 arrays
@@ -100,7 +101,8 @@ def rank_bins(
     edges : sequence of float64 arrays
         For each model, which of them rows are counted at, exactly; none where they are not.
     """
-    parts = block_engine.sort_into_parts(examples, codebook, boundaries, cuts)
+    meet = [bins_of(ends, own) for ends, own in zip(boundaries, cuts, strict=True)]
+    parts = block_engine.sort_into_parts(examples, codebook, meet)
     ranked = block_engine.rank_blocks(parts, codebook, edges, cuts)
     statistics = block_engine.integer_statistics(ranked, codebook, bounded=True)
     return _give(ranked, statistics, codebook, edges, None)

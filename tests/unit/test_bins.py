@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,19 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.ranking import placements
-from biasspark.ranking.bins import (
-    bins_of_edges,
-    count_bins,
-    count_cells,
-    count_memberships,
-    find_bins,
-    profile_bins,
-)
+from biasspark.ranking.bins import bins_of, count_bins, count_by_key, profile_bins
 from biasspark.ranking.blocks import Block, Floats
 from biasspark.ranking.combine import combine_ranges
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
 from biasspark.ranking.reached import count_places
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES, Part
+from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES
 from tests.oracle.pairs import PAIRS, Example, Sums, count_pairs, cut_cells
 from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, six_pairs
 from tests.unit.test_placements import Corpus, block_of, random_corpus
@@ -55,11 +50,12 @@ def count_pairs_of_bins(corpus: Corpus, identity: int, cuts: Floats, unordered: 
 
 def blocks_of(corpus: Corpus, cuts: Floats) -> tuple[list[Block], list[Block]]:
     """Give what tasks count of a corpus: of cells and of memberships."""
-    rows = [
-        (np.repeat(np.repeat(block.keys, block.lengths), block.counts), np.repeat(block.scores, block.counts))
-        for [block] in corpus.blocks()
-    ]
-    return [count_cells(*rows[0], cuts)], [count_memberships(*rows[1], cuts)]
+    counted = []
+    for [block] in corpus.blocks():
+        keys = np.repeat(np.repeat(block.keys, block.lengths), block.counts)
+        bins = np.repeat(bins_of(block.scores, cuts).astype(np.int64), block.counts)
+        counted.append([count_by_key(keys, bins, 2 * len(cuts) + 1)])
+    return counted[0], counted[1]
 
 
 def measure_bins(corpus: Corpus, cuts: Floats, unordered: int) -> RangeSums:
@@ -125,7 +121,7 @@ def test_ranges_that_meet_at_cuts_change_nothing() -> None:
     whole = [blocks[0] for blocks in blocks_of(corpus, cuts)]
     for unordered in ORDERS:
         ranges = []
-        for start, stop in pairwise((-1.0, *find_bins(cuts[[1, 3]], cuts), 99.0)):
+        for start, stop in pairwise((-1.0, *bins_of(cuts[[1, 3]], cuts), 99.0)):
             parts = [cut_out(block, start, stop) for block in whole]
             ranges.append(measure_range([parts[0]], [parts[1]], corpus.masks, unordered)[0])
         together, alone = combine_ranges(ranges), measure_bins(corpus, cuts, unordered)
@@ -143,26 +139,28 @@ def cut_out(block: Block, start: float, stop: float) -> Block:
 
 def test_bins_of_scores() -> None:
     scores = np.array([-1.0, 0.0, 0.1, 0.25, 0.5, 0.7])
-    assert find_bins(scores, CUTS).tolist() == [0, 1, 2, 3, 5, 6]
-    assert find_bins(scores, CUTS).tolist() == [bin_of(score, CUTS.tolist()) for score in scores]
-    assert find_bins(scores, np.empty(0)).tolist() == [0] * 6
+    assert bins_of(scores, CUTS).tolist() == [0, 1, 2, 3, 5, 6]
+    assert bins_of(scores, CUTS).tolist() == [bin_of(score, CUTS.tolist()) for score in scores]
+    assert bins_of(scores, np.empty(0)).tolist() == [0] * 6
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 40])
-def test_cells_are_counted_as_memberships_are(n_rows: int) -> None:
+@pytest.mark.parametrize(("n_rows", "n_keys"), [(0, 1), (1, 1), (40, 3), (40, 500)])
+def test_counts(n_rows: int, n_keys: int) -> None:
     rng = np.random.default_rng(n_rows)
-    keys, scores = rng.integers(0, 3, n_rows), rng.normal(0.2, 0.3, n_rows).round(1) + 0.0
-    for cuts in (CUTS, CUTS[:0], np.unique(scores)):
-        one, other = count_cells(keys, scores, cuts), count_memberships(keys, scores, cuts)
-        assert one.encode() == other.encode()
-        assert int(one.counts.sum() if len(one.counts) else len(one.scores)) == n_rows
+    keys, bins = rng.integers(0, n_keys, n_rows), rng.integers(0, 7, n_rows)
+    block = count_by_key(keys, bins, 7)
+    counts = block.counts if len(block.counts) else np.ones(len(block.scores), int)
+    found = zip(np.repeat(block.keys, block.lengths).tolist(), block.scores.tolist(), counts.tolist(), strict=True)
+    assert list(found) == [
+        (*pair, n) for pair, n in sorted(Counter(zip(keys.tolist(), bins.tolist(), strict=True)).items())
+    ]
 
 
 def test_a_score_reaches_an_edge_where_its_bin_does() -> None:
     corpus, edges = random_corpus(3, 7, rows=50), CUTS[1:]
     cuts = np.array([0.0, 0.125, 0.25, 0.5, 0.75])
     exact = count_places(*corpus.blocks(), corpus.masks, edges)
-    found = count_places(*blocks_of(corpus, cuts), corpus.masks, bins_of_edges(edges, cuts))
+    found = count_places(*blocks_of(corpus, cuts), corpus.masks, bins_of(edges, cuts))
     assert found.first == exact.first
     assert found.counts.tolist() == exact.counts.tolist()
 
@@ -187,22 +185,16 @@ def test_profile(bins: dict[int, int], expected: Profile) -> None:
 
 def test_a_task_hands_on_one_part_of_each_range_and_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("biasspark.ranking.sorting.FLUSH_ROWS", 10)
-    codebook = codebook_of(flags("a", nullable=False), models=2)
+    codebook = replace(codebook_of(flags("a", nullable=False), models=2), n_bins=(7, 7))
     rng = np.random.default_rng(1)
-    scores = [rng.normal(0.2, 0.4, 300).round(2) + 0.0 for _ in codebook.models]
     fields = membership_fields(codebook, {"a": (rng.random(300) < 0.3).tolist()}) | {
         ("label", 0): rng.random(300) < 0.5
     }
-    whole = pack(codebook, fields, scores)
+    fields |= {("bin", model): rng.integers(0, 7, 300) for model in (0, 1)}
+    whole = pack(codebook, fields, [])
     batches = [whole.slice(start, 7) for start in range(0, 300, 7)]
-    boundaries, cuts = [CUTS[1:2], CUTS[:0]], [CUTS, CUTS]
-
-    def parts(*given: object) -> list[Part]:
-        return list(count_bins(given, codebook, boundaries, cuts))  # type: ignore[arg-type]
-
-    flushed = [part for part in parts(*batches) if part.kind != TALLIES]
-    keys = [part[:4] for part in flushed]
-    assert sorted(keys) == [(0, 0, r, kind) for r in (0, 1) for kind in (CELLS, MEMBERSHIPS)] + [
-        (1, 0, 0, kind) for kind in (CELLS, MEMBERSHIPS)
-    ]
-    assert sorted(flushed) == sorted(part for part in parts(whole) if part.kind != TALLIES)
+    boundaries = [np.array([3.0]), np.empty(0)]
+    flushed = [part for part in count_bins(batches, codebook, boundaries) if part.kind != TALLIES]
+    keys = [(0, 0, 0), (0, 0, 1), (1, 0, 0)]
+    assert sorted(part[:4] for part in flushed) == [(*key, kind) for key in keys for kind in (CELLS, MEMBERSHIPS)]
+    assert sorted(flushed) == sorted(p for p in count_bins([whole], codebook, boundaries) if p.kind != TALLIES)
