@@ -28,7 +28,8 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
     """Return the bias suite: one row a (model, slice, identity) with six metrics and their intervals.
 
     Subgroup, BPSN, BNSP and background AUC, and the Negative and Positive Average Equality Gap (Borkan et al. 2019,
-    "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification"), each exact.
+    "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification"), each exact, or with the
+    engine "binned" between bounds.
 
     Parameters
     ----------
@@ -50,10 +51,13 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
         What NULL in an identity's column means; for a list of columns.
     slices : dict of str to str, optional
         Names and Spark SQL predicates of parts of the corpus to be measured, too.
-    engine : {"blocks", "windows"}
-        Sorted blocks in numpy, or rank windows in pure Spark SQL.
+    engine : {"blocks", "windows", "binned"}
+        Sorted blocks in numpy, or rank windows in pure Spark SQL; or counts by bin, approximate, with the least and the
+        most that each value may be in ``_at_least`` and ``_at_most``.
     ranges : int, default 0
         Into how many score ranges the ranking is cut; 0 chooses.
+    rank_bins : int, default 4096
+        Of the engine "binned": into about how many bins the scores of a model are cut.
     level : float, default 0.95
         Of the intervals.
 
@@ -358,6 +362,7 @@ def _read(  # noqa: PLR0913 - the public functions' keywords, named once
     slices: Mapping[str, str] | None = None,
     engine: str = "blocks",
     ranges: int = 0,
+    rank_bins: int | None = None,
     level: float = 0.95,
 ) -> Measures:
     if not isinstance(identities, Mapping | Identities):
@@ -372,7 +377,7 @@ def _read(  # noqa: PLR0913 - the public functions' keywords, named once
         "models": models,
         "identities": identities,
         "slices": slices,
-        "ranking": {"engine": engine, "ranges": ranges},
+        "ranking": {"engine": engine, "ranges": ranges, "bins": rank_bins},
         "intervals": {"level": level},
         **part,
     }

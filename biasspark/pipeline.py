@@ -15,6 +15,7 @@ from biasspark.config import Config, Measures, PinnedAuc
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.cuts import choose_boundaries, number_bins, sample_cuts
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.labels import label_counts
 from biasspark.corpus.marks import Marks, mark_scores
@@ -25,6 +26,7 @@ from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.templates import template_scores
 from biasspark.errors import InputError
 from biasspark.metrics.balance import label_balance
+from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.hygiene import ScoreProfile, best_subgroup_aucs, score_warnings
 from biasspark.metrics.pinned import pinned_aucs
@@ -34,7 +36,8 @@ from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
 from biasspark.metrics.withholding import require_rows, withhold_reached, withhold_rows, withhold_statistics
-from biasspark.ranking.engine import Ranking, rank, read_overview
+from biasspark.ranking.blocks import Floats
+from biasspark.ranking.engine import Ranking, rank, rank_bins, read_overview
 from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
 from biasspark.ranking.skew_engine import sum_kept_rows
@@ -138,8 +141,8 @@ class Measurement:
         if measures.label_balance and ranking.labels is not None:
             found[LABEL_BALANCE] = label_balance(ranking.labels, bucket_ends(measures.label_balance))
         if measures.templates:
-            template = measures.templates.column
-            found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, self.codebook, template, self.id_column)
+            template, by_score = measures.templates.column, replace(self.codebook, n_bins=())
+            found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, by_score, template, self.id_column)
         own_groups = {table: found[table] for table in (LABEL_BALANCE, TEMPLATE_SCORES) if table in found}
         return found | {table: withhold_rows(rows, table, measures.privacy) for table, rows in own_groups.items()}
 
@@ -179,8 +182,8 @@ def measure(
 
     Notes
     -----
-    Runs one narrow job, the survey. What is returned scans the corpus once and shuffles it once; persist
-    `Measurement.kept` to take several tables of one ranking.
+    Runs one narrow job, the survey, and one more where bins are cut. What is returned scans the corpus once and
+    shuffles it once, or what bins it counts; persist `Measurement.kept` to take several tables of one ranking.
     """
     if only is not None:
         measures = keep_identity(measures, only)
@@ -190,14 +193,23 @@ def measure(
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     if only is not None:
         check_identity(survey, measures.identities, only)
+    marks = mark_scores(measures, survey, corpus.schema)
+    edges = [own.edges for own in marks.values()]
+    cuts = _cut_bins(corpus, measures, survey, edges, id_column)
     also_kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *also_kept = mark_duplicates(corpus, id_column)
     codebook = build_codebook(measures, survey)
-    examples = label_examples(corpus, measures, codebook, id_column)
-    marks = mark_scores(measures, survey, corpus.schema)
-    boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.edges for own in marks.values()]
-    ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
+    if cuts:
+        codebook = replace(codebook, n_bins=tuple(2 * len(own) + 1 for own in cuts))
+    rows = number_bins(corpus, measures, cuts) if cuts else corpus
+    examples = label_examples(rows, measures, codebook, id_column)
+    if cuts:
+        boundaries = choose_boundaries(cuts, survey.count_ranges(measures.ranking.ranges))
+        ranking = rank_bins(examples, codebook, cuts, boundaries, edges)
+    else:
+        boundaries = survey.boundaries(measures.ranking.ranges)
+        ranking = rank(examples, codebook, boundaries, edges, measures.ranking.engine)
     if only is not None and ranking.parts is not None:
         also_kept.append(ranking.parts)  # which its trials read once more
     return Measurement(
@@ -214,6 +226,16 @@ def measure(
     )
 
 
+def _cut_bins(
+    corpus: DataFrame, measures: Measures, survey: Survey, edges: Sequence[Floats], id_column: str | None
+) -> list[Floats]:
+    """Return the cut points of the bins of every model; none where scores are ranked exactly."""
+    if not measures.ranking.bins:
+        return []
+    with describe(corpus.sparkSession, "sample the scores"), input_faults("corpus"):
+        return sample_cuts(corpus, measures, survey.n_rows, edges, id_column)
+
+
 def cut_at(measurement: Measurement, cuts: Sequence[Cut]) -> Measurement:
     """Return the same measurement by a ranking that is cut elsewhere and keeps its state."""
     codebook = replace(measurement.codebook, keeps_state=True)
@@ -226,7 +248,7 @@ def cut_at(measurement: Measurement, cuts: Sequence[Cut]) -> Measurement:
 def statistics_of(ranking: Ranking, measures: Measures) -> DataFrame:
     """Return `u_statistics`, less the run's columns, without what too few rows say or must not tell."""
     evident = require_rows(with_auc(ranking.statistics), measures.evidence)
-    return withhold_statistics(evident, measures.privacy)
+    return withhold_statistics(evident, measures.privacy).select(*U_STATISTICS.value_columns)
 
 
 def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
@@ -273,14 +295,17 @@ def skew_classes(measurement: Measurement) -> DataFrame:
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
-    """Return what a person should look at: repeated ids, and peculiar scores."""
+    """Return what a person should look at: how far a run is approximate, repeated ids, and peculiar scores."""
+    bins, approximate = measurement.measures.ranking.bins, []
     with describe(measurement.corpus.sparkSession, "combine the ranges"):
         best = {row[MODEL]: row["best"] for row in best_subgroup_aucs(measurement.statistics).collect()}
+        if bins:
+            approximate = [say_doubt(widest_doubt(measurement.statistics).collect()[0], bins)]
     scores = [
         ScoreProfile(model, **profiles.get(model, _NO_SCORES)._asdict(), best_subgroup_auc=best.get(model))
         for model in measurement.codebook.models
     ]
-    return (*measurement.survey.warnings, *score_warnings(scores))
+    return (*approximate, *measurement.survey.warnings, *score_warnings(scores))
 
 
 def describe_run(config: Config, tally: Tally, warnings: tuple[str, ...], spark_version: str) -> RunRecord:

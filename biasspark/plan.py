@@ -10,7 +10,12 @@ from biasspark.tables.schemas import REJECTED_ROWS, Table
 def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
     """Return the plan of a run: sources, models, identities, slices, tables, and what it will cost."""
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
-    passes = ["survey", *(["ids"] if corpus.duplicates == "reject" else []), "ranking"]
+    passes = [
+        "survey",
+        *(["sample"] if config.ranking.bins else []),
+        *(["ids"] if corpus.duplicates == "reject" else []),
+        "ranking",
+    ]
     passes += ["templates"] if config.templates else []
     passes += ["trials"] if config.pinned_auc and config.pinned_auc.trials else []
     scans = f"{len(passes)} ({', '.join(passes)})"
@@ -18,6 +23,9 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
     moved = "of 8 bytes a score and 24 a mention"
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
+    shuffled = f"1 of the corpus, {moved}"
+    if bins := config.ranking.bins:
+        shuffled = f"none of the corpus; 1 of counts, one for each of {bins:,} bins and each identity, of every task"
     lines = {
         "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({n_columns} columns)",
         "rows": " and ".join(filter(None, [corpus.filter, _run_date(corpus.run_date_column)])) or "all",
@@ -28,10 +36,10 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "further": ", ".join(_further(config)) or "nothing",
         "withheld": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
         "gate": _name_rules(config),
-        "engine": config.ranking.engine,
+        "engine": f"binned, approximate: {bins:,} bins" if bins else config.ranking.engine,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
         "scans": scans,
-        "shuffles": f"1 of the corpus, {moved}",
+        "shuffles": shuffled,
     }
     return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
 

@@ -209,7 +209,7 @@ def is_none(value: float | None) -> bool:
 def assert_rows(found: Iterable[Any], wanted: Iterable[Row], table: Table, unforetold: Set[str] = frozenset()) -> None:
     """Assert that the rows are these, whatever their order: doubles within 1e-12, everything else as it is.
 
-    Columns that are `unforetold` may hold anything.
+    Columns that are `unforetold` may hold anything. What is exact is its own bound, and the worst is a contender.
     """
     by_key = {tuple(row[name] for name in table.key_columns): row.asDict() for row in found}
     expected = {tuple(row[name] for name in table.key_columns): row for row in wanted}
@@ -217,9 +217,21 @@ def assert_rows(found: Iterable[Any], wanted: Iterable[Row], table: Table, unfor
     assert expected
     for place, row in expected.items():
         assert tuple(by_key[place]) == table.value_columns
-        assert by_key[place].keys() == row.keys() | unforetold
+        bounds = {name for name in table.value_columns if name.endswith(("_at_least", "_at_most", "_contenders"))}
+        assert by_key[place].keys() == row.keys() | unforetold | bounds
+        assert_exact(by_key[place], place)
         for name, value in row.items():
             assert_value(by_key[place][name], value, (*place, name))
+
+
+def assert_exact(row: Row, where: tuple[Any, ...]) -> None:
+    """Assert that the bounds of every value are the value itself."""
+    for name, value in row.items():
+        if name.endswith(("_at_least", "_at_most")):
+            assert value == row[name.removesuffix("_at_least").removesuffix("_at_most")], (*where, name)
+        elif name.endswith("_contenders"):
+            worst = row[name.replace("_contenders", "_identity")]
+            assert worst in value if worst else value is None, (*where, name)
 
 
 def assert_value(found: object, wanted: object, where: tuple[Any, ...]) -> None:

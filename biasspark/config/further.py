@@ -59,6 +59,13 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
     }
     _check_trials(further["pinned_auc"], measures["ranking"], faults)
     _check_identity(further["pinned_skew"], measures["identities"], faults)
+    if measures["ranking"].engine == "binned":
+        faults.extend(
+            f'[{name}]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", or '
+            f"keep [{name}] in a configuration of its own."
+            for name in ("pinned_skew", "attribution", "compare")
+            if further[name]
+        )
     if further["privacy"] and further["attribution"]:
         faults.append(
             "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
@@ -74,10 +81,11 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
 
 def _check_trials(pinned: PinnedAuc | None, ranking: Ranking, faults: list[str]) -> None:
     """Refuse to sample where nothing is sorted."""
-    if pinned and pinned.trials and ranking.engine == "windows":
+    if pinned and pinned.trials and ranking.engine != "blocks":
+        alone = "exact value" if ranking.engine == "windows" else "value in the limit"
         faults.append(
-            f'[pinned_auc] trials = {pinned.trials}: the engine is "windows". Trials are drawn from sorted blocks. '
-            'Remove the line to have the exact value alone, or set [ranking] engine = "blocks".'
+            f'[pinned_auc] trials = {pinned.trials}: the engine is "{ranking.engine}". Trials are drawn from sorted '
+            f'blocks. Remove the line to have the {alone} alone, or set [ranking] engine = "blocks".'
         )
 
 

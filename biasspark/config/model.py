@@ -16,7 +16,7 @@ from biasspark.config.attribution import Attribution
 from biasspark.config.compare import Compare
 from biasspark.config.gate import Gate
 
-ENGINES = ("blocks", "windows")
+ENGINES = ("blocks", "windows", "binned")
 UNANNOTATED = ("exclude", "background")
 DUPLICATES = ("estimate", "reject", "allow")
 OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
@@ -159,10 +159,14 @@ class Identities:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows)."""
+    """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows).
+
+    ``bins``, of the engine ``binned`` alone: at how many points or so the scores of a model are cut into bins.
+    """
 
     engine: str = ENGINES[0]
     ranges: int = 0
+    bins: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ from biasspark.errors import ConfigError
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
 CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output", "maintenance")
 LONGEST_DAYS = 36_500
+USUAL_BINS, MOST_BINS = 4096, 65_536
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 
 Read = TypeVar("Read")
@@ -289,9 +290,11 @@ def _read_slices(value: object, faults: list[str]) -> dict[str, str]:
 
 def _read_ranking(value: object, faults: list[str]) -> Ranking:
     section = Section("[ranking]", value, keys_of(Ranking), faults)
-    return Ranking(
-        engine=section.choice("engine", ENGINES), ranges=section.whole("ranges", Ranking.ranges, MOST_RANGES)
-    )
+    engine, bins = section.choice("engine", ENGINES), section.whole("bins", USUAL_BINS, MOST_BINS, least=2)
+    if engine != "binned" and "bins" in section.table:
+        section.refuse("bins", f'The engine is "{engine}", which has none.', 'Write engine = "binned", or remove it.')
+    ranges = section.whole("ranges", Ranking.ranges, MOST_RANGES)
+    return Ranking(engine=engine, ranges=ranges, bins=bins if engine == "binned" else None)
 
 
 def _read_intervals(value: object, faults: list[str]) -> Intervals:
@@ -310,10 +313,9 @@ def _read_state(value: object, ranking: Ranking, faults: list[str]) -> State | N
     section = Section("[state]", value, keys_of(State), faults)
     if not section.flag("keep", False):
         return None
-    if ranking.engine == "windows":
-        section.refuse(
-            "keep", 'The engine is "windows", which sorts no blocks.', 'Set [ranking] engine = "blocks", or keep none.'
-        )
+    if ranking.engine != ENGINES[0]:
+        rule = f'The engine is "{ranking.engine}", which sorts no blocks.'
+        section.refuse("keep", rule, 'Set [ranking] engine = "blocks", or keep none.')
     return State()
 
 

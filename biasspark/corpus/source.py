@@ -67,7 +67,9 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
 }
-_WORKER_DIED = re.compile(r"(?<!OutOf)MemoryError|Cannot allocate memory|Python worker exited unexpectedly")
+_WORKER_DIED = re.compile(
+    r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
+)
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
 
 

@@ -57,13 +57,18 @@ class Survey:
 
         So many rows keep all sums of a range within 64 bits. Boundaries only balance the work.
         """
+        ranges = self.count_ranges(ranges)
+        return [_every(found, ranges) for found in self.quantiles]
+
+    def count_ranges(self, ranges: int) -> int:
+        """Return how many ranges there are where so many are asked for, or 0 to have them chosen."""
         ranges = ranges or self.chosen_ranges
         if self.n_rows > ranges * MOST_ROWS_A_RANGE:
             raise InputError(
                 f"[ranking] ranges = {ranges} for {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at "
                 "the most, or it would not fit a worker. Remove the line, and ranges are chosen."
             )
-        return [_every(found, ranges) for found in self.quantiles]
+        return ranges
 
     @property
     def chosen_ranges(self) -> int:
@@ -100,7 +105,8 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     Runs one Spark job when called. The driver receives the values and 1023 doubles a model, never a sample.
     """
     schema = corpus.schema
-    ranges = measures.ranking.ranges or MOST_CHOSEN_RANGES
+    # Bins are cut by a sample of their own.
+    ranges = 1 if measures.ranking.bins else measures.ranking.ranges or MOST_CHOSEN_RANGES
     valued = list_valued(measures)
     narrow = _narrow(corpus, measures, id_column)
     wanted = {"n_rows": F.count_if("first")}

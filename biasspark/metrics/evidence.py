@@ -50,8 +50,32 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_NEXT_TO_0 = 1e-15
 _HALVINGS = 70
 """Steps in which an angle is found; each halves where it may be, and 60 reach the last bit of a double."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of AUCs and their variances that are not known exactly, one an entry.
+
+    Attributes
+    ----------
+    lowest, highest
+        Of the AUC.
+    most_variance
+        Of the variance.
+    in_doubt
+        Whether the entry is not known exactly. The others are passed over.
+    joined
+        Whether the interval may be of either method.
+    """
+
+    lowest: Floats
+    highest: Floats
+    most_variance: Floats
+    in_doubt: NDArray[np.bool_]
+    joined: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,37 @@ class Aucs:
     def folded(self) -> Aucs:
         """The lesser of A and 1 - A, which is 1/2 - |gap|: the further from 1/2, the worse, whatever the sign."""
         return replace(self, auc=np.minimum(self.auc, 1 - self.auc))
+
+
+def list_cases(aucs: Aucs, bounds: Bounds) -> list[Aucs]:
+    """Return AUCs of which one has as weak an evidence for any claim as the weakest that the bounds allow, or weaker.
+
+    The further an AUC is on the right side of a bound, and the less its variance, the stronger the evidence. So an AUC
+    is taken at either end, and where it is nearest to 1/2, where a gap is smallest; on the logit scale one standard
+    error is at most h, and by score it does not depend on the variance (``biasspark.metrics.intervals``, in doubt,
+    where h is z times that). Of a difference of two nights the reach of both ends is what counts: ends that are further
+    in by a and b, and intervals that are no shorter from there on, bring their difference in by a + b at the least.
+    """
+    if not bounds.in_doubt.any():
+        return [aucs]
+    low, high, m, n = bounds.lowest, bounds.highest, aucs.n_low, aucs.n_high
+    with np.errstate(all="ignore"):
+        by_bounds = np.sqrt(bounds.most_variance) / np.minimum(low * (1 - low), high * (1 - high))
+        step = np.fmin(by_bounds, np.sqrt(m / (m - 1) + n / (n - 1)) / np.maximum(np.maximum(low, 1 - high), 0.5))
+    cases = []
+    for end in (low, high, np.clip(0.5, low, high)):
+        at = np.where(bounds.in_doubt, np.clip(end, _NEXT_TO_0, 1 - _NEXT_TO_0), aucs.auc)
+        variance = np.where(bounds.in_doubt, (at * (1 - at) * step) ** 2, aucs.variance)
+        for by_logit in (True, False):
+            method = np.where(bounds.joined, by_logit, aucs.by_logit)
+            cases.append(replace(aucs, auc=at, variance=variance, by_logit=method))
+    return cases
+
+
+def weakest(p_values: Sequence[Floats], in_doubt: NDArray[np.bool_]) -> Floats:
+    """Return the largest p-value of any case; 1 where it is in doubt on which side of its bound a value lies."""
+    largest: Floats = np.max(p_values, axis=0)
+    return np.where(in_doubt & (largest > 0.5), 1.0, largest)
 
 
 def standard_errors(aucs: Aucs, theta: Floats | float) -> Floats:

@@ -14,13 +14,15 @@ from pyspark.sql import Column, DataFrame
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
+from biasspark.metrics.statistics import AUC_COLUMNS
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
 from biasspark.tables.schemas import BIAS_ALERTS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
-_NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high")
-_PAIR = (*_NUMBERS, "by_logit")
+_BOUNDS = ("auc_at_least", "auc_at_most", "auc_variance_at_least", "auc_variance_at_most")
+_NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
+_PAIR = (*_NUMBERS, "by_logit", "joined")
 
 
 def bias_alerts(
@@ -35,7 +37,7 @@ def bias_alerts(
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics with ``auc``, ``auc_variance`` and ``reason``: the night's own, with what is withheld NULL.
+        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: the night's own, with what is withheld NULL.
     before : DataFrame, optional
         The same of the last accepted run, if there is one and a rule is on a change.
     gate : Gate
@@ -97,8 +99,12 @@ def judge_rules(
 
 def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     """Return every AUC with what its p-values come of, by the metric's name; all numbers as DOUBLE."""
-    interval = auc_interval(F.struct("auc", "auc_variance", "n_low", "n_high"), intervals.level)
-    with_ends = statistics.coalesce(1).withColumns({"metric": metric_of_pair(), "interval": interval})
+    # A run of before there were bounds is exact.
+    known = {name: F.coalesce(name, "auc_variance" if "variance" in name else "auc") for name in _BOUNDS}
+    interval = auc_interval(F.struct(*AUC_COLUMNS, "n_low", "n_high"), intervals.level, bounded=True)
+    with_ends = (
+        statistics.withColumns(known).coalesce(1).withColumns({"metric": metric_of_pair(), "interval": interval})
+    )
     return with_ends.select(
         *(*_KEY, CROSSED, "reason", "auc"),
         F.col("auc_variance").alias("variance"),
@@ -107,6 +113,8 @@ def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
         F.col("interval.low").alias("low"),
         F.col("interval.high").alias("high"),
         (F.col("interval.method") == LOGIT_DELONG).cast("double").alias("by_logit"),
+        F.col("interval.joined").cast("double").alias("joined"),
+        *_BOUNDS,
     )
 
 
@@ -132,7 +140,7 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
 
     def pair(prefix: str) -> Pair:
         numbers = {name: known(f"{prefix}{name}") for name in _NUMBERS}
-        return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1)
+        return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1, joined=known(f"{prefix}joined") == 1)
 
     return Candidate(
         model=row[MODEL],

@@ -9,6 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.columns import ALL_ROWS, CROSSED, MODEL, SLICE, SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE
+from biasspark.metrics.statistics import AT_MOST
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
@@ -25,7 +26,7 @@ class ScoreProfile:
     lowest, highest
         None where no row counts.
     best_subgroup_auc
-        The largest subgroup AUC over identities, None where none is defined.
+        The largest subgroup AUC over identities, or the most that it may be. None where none is defined.
     """
 
     model: str
@@ -43,10 +44,10 @@ def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
 
 
 def best_subgroup_aucs(statistics: DataFrame) -> DataFrame:
-    """Return ``model, best``: the largest subgroup AUC over identities of all rows, crossed pairs left out."""
+    """Return ``model, best``: the most that a subgroup AUC of all rows may be, crossed pairs left out."""
     within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
     everyone = statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
-    return everyone.groupBy(MODEL).agg(F.max("auc").alias("best"))
+    return everyone.groupBy(MODEL).agg(F.max(f"auc_{AT_MOST}").alias("best"))
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:

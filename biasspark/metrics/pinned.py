@@ -27,7 +27,8 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import PinnedAuc
-from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.metrics.statistics import AT_LEAST, AT_MOST
+from biasspark.metrics.suite import BOUNDED_AUC, OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The four AUCs of which the pinned AUC is a weighted mean."""
@@ -111,12 +112,18 @@ def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | N
     with the weights beside it, which add up to 1.
     """
     terms = [metric for metric in SUITE if metric.name in PINNED_TERMS]
-    wide = pivot_pairs(statistics, (OVERALL_AUC, *terms), ("auc", "n_low", "n_high"))
-    of_slice = F.max(F.col(OVERALL_AUC.name)["auc"]).over(Window.partitionBy(MODEL, SLICE))
-    rows = wide.withColumn("overall_auc", of_slice).where(F.col(IDENTITY) != OVERALL)
+    wide = pivot_pairs(statistics, (OVERALL_AUC, *terms), (*BOUNDED_AUC, "n_low", "n_high"))
+    of_slice = F.max(F.col(OVERALL_AUC.name)).over(Window.partitionBy(MODEL, SLICE))
+    rows = wide.withColumn(OVERALL_AUC.name, of_slice).where(F.col(IDENTITY) != OVERALL)
     sizes, aucs = cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}
     weights = pinned_weights(sizes, pinned.include_subgroup_in_background)
     value = pinned_auc(sizes, aucs, pinned.include_subgroup_in_background)
+    bounds = {}
+    for end in (AT_LEAST, AT_MOST):
+        ends = {name: F.col(name)[f"auc_{end}"] for name in PINNED_TERMS}
+        bounds[f"pinned_auc_{end}"] = pinned_auc(sizes, ends, pinned.include_subgroup_in_background)
+        bounds |= {f"{name}_{end}": value for name, value in ends.items()}
+        bounds[f"overall_auc_{end}"] = F.col(OVERALL_AUC.name)[f"auc_{end}"]
     exact = rows.select(
         *(MODEL, SLICE, IDENTITY, CROSSED, value.alias("pinned_auc")),
         *(
@@ -124,9 +131,10 @@ def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | N
             for name, weight in weights.items()
         ),
         *(auc.alias(name) for name, auc in aucs.items()),
-        "overall_auc",
+        F.col(OVERALL_AUC.name)["auc"].alias("overall_auc"),
         F.lit(pinned.trials).alias("trials"),
         F.when(value.isNull(), _find_reason(sizes)).alias("reason"),
+        *(bound.alias(name) for name, bound in bounds.items()),
     )
     of_trials = ("sampled_mean", "sampled_sd")
     if sampled is None:

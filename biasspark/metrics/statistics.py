@@ -1,4 +1,15 @@
-"""AUC and DeLong's variance from the integers that every ranking engine gives back."""
+"""AUC and DeLong's variance from the integers that every ranking engine gives back, and bounds of both.
+
+The integers of bins come with the least and the most that each may be (``biasspark.ranking.bins``); those of exact
+engines are their own bounds. U and the sums of squares grow with every pair that is rightly ordered, so their bounds
+are reached, all by the same two orders: all pairs of every open bin wrongly ordered, or all rightly.
+
+**Variance.** A row's doubled placement d is known but for e, |e| <= t, t being the rows of the other cell in its open
+bin: with all wrongly ordered it is d - t, with all rightly d + t. So Σt² = (Σ(d - t)² + Σ(d + t)²)/2 - Σd². The
+part of a cell of m rows against n is the sample variance of d over 4n²m, and standard deviations obey the triangle
+inequality: the root of the part is known but for sqrt(Σt² / (4n²m(m - 1))). DeLong's variance is the sum of both parts,
+each taken at the one or the other end.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +17,13 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 _WHOLE = "decimal(38,0)"
+_SUMS = ("u_doubled", "low_square_sum", "high_square_sum")
+_ROUNDING = 1e-12
+"""Far more than the last bits in which a bound may be rounded."""
+
+AT_LEAST, AT_MOST = "at_least", "at_most"
+AUC_COLUMNS = tuple(f"{value}{bound}" for value in ("auc", "auc_variance") for bound in ("", "_at_least", "_at_most"))
+"""What `with_auc` adds, but for the reason."""
 
 
 def with_auc(statistics: DataFrame) -> DataFrame:
@@ -15,7 +33,8 @@ def with_auc(statistics: DataFrame) -> DataFrame:
     ----------
     statistics : DataFrame
         With ``n_low``, ``n_high`` BIGINT and ``u_doubled``, ``low_square_sum``, ``high_square_sum`` DECIMAL(38,0):
-        twice U, and for each cell the sum over its rows of the squared doubled placement against the other cell.
+        twice U, and for each cell the sum over its rows of the squared doubled placement against the other cell. Sums
+        of bins have ``_at_least`` and ``_at_most`` beside each.
 
     Returns
     -------
@@ -23,7 +42,8 @@ def with_auc(statistics: DataFrame) -> DataFrame:
         All columns, then ``auc`` DOUBLE = 2U / (2·n_low·n_high), in [0, 1], NULL where a cell is empty, and
         ``auc_variance`` DOUBLE by DeLong, DeLong and Clarke-Pearson 1988, NULL where a cell has fewer than two rows,
         and ``reason`` STRING, which names the empty cell, ``no_subgroup_positives``: of two the subgroup's, because
-        that is the one the reader asks about, else the low one.
+        that is the one the reader asks about, else the low one. For each of the three sums, ``auc`` and
+        ``auc_variance`` also the value ``_at_least`` and ``_at_most``, which are the value itself where it is exact.
 
     Notes
     -----
@@ -32,17 +52,24 @@ def with_auc(statistics: DataFrame) -> DataFrame:
     cells with m·n < 5e18; beyond that it is computed in DOUBLE. No shuffle.
     """
     low, high = F.col("n_low"), F.col("n_high")
-    doubled = F.col("u_doubled")
-    doubled_pairs = 2 * low.cast(_WHOLE) * high.cast(_WHOLE)
-    low_part = _delong_part(low, high, doubled, F.col("low_square_sum"))
-    high_part = _delong_part(high, low, doubled, F.col("high_square_sum"))
-    return statistics.withColumns(
-        {
-            "auc": F.try_divide(doubled.cast("double"), doubled_pairs.cast("double")),
-            "auc_variance": low_part + high_part,
-            "reason": _empty_cell(),
-        }
-    )
+    if f"u_doubled_{AT_LEAST}" not in statistics.columns:
+        bounds = {f"{name}_{bound}": F.col(name) for name in _SUMS for bound in (AT_LEAST, AT_MOST)}
+        statistics = statistics.withColumns(bounds)
+    doubled_pairs = (2 * low.cast(_WHOLE) * high.cast(_WHOLE)).cast("double")
+    aucs = {
+        name.replace("u_doubled", "auc"): F.try_divide(F.col(name).cast("double"), doubled_pairs)
+        for name in ("u_doubled", f"u_doubled_{AT_LEAST}", f"u_doubled_{AT_MOST}")
+    }
+    low_part = _delong_part(low, high, F.col("u_doubled"), F.col("low_square_sum"))
+    high_part = _delong_part(high, low, F.col("u_doubled"), F.col("high_square_sum"))
+    low_ends = _bound_part(low, high, low_part, "low_square_sum")
+    high_ends = _bound_part(high, low, high_part, "high_square_sum")
+    variances = {
+        "auc_variance": low_part + high_part,
+        f"auc_variance_{AT_LEAST}": low_ends[0] + high_ends[0],
+        f"auc_variance_{AT_MOST}": low_ends[1] + high_ends[1],
+    }
+    return statistics.withColumns(aucs | variances | {"reason": _empty_cell()})
 
 
 def _empty_cell() -> Column:
@@ -60,3 +87,14 @@ def _delong_part(rows: Column, others: Column, doubled: Column, square_sum: Colu
     exact = F.try_subtract(F.try_multiply(rows.cast(_WHOLE), square_sum), F.try_multiply(doubled, doubled))
     rounded = F.greatest(m * square_sum.cast("double") - doubled.cast("double") * doubled.cast("double"), F.lit(0.0))
     return F.try_divide(F.coalesce(exact.cast("double"), rounded), 4 * n * n * m * m * (m - 1))
+
+
+def _bound_part(rows: Column, others: Column, part: Column, square_sum: str) -> tuple[Column, Column]:
+    """Return the least and the most that the part of one cell may be: the part itself where nothing is in doubt."""
+    m, n = rows.cast("double"), others.cast("double")
+    least, most = F.col(f"{square_sum}_{AT_LEAST}"), F.col(f"{square_sum}_{AT_MOST}")
+    doubted = (most - F.col(square_sum)) - (F.col(square_sum) - least)  # 2Σt², without the large sum of both
+    root, doubt = F.sqrt(part), F.sqrt(F.try_divide(doubted.cast("double"), 8 * n * n * m * (m - 1)))
+    ends = (F.greatest(root - doubt, F.lit(0.0)) * (1 - _ROUNDING), (root + doubt) * (1 + _ROUNDING))
+    low, high = (F.when(least == most, part).otherwise(end * end) for end in ends)
+    return low, high

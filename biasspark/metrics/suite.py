@@ -25,6 +25,8 @@ from biasspark.columns import (
 )
 from biasspark.config import Intervals
 from biasspark.metrics.intervals import auc_interval
+from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
+from biasspark.tables.schemas import BIAS_METRICS
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ SUITE = (
 )
 """To add a metric is to add a line here, for any two of the four cells."""
 
+BOUNDED_AUC = ("auc", f"auc_{AT_LEAST}", f"auc_{AT_MOST}")
+
 OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
 """The AUC of a whole slice, of the identity ``(overall)``."""
 
@@ -76,8 +80,8 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics with ``auc``, ``auc_variance`` and ``reason``: six rows an identity; ``(overall)`` rows are passed
-        over.
+        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: six rows an identity; ``(overall)`` rows are
+        passed over.
     intervals : Intervals
         The level of the intervals.
 
@@ -85,23 +89,25 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     -------
     DataFrame
         ``model, slice, identity, crossed``, the sizes of the four cells, the rate of positives in subgroup and
-        background (NULL where there are no rows), and for each X of the suite ``X, X_low, X_high, X_method, X_reason``.
-        X is NULL where its pair has no AUC, and X_reason is that of the pair. Never NaN or -0.0.
+        background (NULL where there are no rows), and for each X of the suite ``X, X_low, X_high, X_method, X_reason,
+        X_at_least, X_at_most``. X is NULL where its pair has no AUC, and X_reason is that of the pair. The last two are
+        X itself where it is exact. Never NaN or -0.0.
 
     Notes
     -----
     Lazy; no shuffle: the statistics are taken into one partition.
     """
-    interval = auc_interval(F.struct("auc", "auc_variance", "n_low", "n_high"), intervals.level)
+    interval = auc_interval(F.struct(*AUC_COLUMNS, "n_low", "n_high"), intervals.level, bounded=True)
     measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
-    wide = pivot_pairs(measured, SUITE, ("auc", "n_low", "n_high", "interval", "reason"))
-    return wide.select(
+    wide = pivot_pairs(measured, SUITE, (*BOUNDED_AUC, "n_low", "n_high", "interval", "reason"))
+    rows = wide.select(
         *(MODEL, SLICE, IDENTITY, CROSSED),
         *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
         _positive_rate("subgroup").alias("subgroup_positive_rate"),
         _positive_rate("background").alias("background_positive_rate"),
         *(column for metric in SUITE for column in _metric_columns(metric)),
     )
+    return rows.select(*BIAS_METRICS.value_columns)
 
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
@@ -135,6 +141,8 @@ def _metric_columns(metric: Auc) -> list[Column]:
         (interval["high"] - metric.offset).alias(f"{name}_high"),
         interval["method"].alias(f"{name}_method"),
         pair["reason"].alias(f"{name}_reason"),
+        (pair[f"auc_{AT_LEAST}"] - metric.offset).alias(f"{name}_{AT_LEAST}"),
+        (pair[f"auc_{AT_MOST}"] - metric.offset).alias(f"{name}_{AT_MOST}"),
     ]
 
 

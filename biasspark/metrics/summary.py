@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 import pyspark.sql.functions as F
@@ -19,10 +20,16 @@ from biasspark.columns import (
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
+from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.tables.schemas import MODEL_SUMMARY
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
+
+_LEAST, _MOST = f"_{AT_LEAST}", f"_{AT_MOST}"
+ENDS = ("", _LEAST, _MOST)
+"""A value, and the least and the most that it may be."""
 
 _SUMMED_UP = tuple(metric for metric in SUITE if metric.name in SUMMARISED_AUCS + SUMMARISED_GAPS)
 
@@ -33,7 +40,7 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics with ``auc``, ``auc_variance`` and ``reason``.
+        u_statistics as `biasspark.metrics.statistics.with_auc` gives it.
     intervals : Intervals
         The level of the interval of the overall AUC.
     pinned : PinnedAuc
@@ -45,7 +52,8 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
         ``model, slice, n_negative, n_positive``; ``auc`` with low, high, variance, method and reason; for each AUC of
         the suite but the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each gap its
         ``_max_abs`` and ``_max_abs_identity``; ``n_identities_undefined``, ``competition_score`` = (AUC + the three
-        power means)/4, ``pinned_auc_equality_difference``.
+        power means)/4, ``pinned_auc_equality_difference``. Each value has its bounds beside it, ``_at_least`` and
+        ``_at_most``, and each worst identity the list of all that may be the worst, ``_contenders``.
 
     Notes
     -----
@@ -57,34 +65,39 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
     The pinned AUC equality difference is the sum over identities of |AUC - pinned AUC| (Pinned), the latter by its
     closed form (``biasspark.metrics.pinned``); an identity without one is left out.
 
+    Bounds follow from those of the AUCs: minima, maxima and means grow with each of them, and |x - y| has its ends
+    where x - y has, or is 0.
+
     Lazy; no shuffle, as of `biasspark.metrics.suite.bias_metrics`.
     """
     summed = _collect_identities(statistics, pinned.include_subgroup_in_background).withColumn(
-        "interval", auc_interval(F.col("overall"), intervals.level)
+        "interval", auc_interval(F.col("overall"), intervals.level, bounded=True)
     )
-    power_means = [_power_mean(name) for name in SUMMARISED_AUCS]
-    return summed.select(
+    rows = summed.select(
         *(MODEL, SLICE),
         *_overall_columns(),
-        *(
-            column
-            for name, power_mean in zip(SUMMARISED_AUCS, power_means, strict=True)
-            for column in _extremes(name, power_mean)
-        ),
+        *(column for name in SUMMARISED_AUCS for column in _extremes(name)),
         *(column for name in SUMMARISED_GAPS for column in _largest_gap(name)),
         _count_undefined().alias("n_identities_undefined"),
-        (0.25 * F.col("overall")["auc"] + 0.25 * reduce(Column.__add__, power_means)).alias("competition_score"),
-        _pinned_difference().alias("pinned_auc_equality_difference"),
+        *(_competition_score(end).alias(f"competition_score{end}") for end in ENDS),
+        *(_pinned_difference(end).alias(f"pinned_auc_equality_difference{end}") for end in ENDS),
     )
+    return rows.select(*MODEL_SUMMARY.value_columns)
 
 
 def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFrame:
     """Return for each (model, slice) the struct ``overall`` and the array ``identities``, sorted by name."""
-    fields = ("auc", "auc_variance", "n_low", "n_high", "reason")
+    fields = (*AUC_COLUMNS, "n_low", "n_high", "reason")
     by_identity = pivot_pairs(statistics.where(~F.col(CROSSED)), (OVERALL_AUC, *SUITE), fields)
-    pinned = pinned_auc(cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}, include_subgroup)
-    values = [(F.col(metric.name)["auc"] - metric.offset).alias(metric.name) for metric in _SUMMED_UP]
-    identity = F.struct(IDENTITY, *values, pinned.alias("pinned_auc"))
+    values = [
+        (F.col(metric.name)[f"auc{end}"] - metric.offset).alias(f"{metric.name}{end}")
+        for metric in _SUMMED_UP
+        for end in ENDS
+    ]
+    for end in ENDS:
+        terms = {name: F.col(name)[f"auc{end}"] for name in PINNED_TERMS}
+        values.append(pinned_auc(cell_sizes(), terms, include_subgroup).alias(f"pinned_auc{end}"))
+    identity = F.struct(IDENTITY, *values)
     return (
         by_identity.groupBy(MODEL, SLICE)
         .agg(
@@ -106,6 +119,7 @@ def _overall_columns() -> list[Column]:
         overall["auc_variance"].alias("auc_variance"),
         interval["method"].alias("auc_method"),
         overall["reason"].alias("auc_reason"),
+        *(overall[name].alias(name) for name in AUC_COLUMNS if name not in ("auc", "auc_variance")),
     ]
 
 
@@ -114,31 +128,66 @@ def _defined(name: str) -> Column:
     return F.filter("identities", lambda identity: identity[name].isNotNull())
 
 
-def _extremes(name: str, power_mean: Column) -> list[Column]:
+def _extremes(name: str) -> list[Column]:
     lowest = F.array_min(F.transform(_defined(name), lambda identity: F.struct(identity[name], identity[IDENTITY])))
+    least = {end: F.array_min(_values(f"{name}{end}")) for end in ENDS}
+    most = {end: F.array_max(_values(f"{name}{end}")) for end in ENDS}
     return [
-        lowest[name].alias(f"{name}_min"),
+        *(least[end].alias(f"{name}_min{end}") for end in ENDS),
         lowest[IDENTITY].alias(f"{name}_min_identity"),
-        F.array_max(F.transform(_defined(name), lambda identity: identity[name])).alias(f"{name}_max"),
-        power_mean.alias(f"{name}_power_mean"),
+        _name_all(name, lambda identity: identity[f"{name}{_LEAST}"] <= least[_MOST]).alias(f"{name}_min_contenders"),
+        *(most[end].alias(f"{name}_max{end}") for end in ENDS),
+        *(_power_mean(f"{name}{end}").alias(f"{name}_power_mean{end}") for end in ENDS),
     ]
+
+
+def _values(name: str) -> Column:
+    return F.transform(_defined(name), lambda identity: identity[name])
+
+
+def _name_all(name: str, chosen: Callable[[Column], Column]) -> Column:
+    """Return the names of the identities with a value that are chosen; NULL where none has a value."""
+    names = F.transform(F.filter(_defined(name), chosen), lambda identity: identity[IDENTITY])
+    return F.when(F.size(_defined(name)) > 0, names)
 
 
 def _power_mean(name: str) -> Column:
     """Return (mean of x^p)^(1/p) with p = -5; over a zero it is 0, the limit."""
-    values = F.transform(_defined(name), lambda identity: identity[name])
+    values = _values(name)
     total = F.aggregate(values, F.lit(0.0), lambda sum_, x: sum_ + F.try_divide(F.lit(1.0), x * x * x * x * x))
     mean = F.try_divide(total, F.size(values).cast("double"))
     return F.when(F.exists(values, lambda x: x == 0), F.lit(0.0)).otherwise(F.pow(mean, F.lit(1 / POWER)))
 
 
-def _largest_gap(name: str) -> list[Column]:
-    def rank(identity: Column) -> Column:
-        size = F.abs(identity[name])
-        return F.struct((-size).alias("order"), identity[IDENTITY], size.alias("size"))
+def _competition_score(end: str) -> Column:
+    power_means = [_power_mean(f"{name}{end}") for name in SUMMARISED_AUCS]
+    return 0.25 * F.col("overall")[f"auc{end}"] + 0.25 * reduce(Column.__add__, power_means)
 
-    largest = F.array_min(F.transform(_defined(name), rank))
-    return [largest["size"].alias(f"{name}_max_abs"), largest[IDENTITY].alias(f"{name}_max_abs_identity")]
+
+def _largest_gap(name: str) -> list[Column]:
+    def size(identity: Column, end: str) -> Column:
+        return _size(identity[name], identity[f"{name}{_LEAST}"], identity[f"{name}{_MOST}"])[end]
+
+    def rank(identity: Column) -> Column:
+        return F.struct((-size(identity, "")).alias("order"), identity[IDENTITY])
+
+    def largest(end: str) -> Column:
+        return F.array_max(F.transform(_defined(name), lambda identity: size(identity, end)))
+
+    return [
+        *(largest(end).alias(f"{name}_max_abs{end}") for end in ENDS),
+        F.array_min(F.transform(_defined(name), rank))[IDENTITY].alias(f"{name}_max_abs_identity"),
+        _name_all(name, lambda identity: size(identity, _MOST) >= largest(_LEAST)).alias(f"{name}_max_abs_contenders"),
+    ]
+
+
+def _size(value: Column, least: Column, most: Column) -> dict[str, Column]:
+    """Return |x| of a number between bounds, and its bounds."""
+    return {
+        "": F.abs(value),
+        _LEAST: F.greatest(F.lit(0.0), least, -most),
+        _MOST: F.greatest(F.abs(least), F.abs(most)),
+    }
 
 
 def _count_undefined() -> Column:
@@ -148,8 +197,11 @@ def _count_undefined() -> Column:
     return F.size(F.filter("identities", lacks_a_value)).cast("bigint")
 
 
-def _pinned_difference() -> Column:
-    terms = F.transform(
-        _defined("pinned_auc"), lambda identity: F.abs(F.col("overall")["auc"] - identity["pinned_auc"])
-    )
-    return F.when(F.size(terms) > 0, F.aggregate(terms, F.lit(0.0), lambda sum_, term: sum_ + term))
+def _pinned_difference(end: str) -> Column:
+    def term(identity: Column) -> Column:
+        auc, pinned = ({e: of[f"{name}{e}"] for e in ENDS} for of, name in ((overall, "auc"), (identity, "pinned_auc")))
+        return _size(auc[""] - pinned[""], auc[_LEAST] - pinned[_MOST], auc[_MOST] - pinned[_LEAST])[end]
+
+    overall = F.col("overall")
+    terms = F.transform(_defined("pinned_auc"), term)
+    return F.when(F.size(terms) > 0, F.aggregate(terms, F.lit(0.0), lambda sum_, one: sum_ + one))

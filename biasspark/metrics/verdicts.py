@@ -2,18 +2,35 @@
 
 No Spark. A row fails where the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is
 below the level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value.
+Where an AUC is only known between bounds, both p-values are the largest that the bounds allow: what they leave open is
+no evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, SUITE_GAPS
 from biasspark.config import Rule, show_visibly
-from biasspark.metrics.evidence import Aucs, adjust, compare_with_baseline, compare_with_bound
+from biasspark.metrics.evidence import (
+    Aucs,
+    Bounds,
+    adjust,
+    compare_with_baseline,
+    compare_with_bound,
+    list_cases,
+    weakest,
+)
+
+Floats = NDArray[np.float64]
+
+_BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 
 _CLAIMS = {
     "min": ("below", "at least"),
@@ -45,6 +62,11 @@ class Pair:
     low: float | None = None
     high: float | None = None
     by_logit: bool = False
+    joined: bool = False
+    auc_at_least: float | None = None
+    auc_at_most: float | None = None
+    auc_variance_at_least: float | None = None
+    auc_variance_at_most: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +109,12 @@ class Alert:
     p_compliance: float | None = None
     p_violation_adjusted: float | None = None
     p_compliance_adjusted: float | None = None
+    value_at_least: float | None = None
+    value_at_most: float | None = None
+    baseline_value_at_least: float | None = None
+    baseline_value_at_most: float | None = None
+    change_at_least: float | None = None
+    change_at_most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -150,22 +178,31 @@ def list_missing(rule: Rule, found: Sequence[Key]) -> list[Key]:
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
     """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
-    now = _aucs([row.now for row in rows])
+    now, bounds = _aucs([row.now for row in rows])
+    in_doubt = bounds.in_doubt
     if rule.is_change:
-        found = compare_with_baseline(now, _aucs([row.before for row in rows]), rule.kind, rule.bound)
+        before, bounds_before = _aucs([row.before for row in rows])
+        cases = product(list_cases(now, bounds), list_cases(before, bounds_before))
+        found = [compare_with_baseline(*nights, rule.kind, rule.bound) for nights in cases]
+        in_doubt = in_doubt | bounds_before.in_doubt
     else:
         bound = rule.bound if rule.kind == "max_abs" else rule.bound + _offset(rule)
-        found = compare_with_bound(now, rule.kind, bound)
-    violation, compliance = ([None if np.isnan(p) else float(p) for p in values] for values in found)
+        found = [compare_with_bound(case, rule.kind, bound) for case in list_cases(now, bounds)]
+    weighed = [weakest(p_values, in_doubt) for p_values in zip(*found, strict=True)]
+    violation, compliance = ([None if np.isnan(p) else float(p) for p in values] for values in weighed)
     return violation, compliance
 
 
-def _aucs(pairs: Sequence[Pair]) -> Aucs:
-    def numbers(name: str) -> list[float]:
-        return [float("nan") if getattr(pair, name) is None else float(getattr(pair, name)) for pair in pairs]
+def _aucs(pairs: Sequence[Pair]) -> tuple[Aucs, Bounds]:
+    def numbers(name: str) -> Floats:
+        found = (getattr(pair, name) for pair in pairs)
+        return np.array([np.nan if number is None else float(number) for number in found])
 
-    auc, variance, n_low, n_high = (np.array(numbers(name)) for name in ("auc", "variance", "n_low", "n_high"))
-    return Aucs(auc, variance, n_low, n_high, np.array([pair.by_logit for pair in pairs], dtype=bool))
+    auc, variance, n_low, n_high = (numbers(name) for name in ("auc", "variance", "n_low", "n_high"))
+    lowest, highest, *variances = (numbers(f"auc_{name}") for name in _BOUNDED)
+    in_doubt = (lowest < highest) | (variances[0] < variances[1])
+    by_logit, joined = (np.array([getattr(pair, name) for pair in pairs], bool) for name in ("by_logit", "joined"))
+    return Aucs(auc, variance, n_low, n_high, by_logit), Bounds(lowest, highest, variances[1], in_doubt, joined)
 
 
 def _offset(rule: Rule) -> float:
@@ -183,7 +220,7 @@ def _describe_weighed(ruling: Ruling, row: Candidate, p_values: Sequence[float |
 def _describe(ruling: Ruling, row: Candidate) -> Alert:
     """Return the alert with what is compared, before it is decided."""
     rule, offset = ruling.rule, _offset(ruling.rule)
-    value, low, high = (None if end is None else end - offset for end in (row.now.auc, row.now.low, row.now.high))
+    value, low, high = (_less(end, offset) for end in (row.now.auc, row.now.low, row.now.high))
     alert = Alert(
         rule=rule.name,
         model=row.model,
@@ -193,6 +230,8 @@ def _describe(ruling: Ruling, row: Candidate) -> Alert:
         value=value,
         value_low=low,
         value_high=high,
+        value_at_least=_less(row.now.auc_at_least, offset),
+        value_at_most=_less(row.now.auc_at_most, offset),
         bound=rule.bound,
         severity=rule.severity,
         bound_kind=rule.kind,
@@ -202,42 +241,64 @@ def _describe(ruling: Ruling, row: Candidate) -> Alert:
     alert = replace(alert, baseline_run_id=ruling.baseline_run_id)
     if row.before.auc is None:
         return alert
-    change, change_low, change_high = _measure_change(rule, row)
     return replace(
         alert,
         baseline_value=row.before.auc - offset,
-        change=change,
-        change_low=change_low,
-        change_high=change_high,
+        baseline_value_at_least=_less(row.before.auc_at_least, offset),
+        baseline_value_at_most=_less(row.before.auc_at_most, offset),
+        **_measure_change(rule, row),
     )
 
 
-def _measure_change(rule: Rule, row: Candidate) -> tuple[float | None, float | None, float | None]:
-    """Return the change of an AUC, or of the size of a gap, with the interval that its p-values invert."""
-    now, before = (_ends(rule, pair) for pair in (row.now, row.before))
-    if now is None or before is None:
-        both = row.now.auc is not None and row.before.auc is not None
-        return (_size(rule, row.now.auc) - _size(rule, row.before.auc) if both else None), None, None
-    change = now[1] - before[1]
-    down = np.hypot(now[1] - now[0], before[2] - before[1])
-    up = now[2] - now[1], before[1] - before[0]
-    may_be_0 = rule.kind == "max_rise" and before[0] == 0
-    return change, float(change - down), float(change + (sum(up) if may_be_0 else np.hypot(*up)))
+def _less(value: float | None, offset: float) -> float | None:
+    return None if value is None else value - offset
 
 
-def _size(rule: Rule, auc: float | None) -> float:
+def _measure_change(rule: Rule, row: Candidate) -> dict[str, Any]:
+    """Return the change of an AUC, or of the size of a gap, its bounds, and the interval that its p-values invert."""
+    if row.now.auc is None or row.before.auc is None:
+        return {}
+    now, before = _ends(rule, row.now), _ends(rule, row.before)
+    least, most = now.lowest - before.highest, now.highest - before.lowest
+    change = _size(rule, row.now.auc) - _size(rule, row.before.auc)
+    found: dict[str, Any] = {"change": change, "change_at_least": least, "change_at_most": most}
+    if now.low is None or now.high is None or before.low is None or before.high is None:
+        return found
+    down = np.hypot(now.lowest - now.low, before.high - before.highest)
+    up = now.high - now.highest, before.lowest - before.low
+    may_be_0 = rule.kind == "max_rise" and before.low == 0
+    return found | {
+        "change_low": float(least - down),
+        "change_high": float(most + (sum(up) if may_be_0 else np.hypot(*up))),
+    }
+
+
+class _Ends(NamedTuple):
+    """The interval of an AUC or of the size of a gap, which is not below 0, around what the value may be."""
+
+    low: float | None
+    lowest: float
+    highest: float
+    high: float | None
+
+
+def _ends(rule: Rule, pair: Pair) -> _Ends:
+    auc = pair.auc
     assert auc is not None
-    return abs(auc - 0.5) if rule.kind == "max_rise" else auc
-
-
-def _ends(rule: Rule, pair: Pair) -> tuple[float, float, float] | None:
-    """Return an interval with its value in the middle: of an AUC, or of the size of a gap, which is not below 0."""
-    if pair.auc is None or pair.low is None or pair.high is None:
-        return None
+    lowest = auc if pair.auc_at_least is None else pair.auc_at_least
+    highest = auc if pair.auc_at_most is None else pair.auc_at_most
     if rule.kind != "max_rise":
-        return pair.low, pair.auc, pair.high
-    low, high = (pair.low, pair.high) if pair.auc >= 0.5 else (1 - pair.high, 1 - pair.low)
-    return max(low - 0.5, 0.0), _size(rule, pair.auc), high - 0.5
+        return _Ends(pair.low, lowest, highest, pair.high)
+    if auc >= 0.5:
+        ends = _Ends(_less(pair.low, 0.5), lowest - 0.5, highest - 0.5, _less(pair.high, 0.5))
+    else:
+        low, high = (None if end is None else 1 - end - 0.5 for end in (pair.high, pair.low))
+        ends = _Ends(low, 0.5 - highest, 0.5 - lowest, high)
+    return ends._replace(low=None if ends.low is None else max(ends.low, 0.0), lowest=max(ends.lowest, 0.0))
+
+
+def _size(rule: Rule, auc: float) -> float:
+    return abs(auc - 0.5) if rule.kind == "max_rise" else auc
 
 
 def _decide(ruling: Ruling, alert: Alert) -> Alert:

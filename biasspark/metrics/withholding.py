@@ -28,6 +28,7 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import Evidence, Privacy
+from biasspark.metrics.statistics import AUC_COLUMNS
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.tables.schemas import U_STATISTICS, Table
 
@@ -39,8 +40,8 @@ _TOLD = ("crossed", "length_low", "length_high")
 def require_rows(statistics: DataFrame, evidence: Evidence | None) -> DataFrame:
     """Return u_statistics without AUCs, and variances, over cells that have fewer rows than their metric needs.
 
-    Counts and U stay: they are exact whatever the number. ``reason`` becomes ``below_minimum_rows`` where there was a
-    value. Lazy; no shuffle.
+    Counts and U stay: they are what they are, whatever the number. ``reason`` becomes ``below_minimum_rows``
+    where there was a value. Lazy; no shuffle.
     """
     if evidence is None:
         return statistics
@@ -48,7 +49,7 @@ def require_rows(statistics: DataFrame, evidence: Evidence | None) -> DataFrame:
     for metric in evidence.metrics:
         needed = F.when(metric_of_pair() == F.lit(metric), F.lit(evidence.least_rows(metric))).otherwise(needed)
     too_few = F.col(_REASON).isNull() & (F.least("n_low", "n_high") < needed)
-    return _hide(statistics, too_few, ("auc", "auc_variance"), BELOW_MINIMUM_ROWS)
+    return _hide(statistics, too_few, AUC_COLUMNS, BELOW_MINIMUM_ROWS)
 
 
 def withhold_statistics(statistics: DataFrame, privacy: Privacy | None) -> DataFrame:

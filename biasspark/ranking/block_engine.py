@@ -3,7 +3,8 @@
     EXAMPLES --mapInArrow--> parts --one shuffle--> RANKED --small shuffle--> integers of every identity
 
 RANKED is what a job keeps while it writes its tables: all of them come of it, and it grows with ranges and identities,
-not with rows.
+not with rows. In the approximate mode parts hold counts of rows by bin (``bins``), and RANKED the least and the most of
+every sum, too.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from biasspark.columns import (
     POSITIVE,
 )
 from biasspark.corpus.codebook import Codebook
+from biasspark.ranking.bins import bins_of, count_bins, profile_bins
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
-from biasspark.ranking.placements import Profile, RangeSums, measure_range
+from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
@@ -43,6 +45,11 @@ _INTEGERS = (
     "model STRING, slice STRING, identity STRING, low_cell STRING, high_cell STRING, crossed BOOLEAN, "
     "n_low BIGINT, n_high BIGINT, u_doubled DECIMAL(38,0), low_square_sum DECIMAL(38,0), high_square_sum DECIMAL(38,0)"
 )
+_BOUNDED = _INTEGERS + "".join(
+    f", {name}_{bound} DECIMAL(38,0)"
+    for bound in ("at_least", "at_most")
+    for name in ("u_doubled", "low_square_sum", "high_square_sum")
+)
 _REACHED = "model STRING, slice STRING, identity STRING, crossed BOOLEAN, " + ", ".join(
     f"{cell} ARRAY<BIGINT>" for cell in FOUR_CELLS
 )
@@ -50,6 +57,7 @@ _LABELS = "identity STRING, bucket INT, n_negative BIGINT, n_positive BIGINT"
 RANGE_KEY = ("model", "slice", "score_range")
 _BUNDLE_BYTES = 16 << 20
 _CHUNK = 512
+_ORDERS = (TIED, WRONG, RIGHT)
 GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
@@ -62,11 +70,12 @@ def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Fl
     examples : DataFrame
         EXAMPLES, as the codebook describes it.
     boundaries : list of float64 arrays
-        For each model, where its ranges meet; no result depends on them.
+        For each model, where its ranges meet; no result depends on them. Where EXAMPLES has bins, at which of them.
 
     Notes
     -----
-    Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership. The number of reduce tasks is explicit,
+    Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership, or of a count for each bin and identity of a
+    task. The number of reduce tasks is explicit,
     because a persisted grouped map would otherwise run one task for each of Spark's default partitions.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
@@ -79,23 +88,33 @@ def spread_parts(parts: DataFrame, codebook: Codebook, boundaries: Sequence[Floa
     return parts.repartition(-(-groups // GROUPS_A_TASK), *RANGE_KEY)
 
 
-def rank_blocks(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> DataFrame:
+def rank_blocks(
+    parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = (), cuts: Sequence[Floats] = ()
+) -> DataFrame:
     """Place every score of every range, and return RANKED. No shuffle more than that of the parts.
 
     Parameters
     ----------
     edges : sequence of float64 arrays
         For each model, the edges at which rows are counted (`reached`); none where they are not.
+    cuts : sequence of float64 arrays
+        For each model the cut points of its bins, the edges among them; none where it has scores.
     """
-    return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges), _RANKED)
+    return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges, cuts), _RANKED)
 
 
-def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
+def integer_statistics(ranked: DataFrame, codebook: Codebook, bounded: bool = False) -> DataFrame:
     """Return the integers of the U statistics: six rows an identity and one for the whole slice.
 
     Crossed pairs with fewer than `Codebook.min_rows` rows, of all that were read, are left out.
+
+    Parameters
+    ----------
+    bounded : bool
+        Whether RANKED is of bins: then each sum has the least and the most that it may be beside it.
     """
-    return group_by_identities(ranked, codebook).applyInPandas(_combine(codebook), _INTEGERS)
+    combine = _combine(codebook, _BOUNDED if bounded else _INTEGERS)
+    return group_by_identities(ranked, codebook).applyInPandas(combine, _BOUNDED if bounded else _INTEGERS)
 
 
 def reached(ranked: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
@@ -126,7 +145,7 @@ def _sort(
     codebook: Codebook, boundaries: list[Floats]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        yield from send_parts(sort_rows(batches, codebook, boundaries))
+        yield from send_parts((count_bins if codebook.n_bins else sort_rows)(batches, codebook, boundaries))
 
     return run
 
@@ -153,7 +172,9 @@ def _bundle(parts: Iterator[Part]) -> Iterator[list[Part]]:
         yield held
 
 
-def _place(codebook: Codebook, edges: Sequence[Floats]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _place(
+    codebook: Codebook, edges: Sequence[Floats], cuts: Sequence[Floats]
+) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def run(parts: pd.DataFrame) -> pd.DataFrame:
         key = [int(parts[name].iloc[0]) for name in Part._fields[:3]]
         if key[2] < 0:
@@ -170,24 +191,43 @@ def _place(codebook: Codebook, edges: Sequence[Floats]) -> Callable[[pd.DataFram
             blocks = {kind: [merge_blocks(kind, own)] for kind, own in blocks.items()}
             pieces = [piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block)]
         sorted_ones = blocks[CELLS], blocks[MEMBERSHIPS]
-        sums, profile = measure_range(*sorted_ones, codebook.base_masks)
-        places = count_places(*sorted_ones, codebook.base_masks, edges[key[0]]) if edges else None
+        sums, profile, own_edges = _measure(sorted_ones, codebook, edges, cuts, key[0])
+        places = None if own_edges is None else count_places(*sorted_ones, codebook.base_masks, own_edges)
         rows = []
         for chunk in _chunks(codebook):
-            encoded = encode_sums(sums, chunk), places and encode_places(places, chunk)
+            data = b"".join(encode_sums(ordered, chunk) for ordered in sums)
+            encoded = data, places and encode_places(places, chunk)
             rows.append((*key, chunk.start, *profile, None, *encoded, None if chunk.start else pieces))
         return pd.DataFrame(rows, columns=column_names(_RANKED))
 
     return run
 
 
-def _combine(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _measure(
+    blocks: tuple[list[Block], list[Block]],
+    codebook: Codebook,
+    edges: Sequence[Floats],
+    cuts: Sequence[Floats],
+    model: int,
+) -> tuple[list[RangeSums], Profile, Floats | None]:
+    """Return the sums of a range, of bins with the least and the most of each, its profile, and the model's edges."""
+    own_edges = edges[model] if edges else None
+    sums, profile = measure_range(*blocks, codebook.base_masks)
+    if not cuts:
+        return [sums], profile, own_edges
+    ends = [measure_range(*blocks, codebook.base_masks, unordered)[0] for unordered in _ORDERS[1:]]
+    in_bins = None if own_edges is None else bins_of(own_edges, cuts[model])
+    return [sums, *ends], profile_bins(blocks[0], cuts[model]), in_bins
+
+
+def _combine(codebook: Codebook, schema: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def run(ranked: pd.DataFrame) -> pd.DataFrame:
         group = read_group(ranked, codebook)
-        ranges = [decode_sums(data) for data in group.ranges["data"]]
-        sums = combine_ranges(ranges) if ranges else no_sums(len(group.identities))
+        orders = len(_ORDERS) if schema == _BOUNDED else 1
+        ranges = [[decode_sums(part) for part in _split(data, orders)] for data in group.ranges["data"]]
+        sums = [combine_ranges(own) for own in zip(*ranges, strict=True)] or [no_sums(len(group.identities))] * orders
         rows = [(group.model, group.slice, *row) for row in _rows(sums, group.identities, group.listed, codebook)]
-        return pd.DataFrame(rows, columns=column_names(_INTEGERS))
+        return pd.DataFrame(rows, columns=column_names(schema))
 
     return run
 
@@ -238,17 +278,23 @@ def read_group(ranked: pd.DataFrame, codebook: Codebook) -> Group:
     return Group(model, number, identities, _listed(np.asarray(tally, np.int64), codebook), ranked.iloc[1:])
 
 
-def _rows(sums: RangeSums, chunk: range, listed: set[int], codebook: Codebook) -> Iterator[tuple[Any, ...]]:
+def _split(data: bytes, parts: int) -> list[bytes]:
+    size = len(data) // parts
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def _rows(sums: Sequence[RangeSums], chunk: range, listed: set[int], codebook: Codebook) -> Iterator[tuple[Any, ...]]:
     for place, number in enumerate(chunk):
         if number not in listed:
             continue
         name, crossed = codebook.names[number], number >= codebook.first_pair
-        for (low, high), names, pair in zip(CELLS_OF_PAIRS, CELL_PAIRS, sums.pairs, strict=True):
+        of_pairs = zip(*(ordered.pairs for ordered in sums), strict=True)
+        for (low, high), names, pairs in zip(CELLS_OF_PAIRS, CELL_PAIRS, of_pairs, strict=True):
             if number == 0 and names != (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE):
                 continue
             cells = names if number else (NEGATIVE, POSITIVE)
-            sizes = int(sums.cells[low][place]), int(sums.cells[high][place])
-            yield name, *cells, crossed, *sizes, *(Decimal(int(column[place])) for column in pair)
+            sizes = int(sums[0].cells[low][place]), int(sums[0].cells[high][place])
+            yield name, *cells, crossed, *sizes, *(Decimal(int(column[place])) for pair in pairs for column in pair)
 
 
 def _listed(tally: Ints, codebook: Codebook) -> set[int]:

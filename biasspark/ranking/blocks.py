@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-_MANY_KEYS = 64
+MANY_KEYS = 64
 """From here on one sort of all keys is faster than one of each."""
 
 
@@ -86,7 +86,7 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
         The non-empty ranges, ascending.
     """
     distinct = _distinct(keys)
-    if len(distinct) > _MANY_KEYS:
+    if len(distinct) > MANY_KEYS:
         yield from sort_memberships(keys, scores, boundaries)
         return
     columns = []

@@ -1,4 +1,4 @@
-"""EXAMPLES -> U statistics, by either engine, in the same integers."""
+"""EXAMPLES -> U statistics: by either exact engine in the same integers, or by bins with bounds around them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.labels import label_counts
 from biasspark.ranking import block_engine, window_engine
+from biasspark.ranking.bins import bins_of
 from biasspark.ranking.blocks import Floats
 from biasspark.ranking.placements import Profile
 
@@ -23,7 +24,8 @@ class Ranking:
     ranked
         What the others come of: persist it to rank once for all of them.
     statistics
-        The integers of the U statistics: six rows an identity, and one for the whole slice.
+        The integers of the U statistics: six rows an identity, and one for the whole slice. Of bins with the least and
+        the most that each of the sums may be, ``u_doubled_at_least`` to ``high_square_sum_at_most``.
     reached
         Of each (model, slice, identity) and each of its four cells, BIGINT arrays: all rows of the cell, and then how
         many have a score at or above each edge. ``(overall)`` has its rows in the background. None without edges.
@@ -32,7 +34,7 @@ class Ranking:
         text lengths, crossed pairs left out; bucket 0 is outside all, and ``(overall)`` counts every row. None where
         the codebook counts none.
     parts
-        The sorted blocks of which the blocks engine ranks; None of the windows engine.
+        The sorted blocks of which the blocks engine ranks; None of the other engines.
     overview
         A few rows: `model`, by its number, `n_rows`, `n_distinct`, `largest_tie`, `lowest` and `highest` of a part of
         its scores; and on some of them `counts`, rows read and rejected, in the order of `Codebook.tallies`.
@@ -79,12 +81,46 @@ def rank(
     return rank_parts(block_engine.sort_into_parts(examples, codebook, boundaries), codebook, edges)
 
 
+def rank_bins(
+    examples: DataFrame,
+    codebook: Codebook,
+    cuts: Sequence[Floats],
+    boundaries: list[Floats],
+    edges: Sequence[Floats] = (),
+) -> Ranking:
+    """Rank every score of every model and slice as far as bins tell scores apart.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES, as the codebook describes it, with bins in place of scores.
+    cuts : sequence of float64 arrays
+        For each model, ascending, the cut points of its bins: see `bins`.
+    boundaries : list of float64 arrays
+        For each model, which of them ranges meet at; no result depends on them.
+    edges : sequence of float64 arrays
+        For each model, which of them rows are counted at, exactly; none where they are not.
+    """
+    meet = [bins_of(ends, own) for ends, own in zip(boundaries, cuts, strict=True)]
+    parts = block_engine.sort_into_parts(examples, codebook, meet)
+    ranked = block_engine.rank_blocks(parts, codebook, edges, cuts)
+    statistics = block_engine.integer_statistics(ranked, codebook, bounded=True)
+    return _give(ranked, statistics, codebook, edges, None)
+
+
 def rank_parts(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> Ranking:
     """Rank scores that are sorted into parts already: see `rank`."""
     ranked = block_engine.rank_blocks(parts, codebook, edges)
+    return _give(ranked, block_engine.integer_statistics(ranked, codebook), codebook, edges, parts)
+
+
+def _give(
+    ranked: DataFrame, statistics: DataFrame, codebook: Codebook, edges: Sequence[Floats], parts: DataFrame | None
+) -> Ranking:
+    """Return what comes of RANKED."""
     return Ranking(
         ranked=ranked,
-        statistics=block_engine.integer_statistics(ranked, codebook),
+        statistics=statistics,
         overview=block_engine.overview(ranked),
         reached=block_engine.reached(ranked, codebook, edges) if edges else None,
         labels=None if codebook.n_buckets is None else block_engine.label_counts(ranked, codebook),

@@ -7,6 +7,10 @@ of the identity is known): its members, and the rows on which it is unknown. The
 are the same for all identities of a source. So everything is asked at the scores of an identity's own entries, its
 *points*: between two points, a placement against the identity's entries does not change. The cost is the number of
 entries, not rows times identities. numpy only.
+
+In place of scores there may be numbers of bins (``bins``). Two rows of one open bin are ordered in a way that nobody
+knows: the sums can be had with all such pairs as ties, and, for the least and the most that they may be, with all of
+them wrongly or rightly ordered.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ _NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
 
 MOST_ROWS = 2**30 - 1
 """More rows of one label in one range would make doubled placements, squared, pass 62 bits."""
+
+WRONG, TIED, RIGHT = 0, 1, 2
+"""How the pairs within an open bin are taken to be ordered: what each of them adds to doubled U."""
 
 
 class PairSums(NamedTuple):
@@ -107,18 +114,19 @@ class Cell:
 class Base:
     """The two dense cells of one base within a range, and their sums against each other."""
 
-    def __init__(self, negative: Cell, positive: Cell) -> None:
+    def __init__(self, negative: Cell, positive: Cell, unordered: int = TIED) -> None:
         self.negative, self.positive = negative, positive
         self.n_negative, self.n_positive = int(negative.running[-1]), int(positive.running[-1])
         self.wide = self.n_negative + self.n_positive > _NARROW_ROWS
         below, at = negative.below_and_at(positive.scores)
         self._ties = at
+        tie = _weigh_ties(positive.scores, unordered)
         # What the positives' doubled placements add up to before each score; 2 x negatives x positives at the most.
-        self.placed = np.append(0, np.cumsum(positive.counts * (2 * below + at)))
+        self.placed = np.append(0, np.cumsum(positive.counts * (2 * below + tie * at)))
         self.sums = PairSums(*(np.zeros(1, object) for _ in PairSums._fields))
         if len(at):
             whole = Segments(np.zeros(1, np.int64), len(at), wide=self.wide)
-            self.sums = _sparse_above_dense(whole, positive.counts, below, at)
+            self.sums = _sparse_above_dense(whole, positive.counts, below, at, tie)
 
     def profile(self) -> Profile:
         """Describe the scores of both cells together."""
@@ -152,7 +160,7 @@ def cell_key(pattern: Ints, label: Ints) -> Ints:
 
 
 def measure_range(
-    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
+    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], unordered: int = TIED
 ) -> tuple[RangeSums, Profile]:
     """Place every row of a range against every cell.
 
@@ -162,6 +170,9 @@ def measure_range(
         The range's part of the corpus, in any order and cut in any way.
     base_masks : sequence of int
         For every identity, the bits of the sources one of which must be known; 0 for all rows.
+    unordered : {TIED, WRONG, RIGHT}
+        How the pairs within an open bin are ordered, where the scores are numbers of bins. Between the sums with WRONG
+        and those with RIGHT lie those of the scores themselves, and both may be those.
 
     Returns
     -------
@@ -169,7 +180,7 @@ def measure_range(
         Of the rows of this range alone; `combine` adds what lies below and above.
     """
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
-    bases = {mask: Base(*merge_base(runs, mask)) for mask in sorted(set(base_masks))}
+    bases = {mask: Base(*merge_base(runs, mask), unordered) for mask in sorted(set(base_masks))}
     if max(bases[0].n_negative, bases[0].n_positive) > MOST_ROWS:
         raise InputError(
             f"corpus: more than {MOST_ROWS:,} rows of one label share one score or one narrow range. Placements among "
@@ -179,7 +190,7 @@ def measure_range(
     sums = _without_entries(masks, bases)
     points = find_points(memberships)
     if len(points.identity):
-        _add_entries(sums, points, masks, bases)
+        _add_entries(sums, points, masks, bases, _weigh_ties(points.scores, unordered))
     return sums, bases[0].profile()
 
 
@@ -233,12 +244,20 @@ def _without_entries(masks: Ints, bases: Mapping[int, Base]) -> RangeSums:
     return sums
 
 
-def _add_entries(sums: RangeSums, points: Points, masks: Ints, bases: Mapping[int, Base]) -> None:
+def _weigh_ties(scores: Floats, unordered: int) -> Ints:
+    """Return what a pair of rows at each score adds to doubled U: 1, but what is said of pairs within an open bin."""
+    weights = np.ones(len(scores), np.int64)
+    if unordered != TIED:
+        weights[scores % 2 == 0] = unordered  # open bins have the even numbers
+    return weights
+
+
+def _add_entries(sums: RangeSums, points: Points, masks: Ints, bases: Mapping[int, Base], tie: Ints) -> None:
     """Fill in the identities that have entries in the range."""
     numbers, starts = np.unique(points.identity, return_index=True)
     segments = Segments(starts, len(points.identity), wide=any(base.wide for base in bases.values()))
     dense = _ask_bases(points, masks[points.identity], bases)
-    columns = _measure_points(segments, points, dense, [bases[mask] for mask in masks[numbers]])
+    columns = _measure_points(segments, points, dense, [bases[mask] for mask in masks[numbers]], tie)
     for target, values in zip(sums.cells, columns.cells, strict=True):
         target[numbers] = values
     for pair, measured in zip(sums.pairs, columns.pairs, strict=True):
@@ -270,7 +289,7 @@ def _ask_bases(points: Points, masks: Ints, bases: Mapping[int, Base]) -> _Dense
     return dense
 
 
-def _measure_points(segments: Segments, points: Points, dense: _Dense, bases: Sequence[Base]) -> RangeSums:
+def _measure_points(segments: Segments, points: Points, dense: _Dense, bases: Sequence[Base], tie: Ints) -> RangeSums:
     members_negative, members_positive = points.members
     taken_negative, taken_positive = points.taken
     background = (  # rows below and at each point
@@ -282,35 +301,35 @@ def _measure_points(segments: Segments, points: Points, dense: _Dense, bases: Se
     n_members_negative = segments.total(members_negative).astype(object)
     n_members_positive = segments.total(members_positive).astype(object)
     own = (segments.before(members_negative), members_negative)
-    bpsn_upside_down = _sparse_above_dense(segments, members_negative, *background[1])
+    bpsn_upside_down = _sparse_above_dense(segments, members_negative, *background[1], RIGHT - tie)
     pairs = (
-        _sparse_above_dense(segments, members_positive, *own),
+        _sparse_above_dense(segments, members_positive, *own, tie),
         bpsn_upside_down.reversed(n_positive, n_members_negative),
-        _sparse_above_dense(segments, members_positive, *background[0]),
-        _background_pair(segments, points, dense, bases),
-        _sparse_above_dense(segments, members_negative, *background[0]),
-        _sparse_above_dense(segments, members_positive, *background[1]),
+        _sparse_above_dense(segments, members_positive, *background[0], tie),
+        _background_pair(segments, points, dense, bases, tie),
+        _sparse_above_dense(segments, members_negative, *background[0], tie),
+        _sparse_above_dense(segments, members_positive, *background[1], tie),
     )
     return RangeSums((n_members_negative, n_members_positive, n_negative, n_positive), pairs)
 
 
-def _sparse_above_dense(segments: Segments, sparse: Ints, below: Ints, at: Ints) -> PairSums:
+def _sparse_above_dense(segments: Segments, sparse: Ints, below: Ints, at: Ints, tie: Ints) -> PairSums:
     """Sum over pairs of a dense low cell and a sparse high cell, whose rows are at the points.
 
     `sparse` counts the high rows at each point, `below` and `at` the low rows below and at it. A low row between two
-    points is rightly ordered with the sparse rows from the next point on.
+    points is rightly ordered with the sparse rows from the next point on. `tie` is what each pair at a point adds.
     """
-    placement = 2 * below + at
+    placement = 2 * below + tie * at
     onwards = 2 * segments.onwards(sparse)
     between = below - segments.previous(below + at)
     return PairSums(
         segments.dot(sparse, placement),
-        segments.dot(between, onwards**2) + segments.dot(at, (onwards - sparse) ** 2),
+        segments.dot(between, onwards**2) + segments.dot(at, (onwards - (RIGHT - tie) * sparse) ** 2),
         segments.dot(sparse, placement**2),
     )
 
 
-def _background_pair(segments: Segments, points: Points, dense: _Dense, bases: Sequence[Base]) -> PairSums:
+def _background_pair(segments: Segments, points: Points, dense: _Dense, bases: Sequence[Base], tie: Ints) -> PairSums:
     """Sum over pairs of background negatives and background positives: the base's sums less what is taken from it.
 
     A background positive's placement is its placement in the base, p, less that among the taken negatives, t, which
@@ -320,12 +339,12 @@ def _background_pair(segments: Segments, points: Points, dense: _Dense, bases: S
     """
     taken_negative, taken_positive = points.taken
     negatives_above_all = dense.n_positive - dense.positive_below
-    p = 2 * dense.negative_below + dense.negative_at
-    q = 2 * negatives_above_all - dense.positive_at
-    t_at = 2 * segments.before(taken_negative) + taken_negative
-    t_after = t_at + taken_negative
+    p = 2 * dense.negative_below + tie * dense.negative_at
+    q = 2 * negatives_above_all - (RIGHT - tie) * dense.positive_at
+    t_before = 2 * segments.before(taken_negative)
+    t_at, t_after = t_before + tie * taken_negative, t_before + 2 * taken_negative
     s_before = 2 * segments.onwards(taken_positive)
-    s_at = s_before - taken_positive
+    s_at = s_before - (RIGHT - tie) * taken_positive
 
     # Sums of placements in the base, below and at each point. Each positive below x is above all that its placement
     # counts; each negative below x is also below all positives from x on.

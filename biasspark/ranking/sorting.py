@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Floats, Ints, sort_cells, sort_memberships
+from biasspark.ranking.blocks import Block, Floats, Ints, sort_cells, sort_memberships
 from biasspark.ranking.memberships import Entries, find_entries, find_unseen, known_sources, read_field
 from biasspark.ranking.placements import cell_key, membership_key
 
@@ -22,6 +23,10 @@ CELLS, MEMBERSHIPS, TALLIES, UNSEEN = 0, 1, 2, 3
 
 TALLIES_RANGE, BALANCE_RANGE = -1, -2
 """In place of a range: counts of rows for each model and slice, and counts of labels, once."""
+
+
+Gather = Callable[[int, int, Ints, NDArray[Any]], Iterable[tuple[int, Block]]]
+"""Makes blocks of the rows of a kind and a model, by range, of their keys and scores, or their bins."""
 
 
 class Part(NamedTuple):
@@ -49,17 +54,26 @@ def sort_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries:
     Memory is bounded by `FLUSH_ROWS` and one batch, whatever the corpus. Tallies leave with the blocks they count, so
     a task that is run again counts once.
     """
+
+    def sort(kind: int, model: int, keys: Ints, scores: NDArray[Any]) -> Iterator[tuple[int, Block]]:
+        return (sort_cells if kind == CELLS else sort_memberships)(keys, scores, boundaries[model])
+
+    yield from gather_rows(batches, codebook, sort)
+
+
+def gather_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, gather: Gather) -> Iterator[Part]:
+    """Do what `sort_rows` does, with blocks that are made in another way."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
         if sum(len(one) for one in held) >= FLUSH_ROWS:
-            yield from _sort_table(pa.Table.from_batches(held), codebook, boundaries)
+            yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
             held = []
     if held:
-        yield from _sort_table(pa.Table.from_batches(held), codebook, boundaries)
+        yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
 
 
-def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -> Iterator[Part]:
+def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterator[Part]:
     words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
     values = {place: _one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
@@ -75,17 +89,24 @@ def _sort_table(table: pa.Table, codebook: Codebook, boundaries: list[Floats]) -
         yield Part(0, 0, BALANCE_RANGE, TALLIES, count_labels(words, label, entries, codebook).tobytes())
     tallies = _tally(words, row_reason, entries, codebook).tobytes()
     slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
-    for model, name in enumerate(codebook.score_columns):
-        scores = table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
+    for model, scores in enumerate(_read_scores(table, words, codebook)):
         usable = (row_reason == 0) & (read_field(words, codebook.fields["score_reason", model]) == 0)
         for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
             yield Part(model, number, TALLIES_RANGE, TALLIES, tallies)
-            for score_range, block in sort_cells(cells[chosen], scores[chosen], boundaries[model]):
+            for score_range, block in gather(CELLS, model, cells[chosen], scores[chosen]):
                 yield Part(model, number, score_range, CELLS, block.encode())
             for kind, row, keys in keyed:
                 hit = chosen[row]
-                for score_range, block in sort_memberships(keys[hit], scores[row[hit]], boundaries[model]):
+                for score_range, block in gather(kind, model, keys[hit], scores[row[hit]]):
                     yield Part(model, number, score_range, kind, block.encode())
+
+
+def _read_scores(table: pa.Table, words: dict[int, Ints], codebook: Codebook) -> Iterator[NDArray[Any]]:
+    """Yield the scores of each model, or their bins."""
+    for name in codebook.score_columns:
+        yield table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
+    for model in range(len(codebook.n_bins)):
+        yield read_field(words, codebook.fields["bin", model])
 
 
 def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook: Codebook) -> Ints:

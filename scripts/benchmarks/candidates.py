@@ -177,6 +177,7 @@ CANDIDATES = {
             Candidate(group, text, _start_session(group), uses_java=True, has_cases=True)
             for group, text in (
                 ("session", "one Spark session: suite, sort, scan"),
+                ("binned", "one Spark session: the suite by 4,096 bins, approximate, the suite, scan"),
                 ("array", "one Spark session: 24 and 240 identities in an array, at the same number of mentions"),
                 ("columns", "one Spark session: 24 and 240 columns of identities, at the same number of mentions"),
                 ("unannotated", "one Spark session: the corpus, and one with 75 % of its rows unannotated"),

@@ -25,12 +25,12 @@ from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Out
 from scripts.benchmarks.windows import Nights
 
 Case = Callable[[], DataFrame]
-GROUPS = ("session", "array", "columns", "unannotated", "crossed", "attribution", "window")
+GROUPS = ("session", "binned", "array", "columns", "unannotated", "crossed", "attribution", "window")
 ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
-def suite(corpus: DataFrame, **identities: Any) -> DataFrame:
+def suite(corpus: DataFrame, engine: str = "blocks", **identities: Any) -> DataFrame:
     """Return the bias suite of both models."""
     return biasspark.bias_metrics(
         corpus,
@@ -38,6 +38,7 @@ def suite(corpus: DataFrame, **identities: Any) -> DataFrame:
         label=LABEL,
         label_threshold=THRESHOLD,
         identities={"threshold": THRESHOLD, **identities},
+        engine=engine,
     )
 
 
@@ -81,6 +82,11 @@ def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
             "suite": lambda: suite(corpus, columns=whole),
             "sort": lambda: sort(corpus),
             "sort with memberships": lambda: sort(corpus, memberships()),
+            "scan": lambda: scan(corpus),
+        },
+        "binned": {
+            "suite by bins": lambda: suite(corpus, "binned", columns=whole),
+            "suite": lambda: suite(corpus, columns=whole),
             "scan": lambda: scan(corpus),
         },
         "array": {

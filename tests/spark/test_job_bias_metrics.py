@@ -621,7 +621,7 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
         '[label] threshold = "half". It must be a number, not text.',
         '[identities] threshold = "lots". It must be a number, not text.',
         '[slices] all = "true". The slice all is always there',
-        '[ranking] engine = "fast". It must be one of "blocks", "windows".',
+        '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned".',
     )
     assert "starting Spark" not in done.err
 

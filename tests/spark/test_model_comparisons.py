@@ -312,13 +312,10 @@ def test_the_screen_says_what_came_of_the_rules(gated: tuple[int, str, str]) -> 
 
 def test_a_rule_on_a_baseline_is_left_to_the_comparison(folder: Path) -> None:
     rules = ("--set", RULES.replace("\n", " "), "--set", 'compare={baseline="new", models=["old"]}')
-    out = io.StringIO()
-    with redirect_stdout(out), redirect_stderr(io.StringIO()):
-        flags = ("--config", str(folder / "job.toml"), "--run-date", "2026-01-15", "--dry-run", *rules)
-        assert run_job(bias_metrics.main, job_parser(""), flags) == 0
+    flags = ("--config", folder / "job.toml", "--run-date", "2026-01-15", "--dry-run", *rules)
     left = "gate:        left to the nightly job; left to jobs/compare_models.py: fails, warns, keeps\n"
-    assert left in out.getvalue()
-    assert "gate:        fails, warns, keeps\n" in run(folder, "--dry-run", *rules)[1]
+    assert left in run_main(bias_metrics.main, *flags).out
+    assert "gate:        fails, warns, keeps\n" in run(folder, "--dry-run", *rules).out
 
 
 @pytest.mark.parametrize(

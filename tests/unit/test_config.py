@@ -66,12 +66,13 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
     [
         (
             {"ranking": {"engine": "fast"}},
-            '[ranking] engine = "fast". It must be one of "blocks", "windows". '
+            '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". '
             'Remove the line to use the default, "blocks".',
         ),
         (
             {"ranking": {"engin": "windows"}},
-            "[ranking] engin: there is no such key. The keys of [ranking] are engine, ranges. Did you mean engine?",
+            "[ranking] engin: there is no such key. The keys of [ranking] are engine, ranges, bins. Did you mean "
+            "engine?",
         ),
         (
             {"ranking": {"ranges": 4097}},
@@ -101,6 +102,29 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"pinned_auc": {"trials": 10}, "ranking": {"engine": "windows"}},
             '[pinned_auc] trials = 10: the engine is "windows". Trials are drawn from sorted blocks. Remove the line '
             'to have the exact value alone, or set [ranking] engine = "blocks".',
+        ),
+        (
+            {"pinned_auc": {"trials": 10}, "ranking": {"engine": "binned"}},
+            '[pinned_auc] trials = 10: the engine is "binned". Trials are drawn from sorted blocks. Remove the line '
+            'to have the value in the limit alone, or set [ranking] engine = "blocks".',
+        ),
+        (
+            {"ranking": {"engine": "binned"}, "state": {"keep": True}},
+            '[state] keep = true. The engine is "binned", which sorts no blocks. Set [ranking] engine = "blocks", or '
+            "keep none.",
+        ),
+        (
+            {"ranking": {"engine": "binned"}, "pinned_skew": {"identity": "male"}},
+            '[pinned_skew]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", '
+            "or keep [pinned_skew] in a configuration of its own.",
+        ),
+        (
+            {"ranking": {"bins": 100}},
+            '[ranking] bins = 100. The engine is "blocks", which has none. Write engine = "binned", or remove it.',
+        ),
+        (
+            {"ranking": {"engine": "binned", "bins": 1}},
+            "[ranking] bins = 1. It must lie between 2 and 65536. Remove the line to use the default, 4096.",
         ),
         (
             {"thresholds": {}},
@@ -496,6 +520,29 @@ def test_equal_parts_have_the_ends_that_people_write() -> None:
     ends = divide(-1.7e308, 1.7e308, 3)
     assert (ends[0], ends[-1]) == (-1.7e308, 1.7e308)
     assert all(low < high for low, high in pairwise(ends))
+
+
+def test_bins_are_those_of_the_engine_that_has_them() -> None:
+    assert parse_config(changed(), Path()).ranking.bins is None
+    assert parse_config(changed(ranking={"engine": "binned"}), Path()).ranking == Ranking(engine="binned", bins=4096)
+    chosen = parse_config(changed(ranking={"engine": "binned", "bins": 300}), Path())
+    assert chosen.resolved()["ranking"] == {"engine": "binned", "ranges": 0, "bins": 300}
+
+
+def test_single_rows_are_not_told_of_by_bins() -> None:
+    table = changed(
+        corpus={"id": "id"},
+        models={"one": "f1", "two": "f2"},
+        ranking={"engine": "binned"},
+        attribution={"features": ["f1"]},
+        compare={"baseline": "one"},
+    )
+    with pytest.raises(ConfigError) as caught:
+        parse_config(table, Path())
+    assert [fault.partition(":")[0] for fault in caught.value.faults if "binned" in fault] == [
+        "[attribution]",
+        "[compare]",
+    ]
 
 
 def test_all_faults_at_once() -> None:

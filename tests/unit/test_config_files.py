@@ -209,7 +209,7 @@ class TestOverrides:
             "Write, for example, --set label.threshold=0.5.",
             '--set "\\"\\\\q\\".b": this is no dotted TOML key with a value. It must read table.key=value. '
             "Write, for example, --set label.threshold=0.5.",
-            '[ranking] engine = "fast". It must be one of "blocks", "windows". '
+            '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". '
             'Remove the line to use the default, "blocks".',
         )
 

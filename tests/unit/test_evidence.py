@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from biasspark.metrics.evidence import Aucs, adjust, compare_with_baseline, compare_with_bound, upper_tail
+from biasspark.metrics.evidence import (
+    Aucs,
+    Bounds,
+    adjust,
+    compare_with_baseline,
+    compare_with_bound,
+    list_cases,
+    upper_tail,
+    weakest,
+)
 from tests.oracle.suite import auc_by_pairs, delong_variance, logit_interval, newcombe_interval
 
 Case = tuple[float, float, int, int, bool]  # AUC, variance, sizes, by logit
@@ -197,3 +207,58 @@ def test_none_is_not_one_of_them() -> None:
     assert adjust([None, 0.01, None, 0.04, 0.02]) == pytest.approx([None, 0.03, None, 0.04, 0.03])
     assert adjust([None, None]) == [None, None]
     assert adjust([]) == []
+
+
+# ---- values between bounds
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[Case, Bounds, Case]:
+    """An AUC in the middle of bounds, what is known of it, and one that the bounds allow, by a method that they do."""
+    m, n = draw(SIZES), draw(SIZES)
+    auc, doubt = draw(st.floats(0.02, 0.98)), draw(st.sampled_from([0.0, 1e-4, 0.02, 0.3]))
+    most = min(auc, 1 - auc) * math.sqrt(m / (m - 1) + n / (n - 1))
+    least, variance, highest = sorted(draw(st.floats(0.02, 1)) * auc * (1 - auc) / min(m, n) for _ in range(3))
+    low, high = max(auc - doubt, 0.0), min(auc + doubt, 1.0)
+    joined, by_logit = draw(st.booleans()), draw(st.booleans())
+    in_doubt = np.array([low < high or least < highest])
+    bounds = Bounds(np.array([low]), np.array([high]), np.array([highest]), in_doubt, in_doubt & joined)
+    within = low + draw(st.floats(0, 1)) * (high - low)
+    assume(0 < within < 1)
+    possible = min(draw(st.floats(least, highest)), (most / min(auc, 1 - auc) * min(within, 1 - within)) ** 2)
+    other_method = draw(st.booleans()) if joined else by_logit
+    return (auc, variance, m, n, by_logit), bounds, (within, possible, m, n, other_method)
+
+
+@settings(max_examples=300, deadline=None)
+@given(box=boxes(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max", "max_abs"]))
+def test_no_value_within_the_bounds_has_a_weaker_evidence_than_its_cases(
+    box: tuple[Case, Bounds, Case], bound: float, kind: str
+) -> None:
+    middle, bounds, within = box
+    bound = abs(bound - 0.5) if kind == "max_abs" else bound
+    cases = [compare_with_bound(case, kind, bound) for case in list_cases(aucs_of([middle]), bounds)]
+    for p_values, possible in zip(
+        zip(*cases, strict=True), compare_with_bound(aucs_of([within]), kind, bound), strict=True
+    ):
+        assert possible[0] <= weakest(p_values, bounds.in_doubt)[0] + 1e-12
+
+
+@settings(max_examples=150, deadline=None)
+@given(now=boxes(), before=boxes(), bound=st.floats(0, 0.4), kind=st.sampled_from(["max_drop", "max_rise"]))
+def test_nor_has_any_change(
+    now: tuple[Case, Bounds, Case], before: tuple[Case, Bounds, Case], bound: float, kind: str
+) -> None:
+    nights = [list_cases(aucs_of([middle]), bounds) for middle, bounds, _ in (now, before)]
+    cases = [compare_with_baseline(*pair, kind, bound) for pair in product(*nights)]
+    in_doubt = now[1].in_doubt | before[1].in_doubt
+    found = compare_with_baseline(aucs_of([now[2]]), aucs_of([before[2]]), kind, bound)
+    for p_values, possible in zip(zip(*cases, strict=True), found, strict=True):
+        assert possible[0] <= weakest(p_values, in_doubt)[0] + 1e-9
+
+
+def test_what_is_known_exactly_is_one_case() -> None:
+    aucs = aucs_of([(0.8, 0.001, 50, 60, True)])
+    exact = Bounds(aucs.auc, aucs.auc, aucs.variance, np.array([False]), np.array([False]))
+    assert list_cases(aucs, exact) == [aucs]
+    assert weakest([np.array([0.7])], exact.in_doubt).tolist() == [0.7]

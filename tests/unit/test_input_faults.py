@@ -20,6 +20,7 @@ def say(message: str) -> Exception:
     [
         "Task failed: numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 GiB for canary",
         "PythonException: MemoryError",
+        "ImportError: unicodedata.so: failed to map segment from shared object",
         "ImportError: libarrow.so: failed to map segment from shared object: Cannot allocate memory",
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
     ],

@@ -32,6 +32,7 @@ KERNELS = (
     "biasspark/corpus/codebook.py",
     "biasspark/metrics/evidence.py",
     "biasspark/metrics/verdicts.py",
+    "biasspark/ranking/bins.py",
     "biasspark/ranking/blocks.py",
     "biasspark/ranking/combine.py",
     "biasspark/ranking/crowds.py",

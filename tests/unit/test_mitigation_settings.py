@@ -100,8 +100,8 @@ def test_all_faults_are_found_at_once() -> None:
         "both.",
         "[corpus]: given. The experiment makes its own corpora and models. Remove the table.",
         "[models]: given. The experiment makes its own corpora and models. Remove the table.",
-        '[ranking] engine = "fast". It must be one of "blocks", "windows". Remove the line to use the default, '
-        '"blocks".',
+        '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". Remove the line to use the '
+        'default, "blocks".',
         '[output]: missing. This table is required. Write, for example, [output] path = "warehouse".',
     )
 

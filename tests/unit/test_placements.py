@@ -49,12 +49,15 @@ class Corpus:
 
     def oracle(self, identity: int) -> tuple[Sums, ...]:
         """Give the six pairs of an identity; number 0 has nobody in it."""
-        known = [
+        return count_identity(self.known(), identity)
+
+    def known(self) -> list[Example]:
+        """Give the examples with what is known of them; nobody is in identity 0."""
+        return [
             example._replace(states=(False, *(state if pattern >> source & 1 else None for state, source in pairs)))
             for example, pattern in zip(self.examples, self.patterns, strict=True)
             for pairs in [list(zip(example.states, self.sources, strict=True))]
         ]
-        return count_identity(known, identity)
 
 
 def key_of(make_key: Callable[..., np.ndarray], *parts: int) -> int:

@@ -51,25 +51,44 @@ def rates(*names: str) -> str:
     )
 
 
+def bounded(*names: str, kind: str = "DOUBLE") -> str:
+    return " ".join(f"{name}_at_least {kind} {name}_at_most {kind}" for name in names)
+
+
+SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "negative_aeg", "positive_aeg")
+SUMMED_UP = " ".join(
+    [
+        bounded("auc", "auc_variance"),
+        *(
+            f"{bounded(f'{name}_min')} {name}_min_contenders ARRAY<STRING> "
+            f"{bounded(f'{name}_max', f'{name}_power_mean')}"
+            for name in SUITE[:3]
+        ),
+        *(f"{bounded(f'{name}_max_abs')} {name}_max_abs_contenders ARRAY<STRING>" for name in SUITE[4:]),
+        bounded("competition_score", "pinned_auc_equality_difference"),
+    ]
+)
 ESTIMATES = """
     rule STRING predicate STRING n_train BIGINT mean_train DOUBLE n_honest BIGINT mean_honest DOUBLE
     mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
     false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE
 """
 CONTRACT = {
-    U_STATISTICS: """
+    U_STATISTICS: f"""
         run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
         crossed BOOLEAN n_low BIGINT n_high BIGINT u_doubled DECIMAL(38,0) low_square_sum DECIMAL(38,0)
-        high_square_sum DECIMAL(38,0) auc DOUBLE auc_variance DOUBLE reason STRING run_id STRING
+        high_square_sum DECIMAL(38,0) auc DOUBLE auc_variance DOUBLE reason STRING
+        {bounded("u_doubled", "low_square_sum", "high_square_sum", kind="DECIMAL(38,0)")}
+        {bounded("auc", "auc_variance")} run_id STRING
     """,
     BIAS_METRICS: f"""
         run_date DATE corpus STRING model STRING slice STRING identity STRING crossed BOOLEAN n_subgroup_negative BIGINT
         n_subgroup_positive BIGINT n_background_negative BIGINT n_background_positive BIGINT
         subgroup_positive_rate DOUBLE background_positive_rate DOUBLE
-        {measured("subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "negative_aeg", "positive_aeg")}
+        {measured(*SUITE)} {bounded(*SUITE)}
         run_id STRING
     """,
-    MODEL_SUMMARY: """
+    MODEL_SUMMARY: f"""
         run_date DATE corpus STRING model STRING slice STRING n_negative BIGINT n_positive BIGINT
         auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE auc_method STRING auc_reason STRING
         subgroup_auc_min DOUBLE subgroup_auc_min_identity STRING subgroup_auc_max DOUBLE subgroup_auc_power_mean DOUBLE
@@ -77,13 +96,15 @@ CONTRACT = {
         bnsp_auc_min DOUBLE bnsp_auc_min_identity STRING bnsp_auc_max DOUBLE bnsp_auc_power_mean DOUBLE
         negative_aeg_max_abs DOUBLE negative_aeg_max_abs_identity STRING
         positive_aeg_max_abs DOUBLE positive_aeg_max_abs_identity STRING
-        n_identities_undefined BIGINT competition_score DOUBLE pinned_auc_equality_difference DOUBLE run_id STRING
+        n_identities_undefined BIGINT competition_score DOUBLE pinned_auc_equality_difference DOUBLE
+        {SUMMED_UP} run_id STRING
     """,
-    PINNED_AUC: """
+    PINNED_AUC: f"""
         run_date DATE corpus STRING model STRING slice STRING identity STRING crossed BOOLEAN pinned_auc DOUBLE
         background_weight DOUBLE subgroup_weight DOUBLE bpsn_weight DOUBLE bnsp_weight DOUBLE
         background_auc DOUBLE subgroup_auc DOUBLE bpsn_auc DOUBLE bnsp_auc DOUBLE overall_auc DOUBLE
-        sampled_mean DOUBLE sampled_sd DOUBLE trials INT reason STRING run_id STRING
+        sampled_mean DOUBLE sampled_sd DOUBLE trials INT reason STRING
+        {bounded("pinned_auc", "background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc", "overall_auc")} run_id STRING
     """,
     THRESHOLD_RATES: f"""
         run_date DATE corpus STRING model STRING slice STRING identity STRING threshold DOUBLE crossed BOOLEAN
@@ -109,11 +130,12 @@ CONTRACT = {
         n_positive BIGINT positive_rate DOUBLE overall_positive_rate DOUBLE n_negatives_to_add BIGINT reason STRING
         run_id STRING
     """,
-    BIAS_ALERTS: """
+    BIAS_ALERTS: f"""
         run_date DATE corpus STRING rule STRING model STRING slice STRING identity STRING metric STRING value DOUBLE
         value_low DOUBLE value_high DOUBLE bound DOUBLE baseline_run_id STRING outcome STRING message STRING
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
-        p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
+        p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE
+        {bounded("value", "baseline_value", "change")} run_id STRING
     """,
     COMPARISON_ALERTS: """
         run_date DATE corpus STRING rule STRING model STRING baseline_model STRING slice STRING identity STRING

@@ -65,6 +65,16 @@ def columns(declarations: str) -> tuple[Column, ...]:
     return tuple(found)
 
 
+def bounds(name: str, extent: str, kind: str = "DOUBLE") -> tuple[Column, ...]:
+    """Declare the bounds of a value of some extent that an approximate run does not know exactly."""
+    return columns(f"""
+        {name}_at_least {kind}: The least that {name} may be: {name} itself, but in a run of the engine binned.
+            {extent}. NULL where {name} is.
+        {name}_at_most {kind}: The most that {name} may be: {name} itself, but in a run of the engine binned. {extent}.
+            NULL where {name} is.
+    """)
+
+
 RUN_DATE, CORPUS, RUN_ID = columns("""
     run_date DATE: The night that the run is for, as given to the job. A partition of the table.
     corpus STRING: The name of the corpus in the configuration.

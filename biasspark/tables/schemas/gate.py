@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biasspark.tables.schemas.declaring import MODEL, SLICE, Table, columns
+from biasspark.tables.schemas.declaring import MODEL, SLICE, Table, bounds, columns
 
 _METRIC = "-0.5 to 0.5 for gaps, 0 to 1 for AUCs."
 _ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
@@ -26,9 +26,9 @@ _EVIDENCE = f"""
     change_low DOUBLE: Lower end of the interval of change, at the configured level. -1 to 1. NULL where there is none.
     change_high DOUBLE: Upper end of the interval of change, at the configured level. -1 to 1. NULL where there is none.
     p_violation DOUBLE: How likely such a value is where the bound is kept. 0 to 1, low is evidence that it is broken.
-        NULL without an interval.
+        Of a value between bounds the most that it may be. NULL without an interval.
     p_compliance DOUBLE: How likely such a value is where the bound is broken. 0 to 1, low is evidence that it is kept.
-        NULL without an interval.
+        Of a value between bounds the most that it may be. NULL without an interval.
     p_violation_adjusted DOUBLE: p_violation, {_ADJUSTED} {_WORST} the least of its identities. NULL where p_violation
         is.
     p_compliance_adjusted DOUBLE: p_compliance, {_ADJUSTED} {_WORST} the largest of its identities. NULL where one has
@@ -55,7 +55,10 @@ BIAS_ALERTS = Table(
         change DOUBLE: value - baseline_value of an AUC, |value| - |baseline_value| of a gap. -1 to 1. NULL where there
             is no baseline_value.
         {_EVIDENCE}
-    """),
+    """)
+    + bounds("value", "-0.5 to 1")
+    + bounds("baseline_value", "-0.5 to 1")
+    + bounds("change", "-1 to 1"),
 )
 
 COMPARISON_ALERTS = Table(

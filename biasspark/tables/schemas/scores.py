@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasspark.columns import RATES
-from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, WITHHELD, Table, columns
+from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, WITHHELD, Table, bounds, columns
 
 _WEIGHT = "0 to 1, the four weights add up to 1. NULL where pinned_auc is."
 _TERM = "0 to 1. NULL where a cell is empty: then its weight is 0."
@@ -38,6 +38,11 @@ PINNED_AUC = Table(
                 no_background_negatives, no_background_positives, below_minimum_rows, withheld. NULL where it has a
                 value.
         """),
+        *(
+            bound
+            for name in ("pinned_auc", "background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc", "overall_auc")
+            for bound in bounds(name, "0 to 1")
+        ),
     ),
 )
 

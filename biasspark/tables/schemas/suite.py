@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasspark.columns import SUMMARISED_AUCS, SUMMARISED_GAPS
-from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, Table, columns
+from biasspark.tables.schemas.declaring import CROSSED, IDENTITY, MODEL, SLICE, Column, Table, bounds, columns
 
 
 def _interval(name: str, lowest: str, highest: str) -> str:
@@ -60,14 +60,18 @@ _SUITE = {
 
 def _measure(name: str) -> str:
     """Declare the five columns of a metric of the suite."""
-    ends = ("-0.5", "0.5") if name in SUMMARISED_GAPS else ("0", "1")
-    return f"{name} DOUBLE: {_SUITE[name]}{_interval(name, *ends)}{_wording(name)}"
+    return f"{name} DOUBLE: {_SUITE[name]}{_interval(name, *_ends(name))}{_wording(name)}"
+
+
+def _ends(name: str) -> tuple[str, str]:
+    return ("-0.5", "0.5") if name in SUMMARISED_GAPS else ("0", "1")
 
 
 U_STATISTICS = Table(
     name="u_statistics",
     job="bias_metrics",
-    comment="For every identity the Mann-Whitney U of its six pairs of cells, exact: what all metrics follow from.",
+    comment="For every identity the Mann-Whitney U of its six pairs of cells, exact or, of the engine binned, between "
+    "bounds: what all metrics follow from.",
     key=(
         MODEL,
         SLICE,
@@ -96,6 +100,11 @@ U_STATISTICS = Table(
             reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. Where it is
                 withheld, all counts are NULL, too. NULL where auc has a value.
         """),
+        *bounds("u_doubled", "0 or more", "DECIMAL(38,0)"),
+        *bounds("low_square_sum", "0 or more", "DECIMAL(38,0)"),
+        *bounds("high_square_sum", "0 or more", "DECIMAL(38,0)"),
+        *bounds("auc", "0 to 1"),
+        *bounds("auc_variance", "0 or more"),
     ),
 )
 
@@ -116,6 +125,7 @@ BIAS_METRICS = Table(
                 rows.
         """),
         *columns("\n".join(map(_measure, _SUITE))),
+        *(bound for name in _SUITE for bound in bounds(name, " to ".join(_ends(name)))),
     ),
 )
 
@@ -140,6 +150,21 @@ def _sum_up_gap(name: str) -> str:
         {name}_max_abs_identity STRING: The identity with the largest absolute {name}, of equals the first by name.
             {null}
     """
+
+
+def _bound_aggregates(name: str) -> tuple[Column, ...]:
+    """Declare the bounds of the aggregates of one AUC, and the identities of which one is the worst."""
+    lowest, highest, mean = (bounds(f"{name}_{which}", "0 to 1") for which in ("min", "max", "power_mean"))
+    return (*lowest, *_contenders(f"{name}_min", "lowest"), *highest, *mean)
+
+
+def _contenders(name: str, which: str) -> tuple[Column, ...]:
+    """Declare the identities of which one is the worst."""
+    return columns(f"""
+        {name}_contenders ARRAY<STRING>: The identities of which, within the bounds, each may be the one with the
+            {which} value, in the order of names: one where that is known, or several equal ones. NULL where none has a
+            value.
+    """)
 
 
 MODEL_SUMMARY = Table(
@@ -167,5 +192,15 @@ MODEL_SUMMARY = Table(
                 authors of pinned AUC advise against it: it moves with the class balance. Prefer the five metrics. NULL
                 where no identity has one.
         """),
+        *bounds("auc", "0 to 1"),
+        *bounds("auc_variance", "0 or more"),
+        *(column for name in SUMMARISED_AUCS for column in _bound_aggregates(name)),
+        *(
+            column
+            for name in SUMMARISED_GAPS
+            for column in (*bounds(f"{name}_max_abs", "0 to 0.5"), *_contenders(f"{name}_max_abs", "largest absolute"))
+        ),
+        *bounds("competition_score", "0 to 1"),
+        *bounds("pinned_auc_equality_difference", "0 or more"),
     ),
 )

@@ -1,0 +1,114 @@
+"""Bins of scores: the approximate mode, in which a task hands on how many rows each bin has, and no score.
+
+Cut points b_0 < b_1 < ... cut the score line of a model. Bin 2i + 1 is the point b_i alone, bin 2i the open interval
+below it, down to b_(i-1). Rows of different bins are ordered as their scores are, and rows of one point are tied. So
+only the order of two rows of one open bin is lost: with a and c rows of two cells in each, all sums over pairs are
+between those with the a·c pairs of every open bin wrongly ordered and those with all of them rightly ordered.
+numpy and pyarrow only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.corpus.codebook import Codebook
+from biasspark.ranking.blocks import MANY_KEYS, Block, Floats, Ints, unless_all_one
+from biasspark.ranking.placements import Profile
+from biasspark.ranking.sorting import TALLIES, Part, gather_rows
+from biasspark.ranking.state_blocks import cut_block, merge_blocks
+
+_HELD_BLOCKS = 8
+
+
+def count_bins(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[Floats]) -> Iterator[Part]:
+    """Count the rows of one task by bin: of what it has of a range, one part of each kind.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        EXAMPLES: the columns that the codebook, which has bins, names.
+    boundaries : sequence of float64 arrays
+        For each model the numbers of the points at which ranges meet.
+
+    Notes
+    -----
+    Memory: a count for each bin and key that occurs, and the rows of one flush.
+    """
+
+    def count(_: int, model: int, keys: Ints, bins: Ints) -> Iterator[tuple[int, Block]]:
+        yield 0, count_by_key(keys, bins, codebook.n_bins[model])
+
+    held: dict[tuple[int, int, int, int], list[Block]] = {}
+    for part in gather_rows(batches, codebook, count):
+        if part.kind == TALLIES:
+            yield part
+            continue
+        blocks = held.setdefault(part[:4], [])
+        blocks.append(Block.decode(part.data))
+        if len(blocks) == _HELD_BLOCKS:
+            blocks[:] = [merge_blocks(part.kind, blocks)]
+    for (model, number, _, kind), blocks in held.items():
+        for score_range, block in cut_block(merge_blocks(kind, blocks), boundaries[model]):
+            yield Part(model, number, score_range, kind, block.encode())
+
+
+def count_by_key(keys: Ints, bins: Ints, n_bins: int) -> Block:
+    """Count rows by key and bin.
+
+    Parameters
+    ----------
+    keys : int64 array, shape (n,)
+        Not negative.
+    bins : int64 array, shape (n,)
+        From 0 to n_bins, which is excluded.
+
+    Returns
+    -------
+    Block
+        With the numbers of bins as scores.
+    """
+    places = keys * n_bins + bins
+    if len(keys) and keys.max() < MANY_KEYS:
+        counts = np.bincount(places)
+        places = np.flatnonzero(counts)
+        counts = counts[places]
+    else:
+        places, counts = np.unique(places, return_counts=True)
+    distinct, lengths = np.unique(places // n_bins, return_counts=True)
+    return Block(distinct, lengths, (places % n_bins).astype(np.float64), unless_all_one(counts))
+
+
+def profile_bins(cells: Sequence[Block], cuts: Floats) -> Profile:
+    """Say of the scores of a range what bins tell of them.
+
+    Returns
+    -------
+    Profile
+        `n_distinct` is right where no open bin has two rows, and else `n_rows`, which it may be; `largest_tie` is that
+        of a point; the scores lie from `lowest` to `highest`, the ends of the outermost bins.
+    """
+    bins = np.concatenate([block.scores for block in cells]).astype(np.int64)
+    counts = np.concatenate([block.counts if len(block.counts) else np.ones(len(block.scores)) for block in cells])
+    rows = np.bincount(bins, counts).astype(np.int64)
+    found = np.flatnonzero(rows)
+    is_open = found % 2 == 0
+    n_rows, ends = int(rows.sum()), np.r_[-np.inf, cuts, np.inf]
+    return Profile(
+        n_rows=n_rows,
+        n_distinct=n_rows if (rows[found[is_open]] > 1).any() else len(found),
+        largest_tie=int(rows[found[~is_open]].max(initial=1)),
+        lowest=float(ends[(found[0] + 1) // 2]),
+        highest=float(ends[found[-1] // 2 + 1]),
+    )
+
+
+def bins_of(scores: Floats, cuts: Floats) -> Floats:
+    """Return the numbers of the bins of scores, 2i + 1 at cut i and 2i in the open interval below it.
+
+    A score reaches an edge, or the end of a range, that is a cut where its bin reaches the bin of that.
+    """
+    bins: Floats = (np.searchsorted(cuts, scores) + np.searchsorted(cuts, scores, "right")).astype(np.float64)
+    return bins
