@@ -157,6 +157,12 @@ class Standalone:
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """Options of spark-submit for a job that begins once both workers are there, and uses both."""
+        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1")
+        return ("--master", self.address, *(part for setting in settings for part in ("--conf", setting)))
+
+    @property
     def workers(self) -> list[subprocess.Popen[bytes]]:
         return self.daemons[1:]
 

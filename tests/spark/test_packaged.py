@@ -68,7 +68,7 @@ def test_the_zip_is_all_that_a_standalone_cluster_needs(
     folder: Path, cluster: Cluster, master: Standalone, tmp_path: Path
 ) -> None:
     job = [str(ROOT / "jobs" / "bias_metrics.py"), *flags(folder, "zip")]
-    code, printed = cluster.submit("--master", master.address, *job, cwd=tmp_path)
+    code, printed = cluster.submit(*master.options, *job, cwd=tmp_path)
     assert code == 0, printed
     assert json.loads(printed.splitlines()[-1])["n_rows"] == 8
     assert shipped(master, "biasspark.zip") == {"worker-0", "worker-1"}
@@ -93,7 +93,7 @@ def test_the_archive_is_all_that_a_standalone_cluster_needs(
     def submit(job: str, *more: str) -> None:
         done = subprocess.run(
             [
-                *(cluster.home / "bin" / "spark-submit", "--master", master.address),
+                *(cluster.home / "bin" / "spark-submit", *master.options),
                 *("--archives", f"{archive}#environment", ROOT / "jobs" / job, *flags(folder, "archive"), *more),
             ],
             cwd=tmp_path,
