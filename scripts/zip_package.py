@@ -1,10 +1,16 @@
-"""Zip a Python package so that the same sources give the same bytes: ``zip_package.py PACKAGE ZIP``."""
+"""Zip a Python package, and pure Python that it needs: ``zip_package.py PACKAGE ZIP [DISTRIBUTION ...]``.
+
+The same sources give the same bytes.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import sys
 import zipfile
+from collections.abc import Sequence
+from importlib.metadata import PackagePath, files
 from pathlib import Path
 
 EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -13,31 +19,60 @@ EARLIEST = (1980, 1, 1, 0, 0, 0)
 SKIPPED = (".pyc", ".pyo")
 """What Python makes anew wherever it runs."""
 
-
-def list_sources(package: Path) -> list[Path]:
-    """Return the package's files in one order on every file system, without caches and hidden files."""
-    files = (path for path in package.rglob("*") if path.is_file() and path.suffix not in SKIPPED)
-    shown = (path for path in files if not any(part.startswith(".") for part in path.relative_to(package).parts))
-    return sorted(shown, key=lambda path: path.relative_to(package).as_posix())
+PURE = (".py", ".typed")
+"""What is taken of a distribution. Of compiled modules only those may be left out that it does without."""
 
 
-def write_zip(package: Path, target: Path) -> None:
-    """Write the package, under its own name, to a zip that Python can import from."""
+def list_sources(package: Path) -> dict[str, Path]:
+    """Return the package's files by their names in the zip, without caches and hidden files."""
+    found = (path for path in package.rglob("*") if path.is_file() and path.suffix not in SKIPPED)
+    shown = (path for path in found if not any(part.startswith(".") for part in path.relative_to(package).parts))
+    return {f"{package.name}/{path.relative_to(package).as_posix()}": path for path in shown}
+
+
+def list_installed(distribution: str) -> dict[str, Path]:
+    """Return the pure Python of an installed distribution, its licence and its metadata, by their names in the zip."""
+    taken = [path for path in files(distribution) or () if is_taken(path)]
+    for path in taken:
+        check_file(path)
+    return {path.as_posix(): Path(path.locate()) for path in taken}
+
+
+def is_taken(path: PackagePath) -> bool:
+    """Tell the files that go into the zip from commands, compiled modules, and notes of the installer."""
+    if path.parts[0].endswith(".dist-info"):
+        return path.name == "METADATA" or path.name.upper().startswith("LICENSE")
+    return path.suffix in PURE and ".." not in path.parts
+
+
+def check_file(path: PackagePath) -> None:
+    """Stop if a file is not what was installed."""
+    assert path.hash is not None  # every file but RECORD and caches has one
+    digest = hashlib.new(path.hash.mode, path.read_binary()).digest()
+    if base64.urlsafe_b64encode(digest).decode().rstrip("=") != path.hash.value:
+        sys.exit(f"zip_package.py: {path.locate()}: it was changed since it was installed. Install it again.")
+
+
+def write_zip(package: Path, target: Path, distributions: Sequence[str] = ()) -> None:
+    """Write the package and the distributions, under their own names, to a zip that Python can import from."""
+    sources = list_sources(package)
+    for distribution in distributions:
+        sources |= list_installed(distribution)
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.unfinished")
     # Stored, not deflated: what deflate gives differs from one zlib to the next.
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-        for path in list_sources(package):
-            entry = zipfile.ZipInfo(f"{package.name}/{path.relative_to(package).as_posix()}", EARLIEST)
+        for name, path in sorted(sources.items()):
+            entry = zipfile.ZipInfo(name, EARLIEST)
             entry.create_system = 3  # Unix, also on Windows
             entry.external_attr = 0o100644 << 16
             archive.writestr(entry, path.read_bytes())
     unfinished.replace(target)
 
 
-def main(package: str, target: str) -> None:
+def main(package: str, target: str, *distributions: str) -> None:
     """Write the zip and print its hash as sha256sum does."""
-    write_zip(Path(package), Path(target))
+    write_zip(Path(package), Path(target), distributions)
     print(f"{hashlib.sha256(Path(target).read_bytes()).hexdigest()}  {target}")
 
 

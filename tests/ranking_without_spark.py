@@ -110,7 +110,7 @@ def pack(
     for place, name in codebook.value_columns.items():
         kind = pa.string() if codebook.sources[place].kind == "category" else _LIST
         columns[name] = pa.array((values or {})[place], kind)
-    return pa.record_batch(columns)
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def read_batch(codebook: Codebook, batch: pa.RecordBatch) -> tuple[dict[int, Ints], dict[int, pa.Array]]:

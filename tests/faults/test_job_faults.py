@@ -6,15 +6,10 @@ import contextlib
 import io
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
-import sysconfig
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -31,18 +26,13 @@ from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
 from tests.listening_sockets import find_descendants, find_listening, open_files
 from tests.sample_night import night_frames, read_latest, record_of, start_run
+from tests.submitting import ROOT, Cluster, make_cluster, standalone, submit, submitted, wait_for
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
 
-ROOT = Path(__file__).resolve().parents[2]
 NIGHT = "2026-01-15"
 CANARY = "canary7e2d"
 N_ROWS = 400
-MODEST = {
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-}
 CONFIG = """
 [corpus]
 name = "comments"
@@ -156,53 +146,6 @@ def list_runs(warehouse: Path) -> list[str]:
     return [run_id for (run_id,) in read_latest(warehouse, "DISTINCT run_id")]
 
 
-# ---- processes
-
-
-def clean_environment(**changes: str) -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))
-    }
-    return kept | {"SPARK_LOCAL_IP": "127.0.0.1"} | changes
-
-
-def spark_home() -> Path:
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.submodule_search_locations is not None
-    return Path(found.submodule_search_locations[0])
-
-
-@contextlib.contextmanager
-def submitted(
-    *arguments: str, cwd: Path, program: Path | None = None, **environment: str
-) -> Iterator[subprocess.Popen[str]]:
-    """Start spark-submit in a process group of its own, which does not outlive the block."""
-    options = [option for key, value in MODEST.items() for option in ("--conf", f"{key}={value}")]
-    process = subprocess.Popen(
-        [str(program or ROOT / "scripts" / "submit"), *options, *arguments],
-        cwd=cwd,
-        env=clean_environment(**environment),
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def submit(*arguments: str, cwd: Path, program: Path | None = None, **environment: str) -> tuple[int, str]:
-    """Run spark-submit to its end, and give its exit code and all that it printed."""
-    with submitted(*arguments, cwd=cwd, program=program, **environment) as process:
-        printed, _ = process.communicate(timeout=600)
-        return process.returncode, printed
-
-
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
 
 
@@ -265,15 +208,6 @@ def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place,
 
 
 # ---- a driver that dies
-
-
-def wait_for(process: subprocess.Popen[str], stage: str) -> None:
-    """Wait until the job says that a stage begins."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if f"] {stage}" in line:
-            return
-    pytest.fail(f"the job ended before {stage}")
 
 
 def kill_at(
@@ -523,58 +457,9 @@ def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place
 # ---- a cluster, whose workers know the package from the zip alone
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A Spark of its own, in whose folder its workers work, and a Python that knows all packages but this one."""
-
-    home: Path
-    python: Path
-    package: Path
-
-    def submit(self, *arguments: str, cwd: Path, **environment: str) -> tuple[int, str]:
-        with self.submitted(*arguments, cwd=cwd, **environment) as process:
-            printed, _ = process.communicate(timeout=600)
-            return process.returncode, printed
-
-    def submitted(
-        self, *arguments: str, cwd: Path, **environment: str
-    ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
-        return submitted(
-            *("--master", "local-cluster[2,1,1024]", "--py-files", str(self.package)),
-            *arguments,
-            cwd=cwd,
-            program=self.home / "bin" / "spark-submit",
-            SPARK_HOME=str(self.home),
-            SPARK_CONF_DIR=str(ROOT / "conf"),
-            PYSPARK_PYTHON=str(self.python),
-            **environment,
-        )
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    folder = tmp_path_factory.mktemp("cluster")
-    home = folder / "spark"
-    home.mkdir()
-    for entry in spark_home().iterdir():
-        (home / entry.name).symlink_to(entry)
-
-    # -S leaves out site-packages and with it the .pth file that leads to the project.
-    python = folder / "python"
-    packages = sysconfig.get_path("purelib")
-    python.write_text(
-        f'#!/bin/sh\nexport PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{packages}"\nexec {sys.executable} -S "$@"\n'
-    )
-    python.chmod(0o755)
-    alone = [str(python), "-c", "import pandas, pyspark, biasspark"]
-    done = subprocess.run(alone, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False)
-    assert "No module named 'biasspark'" in done.stderr
-
-    package = folder / "biasspark.zip"
-    subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "zip_package.py"), str(ROOT / "biasspark"), str(package)], check=True
-    )
-    return Cluster(home, python, package)
+    return make_cluster(tmp_path_factory.mktemp("cluster"))
 
 
 def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
@@ -629,54 +514,17 @@ def test_an_executor_killed_while_it_writes_changes_no_number(
 # ---- a standalone master with two workers
 
 
-@contextlib.contextmanager
-def daemon(home: Path, folder: Path, role: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Start a master or a worker of Spark on loopback, in a process group of its own; give it and its log."""
-    folder.mkdir()
-    log = folder / "log"
-    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *ports, *arguments]
-    memory = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, cwd=folder, env=clean_environment(**memory), start_new_session=True, stdout=out, stderr=out
-        )
-    try:
-        yield process, log
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def read_from(log: Path, pattern: str, times: int = 1) -> str:
-    """Wait until a log says something so many times, and give it."""
-    deadline = time.monotonic() + 120
-    while len(found := re.findall(pattern, log.read_text("utf-8", errors="replace"))) < times:
-        assert time.monotonic() < deadline, log.read_text("utf-8", errors="replace")
-        time.sleep(0.05)
-    return str(found[0])
-
-
 def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
-    with contextlib.ExitStack() as stack:
-        master, log = stack.enter_context(daemon(cluster.home, tmp_path / "master", "master.Master"))
-        address = read_from(log, r"spark://127\.0\.0\.1:\d+")
-        workers = []
-        for number in range(2):
-            folder = tmp_path / f"worker-{number}"
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"), address)
-            workers.append(stack.enter_context(daemon(cluster.home, folder, "worker.Worker", *options))[0])
-        read_from(log, "Registering worker", times=2)
-        process = stack.enter_context(
-            cluster.submitted("--master", address, JOB, *place.flags("standalone"), cwd=tmp_path)
-        )
+    with (
+        standalone(cluster.home, tmp_path) as master,
+        cluster.submitted("--master", master.address, JOB, *place.flags("standalone"), cwd=tmp_path) as process,
+    ):
         wait_for(process, "ranking")
-        own = set().union(*(find_descendants(one.pid) for one in (master, *workers, process)))
+        own = set().union(*(find_descendants(one.pid) for one in (*master.daemons, process)))
         assert all(address.is_loopback for address in find_listening(own))
-        os.killpg(workers[0].pid, signal.SIGKILL)
+        os.killpg(master.workers[0].pid, signal.SIGKILL)
         printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed
     assert read_tables(place.folder / "standalone") == numbers

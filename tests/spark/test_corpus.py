@@ -92,7 +92,7 @@ def examples_of(
         kinds[name] = pa.string() if codebook.sources[place].kind == "category" else pa.list_(pa.string())
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
     assert not any(columns[name].null_count for name in (*codebook.word_columns, *codebook.score_columns))
-    return Examples(codebook, pa.record_batch(columns))
+    return Examples(codebook, pa.RecordBatch.from_pydict(columns))
 
 
 def rank_and_reject(

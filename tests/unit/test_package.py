@@ -1,4 +1,4 @@
-"""The zip for --py-files: the same bytes for the same sources, nothing but the package, ready to import from."""
+"""The zip for --py-files: the same bytes for the same sources, pure Python alone, ready to import from."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import PackagePath
 from pathlib import Path
 
 import pytest
 
 import biasspark
-from scripts.zip_package import write_zip
+from scripts.locked_packages import cut_lock, find_needed
+from scripts.zip_package import list_installed, write_zip
 
 PACKAGE = Path(biasspark.__file__).parent
+PURE = ("jinja2", "markupsafe")
 DATA = {".typed", ".j2", ".css", ".js"}
 """The kinds of files that the package holds besides Python."""
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    write_zip(PACKAGE, tmp_path / "biasspark.zip")
+    write_zip(PACKAGE, tmp_path / "biasspark.zip", PURE)
     return tmp_path / "biasspark.zip"
 
 
@@ -34,20 +38,27 @@ def test_zip_of_a_copy_has_the_same_bytes(archive: Path, tmp_path: Path) -> None
     for path in copy.rglob("*.py"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
         path.chmod(0o600)
-    write_zip(copy, tmp_path / "copy.zip")
+    write_zip(copy, tmp_path / "copy.zip", PURE)
     assert (tmp_path / "copy.zip").read_bytes() == archive.read_bytes()
 
 
-def test_zip_holds_the_package_alone(archive: Path) -> None:
+def test_zip_holds_pure_python_and_its_licences(archive: Path) -> None:
     names = zipfile.ZipFile(archive).namelist()
     assert "biasspark/__init__.py" in names
     assert names == sorted(names)
-    assert [name for name in names if not name.startswith("biasspark/")] == []
-    assert {Path(name).suffix for name in names} <= {".py", *DATA}
+    others = [Path(name) for name in names if not name.startswith("biasspark/")]
+    assert {path.parts[0].partition("-")[0] for path in others} == set(PURE)
+    assert {path.suffix for path in others if not path.parts[0].endswith(".dist-info")} == {".py", ".typed"}
+    assert len([path for path in others if path.name.startswith("LICENSE")]) == len(PURE)
+    assert {Path(name).suffix for name in names if name.startswith("biasspark/")} <= {".py", *DATA}
 
 
 def test_zip_is_imported_from(archive: Path, tmp_path: Path) -> None:
-    program = "import biasspark, biasspark.errors; print(biasspark.__file__, biasspark.__version__)"
+    program = """
+import biasspark, biasspark.errors, jinja2, markupsafe
+print(biasspark.__file__, biasspark.__version__, jinja2.__file__)
+print(jinja2.Environment(autoescape=True).from_string("{{ it }}").render(it="<"))
+"""
     # -S leaves out site-packages, and with it the project itself.
     found = subprocess.run(
         [sys.executable, "-S", "-c", program],
@@ -57,7 +68,29 @@ def test_zip_is_imported_from(archive: Path, tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert found.stdout.split() == [str(archive / "biasspark" / "__init__.py"), biasspark.__version__]
+    package, escaped = str(archive / "biasspark" / "__init__.py"), "&lt;"
+    assert found.stdout.split() == [package, biasspark.__version__, str(archive / "jinja2" / "__init__.py"), escaped]
+
+
+def test_a_changed_file_is_not_zipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PackagePath, "read_binary", lambda _: b"changed")
+    with pytest.raises(SystemExit, match="changed since it was installed"):
+        list_installed("jinja2")
+
+
+def test_the_lock_is_cut_to_what_is_needed() -> None:
+    entry = "Jinja2==3.1.6 \\\n    --hash=sha256:a\n    # via biasspark\n"
+    lock = f"# why\n{entry}markupsafe==3.0.4 \\\n    --hash=sha256:b\nmypy==2\n"
+    assert find_needed(["jinja2"]) == {"jinja2", "markupsafe"}
+    assert cut_lock(lock, {"jinja2"}) == entry
+
+
+def test_the_archive_has_every_dependency_but_spark() -> None:
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["report"]]
+    names = [requirement.partition(">=")[0] for requirement in declared]
+    assert f"        {' '.join(names)} >" in (PACKAGE.parent / "scripts" / "package").read_text("utf-8")
+    assert "pyspark" not in find_needed(names)
 
 
 def test_wheel_holds_what_the_zip_holds(archive: Path, tmp_path: Path) -> None:
@@ -69,4 +102,5 @@ def test_wheel_holds_what_the_zip_holds(archive: Path, tmp_path: Path) -> None:
     subprocess.run([*build, "--wheel-dir", str(tmp_path), str(project)], check=True, capture_output=True)
     (wheel,) = tmp_path.glob(f"biasspark-{biasspark.__version__}-*.whl")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("biasspark/")}
-    assert held == set(zipfile.ZipFile(archive).namelist())
+    zipped = {name for name in zipfile.ZipFile(archive).namelist() if name.startswith("biasspark/")}
+    assert held == zipped

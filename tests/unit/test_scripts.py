@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-COMMANDS = ("bench", "check", "demo", "drill", "fix", "package", "submit", "survived", "test")
+COMMANDS = ("bench", "check", "check_dag", "demo", "drill", "fix", "matrix", "package", "submit", "survived", "test")
 
 
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,9 @@ def test_script_can_be_run(name: str) -> None:
         ("demo", ["fast"], "scripts/demo: unknown argument fast. Known: --rows N, --out DIR."),
         ("check", ["biasspark"], "scripts/check: only --all is taken, got: biasspark"),
         ("fix", ["biasspark"], "scripts/fix: no arguments are taken, got: biasspark"),
-        ("package", ["dist"], "scripts/package: no arguments are taken, got: dist"),
+        ("check_dag", ["dags"], "scripts/check_dag: no arguments are taken, got: dags"),
+        ("package", ["dist"], "scripts/package: unknown argument dist. Known: --environment, --out DIR."),
+        ("package", ["--out"], "scripts/package: --out needs a value."),
     ],
 )
 def test_wrong_arguments_are_named(name: str, arguments: list[str], message: str) -> None:

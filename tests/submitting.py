@@ -1,0 +1,211 @@
+"""spark-submit as a process of its own, and a Spark cluster on loopback whose machines know no biasspark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sysconfig
+import time
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import files
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from scripts.locked_packages import find_needed
+from scripts.zip_package import write_zip
+
+ROOT = Path(__file__).resolve().parents[1]
+MODEST = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+PLATFORM = ("pyspark", "numpy", "pandas", "pyarrow", "scipy")
+"""What the machines of a cluster have."""
+
+
+# ---- processes
+
+
+def clean_environment(**changes: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))
+    }
+    return kept | {"SPARK_LOCAL_IP": "127.0.0.1"} | changes
+
+
+def spark_home() -> Path:
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    return Path(found.submodule_search_locations[0])
+
+
+@contextlib.contextmanager
+def submitted(
+    *arguments: str, cwd: Path, program: Path | None = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start spark-submit in a process group of its own, which does not outlive the block."""
+    options = [option for key, value in MODEST.items() for option in ("--conf", f"{key}={value}")]
+    process = subprocess.Popen(
+        [str(program or ROOT / "scripts" / "submit"), *options, *arguments],
+        cwd=cwd,
+        env=clean_environment(**environment),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def submit(*arguments: str, cwd: Path, program: Path | None = None, **environment: str) -> tuple[int, str]:
+    """Run spark-submit to its end, and give its exit code and all that it printed."""
+    with submitted(*arguments, cwd=cwd, program=program, **environment) as process:
+        printed, _ = process.communicate(timeout=600)
+        return process.returncode, printed
+
+
+def wait_for(process: subprocess.Popen[str], stage: str) -> None:
+    """Wait until the job says that a stage begins."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f"] {stage}" in line:
+            return
+    pytest.fail(f"the job ended before {stage}")
+
+
+# ---- a cluster, whose workers know the package from the zip alone
+
+
+def make_python(folder: Path, *distributions: str) -> Path:
+    """Make an environment that has these packages and what they need, by links, and nothing else; give its Python."""
+    venv.create(folder)
+    purelib = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+    for name in find_needed(distributions):
+        tops = {path.parts[0] for path in files(name) or ()} - {"..", "__pycache__"}
+        for top in tops:
+            (purelib / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
+    return folder / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Spark of its own, in whose folder its workers work, and the Python of its machines."""
+
+    home: Path
+    python: Path
+    package: Path
+
+    def submit(self, *arguments: str, cwd: Path, **environment: str) -> tuple[int, str]:
+        """Run a job to its end; the zip is all that it brings."""
+        with self.submitted(*arguments, cwd=cwd, **environment) as process:
+            printed, _ = process.communicate(timeout=600)
+            return process.returncode, printed
+
+    def submitted(
+        self, *arguments: str, cwd: Path, **environment: str
+    ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+        return submitted(
+            *("--master", "local-cluster[2,1,1024]", "--py-files", str(self.package)),
+            *arguments,
+            cwd=cwd,
+            program=self.home / "bin" / "spark-submit",
+            SPARK_HOME=str(self.home),
+            SPARK_CONF_DIR=str(ROOT / "conf"),
+            PYSPARK_PYTHON=str(self.python),
+            **environment,
+        )
+
+
+def make_cluster(folder: Path) -> Cluster:
+    """Make the Spark, the Python and the zip in a folder, and see that the Python knows no biasspark."""
+    home = folder / "spark"
+    home.mkdir()
+    for entry in spark_home().iterdir():
+        (home / entry.name).symlink_to(entry)
+    python = make_python(folder / "python", *PLATFORM)
+    alone = [str(python), "-c", f"import {', '.join(PLATFORM)}, biasspark"]
+    done = subprocess.run(alone, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False)
+    assert "No module named 'biasspark'" in done.stderr, done.stderr
+    package = folder / "biasspark.zip"
+    write_zip(ROOT / "biasspark", package, ("jinja2", "markupsafe"))
+    return Cluster(home, python, package)
+
+
+# ---- a standalone master with two workers
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A master and two workers of Spark."""
+
+    address: str
+    folder: Path
+    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of spark-submit for a job that begins once both workers are there, and uses both."""
+        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1")
+        return ("--master", self.address, *(part for setting in settings for part in ("--conf", setting)))
+
+    @property
+    def workers(self) -> list[subprocess.Popen[bytes]]:
+        return self.daemons[1:]
+
+
+@contextlib.contextmanager
+def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
+    """Start a master and two workers, of one core each, that work in a folder and listen on loopback alone."""
+    with contextlib.ExitStack() as stack:
+        master, log = stack.enter_context(daemon(home, folder / "master", "master.Master"))
+        address = read_from(log, r"spark://127\.0\.0\.1:\d+")
+        found = Standalone(address, folder, [master])
+        for number in range(2):
+            own = folder / f"worker-{number}"
+            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), address)
+            found.daemons.append(stack.enter_context(daemon(home, own, "worker.Worker", *options))[0])
+        read_from(log, "Registering worker", times=2)
+        yield found
+
+
+@contextlib.contextmanager
+def daemon(home: Path, folder: Path, role: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a master or a worker of Spark on loopback, in a process group of its own; give it and its log."""
+    folder.mkdir()
+    log = folder / "log"
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *ports, *arguments]
+    memory = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=clean_environment(**memory), start_new_session=True, stdout=out, stderr=out
+        )
+    try:
+        yield process, log
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def read_from(log: Path, pattern: str, times: int = 1) -> str:
+    """Wait until a log says something so many times, and give it."""
+    deadline = time.monotonic() + 120
+    while len(found := re.findall(pattern, log.read_text("utf-8", errors="replace"))) < times:
+        assert time.monotonic() < deadline, log.read_text("utf-8", errors="replace")
+        time.sleep(0.05)
+    return str(found[0])
