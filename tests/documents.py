@@ -7,6 +7,7 @@ A comment of one line right before a block says more of it:
 - ``<!-- output -->``: the commands before it print these lines, three dots standing for others;
 - ``<!-- printed in: PAGE -->``: the commands of another page do;
 - ``<!-- leaves of the census -->``: the trees of test_samples.py have these leaves;
+- ``<!-- slow -->``: it is run with the slow tests alone;
 - ``<!-- not run: WHY -->``: the commands are read, but never run.
 """
 

@@ -31,7 +31,7 @@ REMARKS = {
     "text": {"output", "printed in", "leaves of the census"},
     "sql": {""},
     "toml": {"", "file", "added to"},
-    "python": {"", "from"},
+    "python": {"", "from", "slow"},
     "sh": {"", "not run"},
 }
 """The languages that blocks have, and what may be said of them: of each kind there is a test."""
