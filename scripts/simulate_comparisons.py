@@ -143,7 +143,8 @@ def simulate(setting: Setting, replicates: int, seed: list[int]) -> dict[str, ob
     """Return how often the interval covers the difference, its mean width, and how often a difference is seen."""
     rng = np.random.default_rng(seed)
     found = [weigh(one, LEVEL) for one in estimate(setting, replicates, rng)]
-    low, high, p_value = np.array([(one.low, one.high, one.p_value) for one in found if one.p_value is not None], float).T
+    told = [(one.low, one.high, one.p_value) for one in found if one.p_value is not None]
+    low, high, p_value = np.array(told, float).T
     return {
         "kind": setting.kind,
         "values": setting.values,

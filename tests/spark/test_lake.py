@@ -20,6 +20,7 @@ from biasspark.tables.schemas import PINNED_SKEW
 from tests.lake_nights import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
+NIGHTS = ROOT / "docs" / "nights.md"
 FURTHER = ("delta catalog", "iceberg hadoop", "iceberg hadoop, views elsewhere", "iceberg hive")
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
 
@@ -135,10 +136,10 @@ def test_a_catalog_without_views_gets_their_sql(further: dict[str, Said]) -> Non
     assert further["iceberg hadoop, views elsewhere"]["warnings"] == []
 
 
-def test_the_readme_says_which_tables_refuse_what(quick: dict[str, Said]) -> None:
-    rows = re.findall(r"^\| `(path|catalog) = .*\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+def test_the_docs_say_which_tables_refuse_what(quick: dict[str, Said]) -> None:
+    rows = re.findall(r"^\| `(path|catalog) = .*\|$", NIGHTS.read_text("utf-8"), re.MULTILINE)
     assert rows == ["path", "path", "catalog", "catalog", "catalog"]
-    for line in (ROOT / "README.md").read_text("utf-8").splitlines():
+    for line in NIGHTS.read_text("utf-8").splitlines():
         if line.startswith("|") and 'format = "' in line:
             refused = line.split("|")[4].strip()
             assert refused == ("NULL in a key, NaN" if "delta" in line else "NULL in a key")

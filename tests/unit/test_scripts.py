@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-COMMANDS = ("bench", "check", "check_dag", "demo", "drill", "fix", "matrix", "package", "submit", "survived", "test")
+COMMANDS = [
+    "bench",
+    "check",
+    "check_dag",
+    "demo",
+    "docs",
+    "drill",
+    "fix",
+    "matrix",
+    "package",
+    "submit",
+    "survived",
+    "test",
+]
 
 
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -38,6 +51,7 @@ def test_script_can_be_run(name: str) -> None:
         ("demo", ["--out", ""], "scripts/demo: --out needs a value."),
         ("demo", ["fast"], "scripts/demo: unknown argument fast. Known: --rows N, --out DIR."),
         ("check", ["biasspark"], "scripts/check: only --all is taken, got: biasspark"),
+        ("docs", ["tables"], "scripts/docs: no arguments are taken, got: tables"),
         ("fix", ["biasspark"], "scripts/fix: no arguments are taken, got: biasspark"),
         ("check_dag", ["dags"], "scripts/check_dag: no arguments are taken, got: dags"),
         ("package", ["dist"], "scripts/package: unknown argument dist. Known: --environment, --out DIR."),

@@ -1,0 +1,215 @@
+"""Every block of code in README.md and docs/, as far as that takes no Spark: read, parsed, looked up, asked of DuckDB.
+
+What takes Spark is in test_code_blocks_in_spark.py, and test_commands_in_full.py runs the commands themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import runpy
+import tomllib
+from contextlib import redirect_stdout, suppress
+from functools import cache
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from biasspark.config import load_config, parse_config
+from biasspark.errors import ConfigError
+from biasspark.mitigation.settings import load_experiment
+from tests.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, read_commands
+from tests.example_night import write_night
+
+REMARKS = {
+    "text": {"output", "printed in", "leaves of the census"},
+    "sql": {""},
+    "toml": {"", "file", "added to"},
+    "python": {"", "from", "slow"},
+    "sh": {"", "not run"},
+}
+"""The languages that blocks have, and what may be said of them: of each kind there is a test."""
+
+SURROUNDINGS = """
+corpus = { name = "civil", path = "data/civil", id = "id" }
+label = { column = "target", threshold = 0.5 }
+models = { toxicity_1 = "toxicity_1", toxicity_6 = "toxicity_6", new = "new", old = "old" }
+identities = { columns = ["black", "gay", "muslim", "male", "female"] }
+output = { path = "warehouse" }
+"""
+"""The rest of a configuration of which a block shows a part."""
+
+
+def test_every_block_is_of_a_kind_that_is_tested() -> None:
+    assert {page for page in PAGES if not any(block.page == page for block in BLOCKS)} == {"docs/tables.md"}
+    assert [str(block) for block in BLOCKS if block.remark not in REMARKS.get(block.language, ())] == []
+
+
+def test_output_follows_commands() -> None:
+    places = {block: place for place, block in enumerate(BLOCKS)}
+    before = [BLOCKS[places[block] - 1] for block in blocks_of("text", "output")]
+    assert before
+    assert {block.language for block in before} == {"sh"}
+
+
+# ---- links
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.is_file(), path
+        assert not anchor or anchor in headings_of(target), anchor
+
+
+def headings_of(page: Path) -> set[str]:
+    """Give the anchors of a page: its headings in small letters, with dashes for spaces and without marks."""
+    found = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [page for page in PAGES[1:] if f"]({page})" not in text] == []
+
+
+# ---- configurations
+
+
+def read_whole(text: str) -> dict[str, Any]:
+    """Give a configuration as TOML: the block alone where it has a corpus, else within its surroundings."""
+    table = tomllib.loads(text)
+    return table if "corpus" in table else tomllib.loads(SURROUNDINGS) | table
+
+
+@pytest.mark.parametrize("block", blocks_of("toml"), ids=str)
+def test_configurations_are_read(block: Code) -> None:
+    parse_config(read_whole(block.text), ROOT)
+
+
+OPTIONAL = [(block, line) for block in blocks_of("toml") for line in re.findall(r"^# \w+ = .*$", block.text, re.M)]
+
+
+@pytest.mark.parametrize(("block", "line"), OPTIONAL, ids=str)
+def test_lines_in_comments_name_keys_that_there_are(block: Code, line: str) -> None:
+    """They may exclude what is written beside them, but they are no unknown keys."""
+    text = block.text.replace(line, line.removeprefix("# "))
+    with suppress(ConfigError):
+        parse_config(read_whole(text), ROOT)
+        return
+    with pytest.raises(ConfigError) as caught:
+        parse_config(read_whole(text), ROOT)
+    assert "there is no such" not in str(caught.value)
+
+
+# ---- excerpts
+
+
+@pytest.mark.parametrize("block", blocks_of("python"), ids=str)
+def test_python_is_python_and_excerpts_stand_where_they_are_from(block: Code) -> None:
+    assert ast.parse(block.text).body
+    if block.remark == "from":
+        source = (ROOT / block.says).read_text("utf-8")
+        assert " ".join(block.text.split()) in " ".join(source.split())
+
+
+# ---- queries
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands find in a clone of the project whose demo was run, and the tutorial."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("conf", "jobs", "scripts", "biasspark", ".venv"):
+        (folder / name).symlink_to(ROOT / name)
+    write_night(folder / "build" / "demo" / "warehouse")
+    (folder / "build" / "tutorial").symlink_to("demo")
+    return folder
+
+
+def test_duckdb_answers(workplace: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute((workplace / "build" / "demo" / "warehouse" / "views.duckdb.sql").read_text("utf-8"))
+        assert [str(block) for block in blocks_of("sql") if not connection.execute(block.text).fetchall()] == []
+
+
+# ---- commands
+
+COMMANDS = [(block, words) for block in blocks_of("sh") for words in read_commands(block)]
+ELSEWHERE = {"git", "export", "mkdir"}
+"""Commands that are not of this project."""
+
+
+@pytest.mark.parametrize(("block", "words"), COMMANDS, ids=[f"{block} {words[0]}" for block, words in COMMANDS])
+def test_commands_are_understood(
+    block: Code, words: list[str], workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workplace)
+    for name, text in files_of(block).items():
+        (workplace / name).write_text(text, "utf-8")
+    program, *others = words
+    if program in ELSEWHERE:
+        return
+    if program == ".venv/bin/python":
+        check_python(others)
+    elif any(word.startswith("jobs/") for word in others):
+        check_submission(program, others)
+    else:
+        check_script(program, others)
+
+
+def check_python(words: list[str]) -> None:
+    """Run code over the tables of the demo, and look up modules."""
+    kind, what = words
+    if kind == "-m":
+        assert find_spec(what)
+        return
+    assert kind == "-c"
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile(what, "-c", "exec"), {})
+    assert printed.getvalue()
+
+
+def check_submission(program: str, words: list[str]) -> None:
+    """Check what spark-submit is told, and then what the job is told, by the job's own parser."""
+    assert program in ("scripts/submit", "spark-submit")
+    place = next(n for n, word in enumerate(words) if word.startswith("jobs/"))
+    assert set(words[:place:2]) <= {"--master", "--deploy-mode", "--properties-file", "--py-files"}
+    arguments = parser_of(words[place]).parse_args(words[place + 1 :])
+    if hasattr(arguments, "config"):
+        load = load_experiment if "mitigation" in words[place] else load_config
+        load(arguments.config, [override.replace("$DATA", "/data") for override in arguments.overrides])
+
+
+@cache
+def parser_of(job: str) -> argparse.ArgumentParser:
+    """Give the parser with which a job is run, by running it up to where it would parse."""
+    found: list[argparse.ArgumentParser] = []
+    with pytest.MonkeyPatch.context() as patch, suppress(SystemExit):
+        patch.setattr("biasspark.cli.run_job", lambda main, parser: found.append(parser) or 0)
+        runpy.run_path(str(ROOT / job), run_name="__main__")
+    return found[0]
+
+
+def check_script(program: str, words: list[str]) -> None:
+    """Check that a script is there, and that its help knows its options."""
+    assert re.fullmatch(r"scripts/\w+", program)
+    assert os.access(program, os.X_OK)
+    text = Path(program).read_text("utf-8").split("\nset -", 1)[0]
+    assert [word for word in words if word.startswith("--") and word not in text] == []
+
+
+def test_scripts_that_are_mentioned_are_there() -> None:
+    for page in PAGES:
+        text = (ROOT / page).read_text("utf-8")
+        for path in re.findall(r"\b((?:scripts|jobs|conf|tests|biasspark)/[\w/.-]*\w)", text):
+            assert (ROOT / path).exists(), f"{page}: {path}"

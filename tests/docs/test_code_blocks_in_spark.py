@@ -1,0 +1,73 @@
+"""The blocks of README.md and docs/ that take a session: every query in Spark SQL, and all Python, page by page.
+
+What they find: a session `spark`, a DataFrame `df` of comments, the `warehouse` of a small published night, and a
+`folder` to write into. The blocks of a page run one after another and see what those before them defined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.session import is_connect
+from biasspark.synthetic.civil_rows import CivilShape, civil_block
+from biasspark.tables.schemas import BIAS_RUNS, TABLES
+from biasspark.tables.views import spark_views
+from tests.documents import blocks_of
+from tests.example_night import write_night
+
+N_ROWS = 4000
+CLASSIC = {"docs/extending.md": "Connect lists no folders", "docs/faq.md": "Connect has other evaluators"}
+PROGRAMS = [pytest.param(page, ("",), id=page) for page in dict.fromkeys(own.page for own in blocks_of("python", ""))]
+PROGRAMS += [
+    pytest.param(own.page, ("", "slow"), id=f"{own.page} in full", marks=pytest.mark.slow)
+    for own in blocks_of("python", "slow")
+]
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("warehouse")
+    write_night(folder)
+    return folder
+
+
+@pytest.fixture
+def given(
+    spark: SparkSession, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    """What the blocks of a page find; the tables that they declare are forgotten after it."""
+    comments = pa.Table.from_batches([civil_block(0, CivilShape(rows=N_ROWS, seed=1, unannotated=0.3))])
+    toxic = pc.greater_equal(comments["target"], 0.5)
+    pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
+    df, before = spark.read.parquet(str(tmp_path / "comments.parquet")), dict(TABLES)
+    monkeypatch.chdir(tmp_path)
+    yield {"__name__": "__main__", "spark": spark, "df": df, "folder": str(tmp_path), "warehouse": str(warehouse)}
+    TABLES.clear()
+    TABLES.update(before)
+
+
+def test_spark_answers(spark: SparkSession, warehouse: Path) -> None:
+    blocks = blocks_of("sql")
+    asked = {table for block in blocks for table in re.findall(r"\blatest_(\w+)", block.text)}
+    tables = [TABLES[name] for name in sorted(asked)]
+    for statement in spark_views(str(warehouse), [*tables, BIAS_RUNS]).split(";")[:-1]:
+        spark.sql(statement)
+    assert [str(block) for block in blocks if not spark.sql(block.text).collect()] == []
+
+
+@pytest.mark.parametrize(("page", "remarks"), PROGRAMS)
+def test_python_runs(page: str, remarks: tuple[str, ...], given: dict[str, Any]) -> None:
+    if is_connect(given["spark"]) and page in CLASSIC:
+        pytest.skip(CLASSIC[page])
+    for block in (block for block in blocks_of("python", *remarks) if block.page == page):
+        above = "\n" * block.line  # a failure names the line of the page
+        exec(compile(above + block.text, page, "exec"), given)

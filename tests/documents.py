@@ -1,0 +1,82 @@
+"""The blocks of code in README.md and docs/: what each is, and what the comment before it says of it.
+
+A comment of one line right before a block says more of it:
+
+- ``<!-- file: NAME -->`` and ``<!-- added to: NAME -->``: the commands after it find it in that file;
+- ``<!-- from: PATH -->``: it stands so in that file of the project;
+- ``<!-- output -->``: the commands before it print these lines, three dots standing for others;
+- ``<!-- printed in: PAGE -->``: the commands of another page do;
+- ``<!-- leaves of the census -->``: the trees of test_samples.py have these leaves;
+- ``<!-- slow -->``: it is run with the slow tests alone;
+- ``<!-- not run: WHY -->``: the commands are read, but never run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_REMARK = re.compile(r"<!-- ([a-z ]+?)(?:: (.*))? -->\n\Z")
+
+
+@dataclass(frozen=True)
+class Code:
+    """One block."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    remark: str = ""
+    says: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def read_blocks(page: str) -> list[Code]:
+    """Give the blocks of a page, in order."""
+    text = (ROOT / page).read_text("utf-8")
+    assert text.count("\n```") % 2 == 0, f"{page}: a block is not closed"
+    found = []
+    for fence in _FENCE.finditer(text):
+        remark = _REMARK.search(text, 0, fence.start())
+        said = (remark[1], remark[2] or "") if remark else ("", "")
+        found.append(Code(page, text.count("\n", 0, fence.start()) + 1, fence[1], fence[2], *said))
+    return found
+
+
+BLOCKS = tuple(block for page in PAGES for block in read_blocks(page))
+
+
+def blocks_of(language: str, *remarks: str) -> list[Code]:
+    """Give the blocks of a language; with remarks those alone that have one of them."""
+    return [block for block in BLOCKS if block.language == language and (not remarks or block.remark in remarks)]
+
+
+def read_lines(block: Code) -> list[str]:
+    """Give the commands, each on one line, with the comments after them."""
+    return [line for line in block.text.replace("\\\n", " ").splitlines() if shlex.split(line, comments=True)]
+
+
+def read_commands(block: Code) -> list[list[str]]:
+    """Give the words of each command, less what follows a #; variables are left as they stand."""
+    return [shlex.split(line, comments=True) for line in read_lines(block)]
+
+
+def files_of(block: Code) -> dict[str, str]:
+    """Give the files that the commands of a block find: of its own page up to there, else of docs/configuration.md."""
+    files = {own.says: own.text for own in read_blocks("docs/configuration.md") if own.remark == "file"}
+    for own in read_blocks(block.page):
+        if own.line > block.line:
+            break
+        if own.remark == "file":
+            files[own.says] = own.text
+        elif own.remark == "added to":
+            files[own.says] += f"\n{own.text}"
+    return files

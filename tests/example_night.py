@@ -1,0 +1,87 @@
+"""A small published night with made-up rows for every table that the documents ask, written without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from biasspark.tables.schemas import BIAS_RUNS, N_NIGHTS, TABLES, WINDOW_START, WINDOW_TABLES, Table
+from biasspark.tables.views import duckdb_views, spark_views
+from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts
+
+Rows = Sequence[Mapping[str, Any]]
+
+CORPUS = "civil"
+IDENTITIES = ("gay", "black", "muslim", "transgender", "male", "female")
+WINDOW = 28
+
+
+def write_night(folder: Path) -> None:
+    """Write every table, an empty one too, and the views."""
+    rows = made_up_rows()
+    tables = list(TABLES.values())
+    for table in tables:
+        if table != BIAS_RUNS:
+            write_table(folder, table, table.job, rows.get(table.name, []))
+    for job in {table.job for table in tables if table != BIAS_RUNS}:
+        write_table(folder, BIAS_RUNS, job, [ledger_of(job)])
+    (folder / "views.spark.sql").write_text(spark_views(str(folder), tables), "utf-8")
+    (folder / "views.duckdb.sql").write_text(duckdb_views(str(folder), tables), "utf-8")
+
+
+def write_table(folder: Path, table: Table, job: str, rows: Rows) -> None:
+    """Write the rows of a job's run, less the columns of the partition; what a row does not name is NULL."""
+    schema = StructType([field for field in table.schema if field.name not in ("run_date", "run_id")])
+    filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
+    place = folder / table.name / f"run_date={NIGHT}" / f"run_id=r_{job}"
+    place.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(filled, to_arrow_schema(schema)), place / "part.parquet")
+
+
+def made_up_rows() -> dict[str, Rows]:
+    """Give the rows of each table by its name; of one that is not named there are none."""
+    tables: dict[str, Rows] = dict(night_facts(identities=IDENTITIES).tables)
+    rates = [row | {"threshold": at} for row in tables["threshold_rates"] for at in (0.5, 0.8)]
+    window = {WINDOW_START.name: NIGHT - timedelta(days=WINDOW - 1), N_NIGHTS.name: WINDOW}
+    own = {night.name: table.name for night, table in WINDOW_TABLES.items()}
+    return {
+        **tables,
+        "threshold_rates": rates,
+        "model_comparisons": [comparison(identity) for identity in IDENTITIES],
+        "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
+        **{own[name]: [row | window for row in rows] for name, rows in tables.items() if name in own},
+    }
+
+
+def ledger_of(job: str) -> dict[str, Any]:
+    """Give the ledger's row of a job's run."""
+    first = NIGHT - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
+    return ledger_row() | {"job": job, "status": "published", "window_start": first}
+
+
+def comparison(identity: str) -> dict[str, Any]:
+    """Give a row of model_comparisons in which the new model is surely worse."""
+    old, new = MODELS
+    row: dict[str, Any] = {
+        "slice": "all",
+        "identity": identity,
+        "metric": "bpsn_auc",
+        "model": new,
+        "baseline_model": old,
+    }
+    row |= {"value": 0.8, "baseline_value": 0.9, "difference": -0.1, "difference_low": -0.12, "difference_high": -0.08}
+    return row | {
+        "p_value": 1e-9,
+        "p_adjusted": 1e-8,
+        "verdict": "worse",
+        "method": "delong",
+        "n_low": 50,
+        "n_high": 90,
+    }
