@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
-from pyspark import SparkConf, inheritable_thread_target
+from pyspark import SparkConf, __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
@@ -153,7 +153,7 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
     planned while another runs. When a task fails, the rest is left undone, and the first failure in order is raised.
     """
     with ThreadPoolExecutor(_AT_ONCE, "side-by-side") as pool:
-        return list(pool.map(lambda task: task(), [inheritable_thread_target(spark)(task) for task in tasks]))
+        return list(pool.map(lambda task: task(), [_inherit_properties(spark, task) for task in tasks]))
 
 
 @contextmanager
@@ -206,6 +206,13 @@ def _find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
     context: Any = spark.sparkContext
     place = context._jvm.org.apache.hadoop.fs.Path(path)
     return place.getFileSystem(context._jsc.hadoopConfiguration()), place
+
+
+def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[[], T]:
+    """Return a task that takes along the properties of this thread, by which its Spark jobs are named."""
+    if __version__.startswith("3."):  # which takes no session, and under Connect has nothing to inherit
+        return inheritable_thread_target(task)
+    return cast("Callable[[], T]", inheritable_thread_target(spark)(task))
 
 
 def _silence_failures(spark: SparkSession) -> None:

@@ -199,7 +199,7 @@ def wait_until_open(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
-    """Run the tests and the night of a leg, and compare its tables with those of the first."""
+    """Run the night and the tests of a leg, and compare its tables with those of the first."""
     started, folder = time.monotonic(), RESULTS / leg.name.replace("/", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -207,11 +207,12 @@ def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
     asked = [str(leg.python), "-c", VERSIONS, *SHOWN]
     found = json.loads(subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=True).stdout)
     with environment_of(leg, found["home"], folder / "server.log") as environment:
+        call([str(leg.python), "-m", "scripts.matrix_night", str(folder / "night")], environment, folder / "night.log")
         report = folder / "tests.xml"
         # Warnings are errors in the locked environment alone: elsewhere packages warn of each other's age.
-        pytest = ["-m", "pytest", "-W", "default", "-m", "not slow", "-p", "no:cacheprovider"]
+        quietly = ["-W", "default", "-W", "ignore::ResourceWarning"]
+        pytest = ["-m", "pytest", *quietly, "-m", "not slow", "-p", "no:cacheprovider"]
         call([str(leg.python), *pytest, f"--junitxml={report}", *tests], environment, folder / "tests.log")
-        call([str(leg.python), "-m", "scripts.matrix_night", str(folder / "night")], environment, folder / "night.log")
     tables = compare_tables(folder, first)
     return Result(leg.name, found["versions"], *count_tests(report), tables, round(time.monotonic() - started))
 

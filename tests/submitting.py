@@ -27,6 +27,14 @@ MODEST = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
+UNCOMPILED = (
+    "spark.sql.codegen.wholeStage=false",
+    "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+)
+"""Settings for a few rows, of which compiling what runs once takes nearly all the time."""
+
 PLATFORM = ("pyspark", "numpy", "pandas", "pyarrow", "scipy")
 """What the machines of a cluster have."""
 
@@ -158,8 +166,8 @@ class Standalone:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options of spark-submit for a job that begins once both workers are there, and uses both."""
-        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1")
+        """Options of spark-submit for a job of a few rows that begins once both workers are there, and uses both."""
+        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1", *UNCOMPILED)
         return ("--master", self.address, *(part for setting in settings for part in ("--conf", setting)))
 
     @property
@@ -189,10 +197,15 @@ def daemon(home: Path, folder: Path, role: str, *arguments: str) -> Iterator[tup
     log = folder / "log"
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *ports, *arguments]
-    memory = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    light = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=folder, env=clean_environment(**memory), start_new_session=True, stdout=out, stderr=out
+            command,
+            cwd=folder,
+            env=clean_environment(SPARK_HOME=str(home), **light),
+            start_new_session=True,
+            stdout=out,
+            stderr=out,
         )
     try:
         yield process, log

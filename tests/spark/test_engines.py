@@ -431,8 +431,8 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, corp
         "threshold_summary": 2,
         "label_balance": 1 + 2,
     }
-    # Two columns of scores would be 320 kB.
-    assert max(work.driver_bytes for work in (survey, ranking, tables)) < 80_000
+    # Two columns of scores would be 320 kB. What tasks say of themselves is more with Spark 3.5.
+    assert max(work.driver_bytes for work in (survey, ranking, tables)) < 120_000
 
 
 def test_rejects_cost_one_more_scan(spark: SparkSession, corpus_path: str, watch: Watch) -> None:
