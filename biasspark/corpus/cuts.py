@@ -71,7 +71,7 @@ def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np
     Parameters
     ----------
     cuts : sequence of float64 arrays
-        For each model, ascending and unique.
+        For each model, ascending and unique. Without any nothing is added.
 
     Notes
     -----
@@ -79,14 +79,13 @@ def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np
     all else that is known of the row, where two scores take two words more. A binary search, each step a projection of
     its own, for Spark folds what one expression refers to into it, and would write the first step 4,096 times.
     """
-    schema = corpus.schema
-    for model, (name, own) in enumerate(zip(measures.models.values(), cuts, strict=True)):
+    schema, columns = corpus.schema, tuple(measures.models.values())
+    for model, own in enumerate(cuts):
         score, place, steps = f"_biasspark_score_{model}", bin_column(model), 1 << len(own).bit_length()
         # As text, for each literal of a Column is a call to the JVM; Spark folds it into an array once.
-        line = F.split(F.lit(",".join([*map(repr, own.tolist()), *["NaN"] * (steps - len(own))])), ",").cast(
-            "array<double>"
-        )
-        corpus = corpus.withColumns({score: usable_score(name, schema), place: F.lit(0)})
+        text = ",".join([*map(repr, own.tolist()), *["NaN"] * (steps - len(own))])
+        line = F.split(F.lit(text), ",").cast("array<double>")
+        corpus = corpus.withColumns({score: usable_score(columns[model], schema), place: F.lit(0)})
         while steps := steps // 2:
             is_below = F.get(line, F.col(place) + (steps - 1)) < F.col(score)
             corpus = corpus.withColumn(place, F.col(place) + F.when(is_below, steps).otherwise(0))
