@@ -199,11 +199,9 @@ def measure(
     also_kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *also_kept = mark_duplicates(corpus, id_column)
-    codebook = build_codebook(measures, survey)
-    if cuts:
-        codebook = replace(codebook, n_bins=tuple(2 * len(own) + 1 for own in cuts))
-    rows = number_bins(corpus, measures, cuts) if cuts else corpus
-    examples = label_examples(rows, measures, codebook, id_column)
+    codebook = replace(build_codebook(measures, survey), n_bins=tuple(2 * len(own) + 1 for own in cuts))
+    numbered = number_bins(corpus, measures, cuts)
+    examples = label_examples(numbered, measures, codebook, id_column)
     if cuts:
         boundaries = choose_boundaries(cuts, survey.count_ranges(measures.ranking.ranges))
         ranking = rank_bins(examples, codebook, cuts, boundaries, edges)

@@ -71,7 +71,7 @@ def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np
     Parameters
     ----------
     cuts : sequence of float64 arrays
-        For each model, ascending and unique.
+        For each model, ascending and unique. Without any nothing is added.
 
     Notes
     -----
@@ -79,20 +79,34 @@ def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np
     all else that is known of the row, where two scores take two words more. A binary search, each step a projection of
     its own, for Spark folds what one expression refers to into it, and would write the first step 4,096 times.
     """
-    schema = corpus.schema
-    for model, (name, own) in enumerate(zip(measures.models.values(), cuts, strict=True)):
-        score, place, steps = f"_biasspark_score_{model}", bin_column(model), 1 << len(own).bit_length()
-        # As text, for each literal of a Column is a call to the JVM; Spark folds it into an array once.
-        line = F.split(F.lit(",".join([*map(repr, own.tolist()), *["NaN"] * (steps - len(own))])), ",").cast(
-            "array<double>"
-        )
-        corpus = corpus.withColumns({score: usable_score(name, schema), place: F.lit(0)})
-        while steps := steps // 2:
-            is_below = F.get(line, F.col(place) + (steps - 1)) < F.col(score)
-            corpus = corpus.withColumn(place, F.col(place) + F.when(is_below, steps).otherwise(0))
-        at_cut = F.get(line, F.col(place)) == F.col(score)
-        corpus = corpus.withColumn(place, 2 * F.col(place) + F.when(at_cut, 1).otherwise(0))
-    return corpus
+    if not cuts:
+        return corpus
+    schema, steps = corpus.schema, 1 << max(map(len, cuts)).bit_length()
+    lines = [_as_array(own, steps) for own in cuts]
+    scores = [F.col(f"_biasspark_score_{model}") for model in range(len(cuts))]
+    places = [F.col(bin_column(model)) for model in range(len(cuts))]
+    corpus = corpus.withColumns(
+        {f"_biasspark_score_{model}": usable_score(name, schema) for model, name in enumerate(measures.models.values())}
+        | {bin_column(model): F.lit(0) for model in range(len(cuts))}
+    )
+    while steps := steps // 2:
+        found = zip(lines, places, scores, strict=True)
+        further = [
+            place + F.when(F.get(line, place + (steps - 1)) < score, steps).otherwise(0) for line, place, score in found
+        ]
+        corpus = corpus.withColumns({bin_column(model): place for model, place in enumerate(further)})
+    found = zip(lines, places, scores, strict=True)
+    bins = [2 * place + F.when(F.get(line, place) == score, 1).otherwise(0) for line, place, score in found]
+    return corpus.withColumns({bin_column(model): own for model, own in enumerate(bins)})
+
+
+def _as_array(cuts: NDArray[np.float64], size: int) -> Column:
+    """Return the cuts as an array of some size; no score is above or at NaN, with which it is filled up.
+
+    As text, for each literal of a Column is a call to the JVM; Spark folds it into an array once.
+    """
+    text = ",".join([*map(repr, cuts.tolist()), *["NaN"] * (size - len(cuts))])
+    return F.split(F.lit(text), ",").cast("array<double>")
 
 
 def choose_boundaries(cuts: Sequence[NDArray[np.float64]], ranges: int) -> list[NDArray[np.float64]]:

@@ -135,7 +135,7 @@ def _extremes(name: str) -> list[Column]:
     return [
         *(least[end].alias(f"{name}_min{end}") for end in ENDS),
         lowest[IDENTITY].alias(f"{name}_min_identity"),
-        _name_all(name, lambda identity: identity[f"{name}{_LEAST}"] <= least[_MOST]).alias(f"{name}_min_contenders"),
+        _name_all(name, least[_MOST], lambda one, most: one[f"{name}{_LEAST}"] <= most).alias(f"{name}_min_contenders"),
         *(most[end].alias(f"{name}_max{end}") for end in ENDS),
         *(_power_mean(f"{name}{end}").alias(f"{name}_power_mean{end}") for end in ENDS),
     ]
@@ -145,10 +145,17 @@ def _values(name: str) -> Column:
     return F.transform(_defined(name), lambda identity: identity[name])
 
 
-def _name_all(name: str, chosen: Callable[[Column], Column]) -> Column:
-    """Return the names of the identities with a value that are chosen; NULL where none has a value."""
-    names = F.transform(F.filter(_defined(name), chosen), lambda identity: identity[IDENTITY])
-    return F.when(F.size(_defined(name)) > 0, names)
+def _name_all(name: str, bound: Column, chosen: Callable[[Column, Column], Column]) -> Column:
+    """Return the names of the identities with a value that are chosen by it and a bound; NULL where none has a value.
+
+    The bound is a state that nothing changes, because an expression used in a lambda is computed at every step.
+    """
+
+    def names(bound: Column) -> Column:
+        found = F.filter(_defined(name), lambda identity: chosen(identity, bound))
+        return F.transform(found, lambda identity: identity[IDENTITY])
+
+    return F.when(F.size(_defined(name)) > 0, F.aggregate(F.array(F.lit(0)), bound, lambda state, _: state, names))
 
 
 def _power_mean(name: str) -> Column:
@@ -177,7 +184,9 @@ def _largest_gap(name: str) -> list[Column]:
     return [
         *(largest(end).alias(f"{name}_max_abs{end}") for end in ENDS),
         F.array_min(F.transform(_defined(name), rank))[IDENTITY].alias(f"{name}_max_abs_identity"),
-        _name_all(name, lambda identity: size(identity, _MOST) >= largest(_LEAST)).alias(f"{name}_max_abs_contenders"),
+        _name_all(name, largest(_LEAST), lambda one, least: size(one, _MOST) >= least).alias(
+            f"{name}_max_abs_contenders"
+        ),
     ]
 
 

@@ -28,10 +28,10 @@ from biasspark.columns import (
     POSITIVE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.bins import bins_of, count_bins, profile_bins
+from biasspark.ranking.bins import count_bins, profile_bins
 from biasspark.ranking.blocks import Block, Floats, Ints
 from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
-from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
+from biasspark.ranking.placements import RIGHT, WRONG, Profile, RangeSums, measure_range
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
@@ -57,7 +57,6 @@ _LABELS = "identity STRING, bucket INT, n_negative BIGINT, n_positive BIGINT"
 RANGE_KEY = ("model", "slice", "score_range")
 _BUNDLE_BYTES = 16 << 20
 _CHUNK = 512
-_ORDERS = (TIED, WRONG, RIGHT)
 GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
@@ -74,9 +73,9 @@ def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Fl
 
     Notes
     -----
-    Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership, or of a count for each bin and identity of a
-    task. The number of reduce tasks is explicit,
-    because a persisted grouped map would otherwise run one task for each of Spark's default partitions.
+    Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership, or of bins 16 bytes for each that a task has
+    of an identity. The number of reduce tasks is explicit, because a persisted grouped map would otherwise run one task
+    for each of Spark's default partitions.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
     return spread_parts(examples.select(*columns).mapInArrow(_sort(codebook, boundaries), PARTS), codebook, boundaries)
@@ -96,25 +95,21 @@ def rank_blocks(
     Parameters
     ----------
     edges : sequence of float64 arrays
-        For each model, the edges at which rows are counted (`reached`); none where they are not.
+        For each model, the edges at which rows are counted (`reached`), or the bins of these; none where they are not.
     cuts : sequence of float64 arrays
-        For each model the cut points of its bins, the edges among them; none where it has scores.
+        For each model the cut points of its bins; none where it has scores.
     """
     return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges, cuts), _RANKED)
 
 
-def integer_statistics(ranked: DataFrame, codebook: Codebook, bounded: bool = False) -> DataFrame:
+def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
     """Return the integers of the U statistics: six rows an identity and one for the whole slice.
 
-    Crossed pairs with fewer than `Codebook.min_rows` rows, of all that were read, are left out.
-
-    Parameters
-    ----------
-    bounded : bool
-        Whether RANKED is of bins: then each sum has the least and the most that it may be beside it.
+    Crossed pairs with fewer than `Codebook.min_rows` rows, of all that were read, are left out. Of bins each sum has
+    the least and the most that it may be beside it.
     """
-    combine = _combine(codebook, _BOUNDED if bounded else _INTEGERS)
-    return group_by_identities(ranked, codebook).applyInPandas(combine, _BOUNDED if bounded else _INTEGERS)
+    schema = _BOUNDED if codebook.n_bins else _INTEGERS
+    return group_by_identities(ranked, codebook).applyInPandas(_combine(codebook, schema), schema)
 
 
 def reached(ranked: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
@@ -191,11 +186,15 @@ def _place(
             blocks = {kind: [merge_blocks(kind, own)] for kind, own in blocks.items()}
             pieces = [piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block)]
         sorted_ones = blocks[CELLS], blocks[MEMBERSHIPS]
-        sums, profile, own_edges = _measure(sorted_ones, codebook, edges, cuts, key[0])
-        places = None if own_edges is None else count_places(*sorted_ones, codebook.base_masks, own_edges)
+        sums, profile = measure_range(*sorted_ones, codebook.base_masks)
+        ordered = [sums]
+        if cuts:
+            ordered += [measure_range(*sorted_ones, codebook.base_masks, order)[0] for order in (WRONG, RIGHT)]
+            profile = profile_bins(blocks[CELLS], cuts[key[0]])
+        places = count_places(*sorted_ones, codebook.base_masks, edges[key[0]]) if edges else None
         rows = []
         for chunk in _chunks(codebook):
-            data = b"".join(encode_sums(ordered, chunk) for ordered in sums)
+            data = b"".join(encode_sums(own, chunk) for own in ordered)
             encoded = data, places and encode_places(places, chunk)
             rows.append((*key, chunk.start, *profile, None, *encoded, None if chunk.start else pieces))
         return pd.DataFrame(rows, columns=column_names(_RANKED))
@@ -203,27 +202,10 @@ def _place(
     return run
 
 
-def _measure(
-    blocks: tuple[list[Block], list[Block]],
-    codebook: Codebook,
-    edges: Sequence[Floats],
-    cuts: Sequence[Floats],
-    model: int,
-) -> tuple[list[RangeSums], Profile, Floats | None]:
-    """Return the sums of a range, of bins with the least and the most of each, its profile, and the model's edges."""
-    own_edges = edges[model] if edges else None
-    sums, profile = measure_range(*blocks, codebook.base_masks)
-    if not cuts:
-        return [sums], profile, own_edges
-    ends = [measure_range(*blocks, codebook.base_masks, unordered)[0] for unordered in _ORDERS[1:]]
-    in_bins = None if own_edges is None else bins_of(own_edges, cuts[model])
-    return [sums, *ends], profile_bins(blocks[0], cuts[model]), in_bins
-
-
 def _combine(codebook: Codebook, schema: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def run(ranked: pd.DataFrame) -> pd.DataFrame:
         group = read_group(ranked, codebook)
-        orders = len(_ORDERS) if schema == _BOUNDED else 1
+        orders = 3 if codebook.n_bins else 1
         ranges = [[decode_sums(part) for part in _split(data, orders)] for data in group.ranges["data"]]
         sums = [combine_ranges(own) for own in zip(*ranges, strict=True)] or [no_sums(len(group.identities))] * orders
         rows = [(group.model, group.slice, *row) for row in _rows(sums, group.identities, group.listed, codebook)]
@@ -279,6 +261,7 @@ def read_group(ranked: pd.DataFrame, codebook: Codebook) -> Group:
 
 
 def _split(data: bytes, parts: int) -> list[bytes]:
+    """Cut what `encode_sums` wrote of several orders."""
     size = len(data) // parts
     return [data[start : start + size] for start in range(0, len(data), size)]
 

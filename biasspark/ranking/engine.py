@@ -102,25 +102,22 @@ def rank_bins(
         For each model, which of them rows are counted at, exactly; none where they are not.
     """
     meet = [bins_of(ends, own) for ends, own in zip(boundaries, cuts, strict=True)]
+    counted = [bins_of(ends, own) for ends, own in zip(edges, cuts, strict=True)] if edges else []
     parts = block_engine.sort_into_parts(examples, codebook, meet)
-    ranked = block_engine.rank_blocks(parts, codebook, edges, cuts)
-    statistics = block_engine.integer_statistics(ranked, codebook, bounded=True)
-    return _give(ranked, statistics, codebook, edges, None)
+    return _give(block_engine.rank_blocks(parts, codebook, counted, cuts), codebook, counted, None)
 
 
 def rank_parts(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> Ranking:
     """Rank scores that are sorted into parts already: see `rank`."""
     ranked = block_engine.rank_blocks(parts, codebook, edges)
-    return _give(ranked, block_engine.integer_statistics(ranked, codebook), codebook, edges, parts)
+    return _give(ranked, codebook, edges, parts)
 
 
-def _give(
-    ranked: DataFrame, statistics: DataFrame, codebook: Codebook, edges: Sequence[Floats], parts: DataFrame | None
-) -> Ranking:
+def _give(ranked: DataFrame, codebook: Codebook, edges: Sequence[Floats], parts: DataFrame | None) -> Ranking:
     """Return what comes of RANKED."""
     return Ranking(
         ranked=ranked,
-        statistics=statistics,
+        statistics=block_engine.integer_statistics(ranked, codebook),
         overview=block_engine.overview(ranked),
         reached=block_engine.reached(ranked, codebook, edges) if edges else None,
         labels=None if codebook.n_buckets is None else block_engine.label_counts(ranked, codebook),
