@@ -91,7 +91,8 @@ def lay_out(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> Iterator[
     yield f"| {' | '.join(head)} |"
     yield f"| {' | '.join('---' for _ in head)} |"
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+        cells = (cell.replace("|", r"\|") for cell in row)
+        yield f"| {' | '.join(cells)} |"
 
 
 # ---- configuration
