@@ -26,11 +26,9 @@ from tests.example_night import write_night
 
 N_ROWS = 4000
 CLASSIC = {"docs/extending.md": "Connect lists no folders", "docs/faq.md": "Connect has other evaluators"}
-PROGRAMS = [pytest.param(page, ("",), id=page) for page in dict.fromkeys(own.page for own in blocks_of("python", ""))]
-PROGRAMS += [
-    pytest.param(own.page, ("", "slow"), id=f"{own.page} in full", marks=pytest.mark.slow)
-    for own in blocks_of("python", "slow")
-]
+PAGES, SLOW = (dict.fromkeys(block.page for block in blocks_of("python", remark)) for remark in ("", "slow"))
+PROGRAMS = [pytest.param(page, ("",), id=page) for page in PAGES]
+PROGRAMS += [pytest.param(page, ("", "slow"), id=f"{page} in full", marks=pytest.mark.slow) for page in SLOW]
 
 
 @pytest.fixture(scope="module")
