@@ -15,7 +15,7 @@ from biasspark.config import Config, Measures, PinnedAuc
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
-from biasspark.corpus.cuts import choose_boundaries, number_bins, sample_cuts
+from biasspark.corpus.cuts import choose_boundaries, sample_cuts
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.labels import label_counts
 from biasspark.corpus.marks import Marks, mark_scores
@@ -141,8 +141,8 @@ class Measurement:
         if measures.label_balance and ranking.labels is not None:
             found[LABEL_BALANCE] = label_balance(ranking.labels, bucket_ends(measures.label_balance))
         if measures.templates:
-            template, by_score = measures.templates.column, replace(self.codebook, n_bins=())
-            found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, by_score, template, self.id_column)
+            template = measures.templates.column
+            found[TEMPLATE_SCORES] = template_scores(self.corpus, measures, self.codebook, template, self.id_column)
         own_groups = {table: found[table] for table in (LABEL_BALANCE, TEMPLATE_SCORES) if table in found}
         return found | {table: withhold_rows(rows, table, measures.privacy) for table, rows in own_groups.items()}
 
@@ -200,8 +200,7 @@ def measure(
     if duplicates == "reject" and id_column:
         corpus, *also_kept = mark_duplicates(corpus, id_column)
     codebook = replace(build_codebook(measures, survey), n_bins=tuple(2 * len(own) + 1 for own in cuts))
-    numbered = number_bins(corpus, measures, cuts)
-    examples = label_examples(numbered, measures, codebook, id_column)
+    examples = label_examples(corpus, measures, codebook, id_column)
     if cuts:
         boundaries = choose_boundaries(cuts, survey.count_ranges(measures.ranking.ranges))
         ranking = rank_bins(examples, codebook, cuts, boundaries, edges)

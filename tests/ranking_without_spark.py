@@ -99,8 +99,7 @@ def pack(
     values: Mapping[int, Sequence[Any]] | None = None,
 ) -> pa.RecordBatch:
     """Make EXAMPLES of bit fields (0 unless given), of the scores of every model, and of values."""
-    size = len(np.asarray(scores[0] if len(scores) else next(iter(fields.values()))))
-    columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in codebook.word_columns}
+    columns: dict[str, Any] = {name: np.zeros(len(np.asarray(scores[0])), np.int64) for name in codebook.word_columns}
     for key, column in fields.items():
         bits = codebook.fields[key]
         columns[codebook.word_columns[bits.word]] |= np.asarray(column).astype(np.int64) << bits.shift

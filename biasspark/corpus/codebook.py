@@ -71,7 +71,7 @@ class Codebook:
     n_buckets: int | None = None
     """Buckets of text lengths in which labels are counted; None where they are not counted at all."""
     n_bins: tuple[int, ...] = ()
-    """Of each model into how many bins its scores are cut, which a row has in their place; none where it has scores."""
+    """Of each model into how many bins its scores are cut; none where they are ranked exactly."""
     keeps_state: bool = False
     """Whether the ranking gives back its sorted blocks, to be merged with those of other nights."""
 
@@ -134,8 +134,8 @@ class Codebook:
 
     @cached_property
     def score_columns(self) -> tuple[str, ...]:
-        """DOUBLE, never NULL: what a rejected score holds is of no meaning. None where scores are cut into bins."""
-        return () if self.n_bins else tuple(f"score_{n}" for n in range(len(self.models)))
+        """DOUBLE, never NULL: what a rejected score holds is of no meaning."""
+        return tuple(f"score_{n}" for n in range(len(self.models)))
 
     @cached_property
     def value_columns(self) -> dict[int, str]:
@@ -153,7 +153,7 @@ class Codebook:
 
         ``label``, ``row_reason`` and ``annotation`` (out of its range); ``bucket`` of the text's length, from 1 on, 0
         outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left out; ``known`` by nullable
-        source; ``member`` and ``unknown`` by identity; ``bin`` of the score by model. On a row
+        source; ``member`` and ``unknown`` by identity. On a row
         on which its source is unknown, every ``unknown`` is set and says nothing.
         """
         flagged = [source for source in self.sources if source.kind == "flags"]
@@ -166,7 +166,6 @@ class Codebook:
         wanted += [
             ("unknown", self.number[name], 1) for source in flagged if source.nullable for name in source.identities
         ]
-        wanted += [("bin", model, (n_bins - 1).bit_length()) for model, n_bins in enumerate(self.n_bins)]
         return _pack(wanted)
 
     @cached_property

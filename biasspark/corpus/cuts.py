@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 
 from biasspark.config import Measures
-from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
+from biasspark.corpus.eligibility import label_of, row_reason, score_reason
 from biasspark.corpus.values import column, number
 
 SAMPLED_ROWS = 1 << 18
@@ -58,55 +58,6 @@ def sample_cuts(
     always = edges or [np.empty(0)] * len(scores)
     # -0.0 is 0.0 wherever scores are ranked.
     return [np.unique(np.r_[found[2 * n], found[2 * n + 1], own]) + 0.0 for n, own in enumerate(always)]
-
-
-def bin_column(model: int) -> str:
-    """Return the column that `number_bins` adds for a model."""
-    return f"_biasspark_bin_{model}"
-
-
-def number_bins(corpus: DataFrame, measures: Measures, cuts: Sequence[NDArray[np.float64]]) -> DataFrame:
-    """Add for each model the number of the bin that its score is in: 2i + 1 at cut i, 2i in the open interval below it.
-
-    Parameters
-    ----------
-    cuts : sequence of float64 arrays
-        For each model, ascending and unique. Without any nothing is added.
-
-    Notes
-    -----
-    Lazy, and computed in the JVM where the corpus is scanned: a number of 14 bits crosses to Python in one word with
-    all else that is known of the row, where two scores take two words more. A binary search, each step a projection of
-    its own, for Spark folds what one expression refers to into it, and would write the first step 4,096 times.
-    """
-    if not cuts:
-        return corpus
-    schema, steps = corpus.schema, 1 << max(map(len, cuts)).bit_length()
-    lines = [_as_array(own, steps) for own in cuts]
-    scores = [F.col(f"_biasspark_score_{model}") for model in range(len(cuts))]
-    places = [F.col(bin_column(model)) for model in range(len(cuts))]
-    corpus = corpus.withColumns(
-        {f"_biasspark_score_{model}": usable_score(name, schema) for model, name in enumerate(measures.models.values())}
-        | {bin_column(model): F.lit(0) for model in range(len(cuts))}
-    )
-    while steps := steps // 2:
-        found = zip(lines, places, scores, strict=True)
-        further = [
-            place + F.when(F.get(line, place + (steps - 1)) < score, steps).otherwise(0) for line, place, score in found
-        ]
-        corpus = corpus.withColumns({bin_column(model): place for model, place in enumerate(further)})
-    found = zip(lines, places, scores, strict=True)
-    bins = [2 * place + F.when(F.get(line, place) == score, 1).otherwise(0) for line, place, score in found]
-    return corpus.withColumns({bin_column(model): own for model, own in enumerate(bins)})
-
-
-def _as_array(cuts: NDArray[np.float64], size: int) -> Column:
-    """Return the cuts as an array of some size; no score is above or at NaN, with which it is filled up.
-
-    As text, for each literal of a Column is a call to the JVM; Spark folds it into an array once.
-    """
-    text = ",".join([*map(repr, cuts.tolist()), *["NaN"] * (size - len(cuts))])
-    return F.split(F.lit(text), ",").cast("array<double>")
 
 
 def choose_boundaries(cuts: Sequence[NDArray[np.float64]], ranges: int) -> list[NDArray[np.float64]]:

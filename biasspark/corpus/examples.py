@@ -13,7 +13,6 @@ from biasspark.columns import ALL_ROWS
 from biasspark.config import Measures
 from biasspark.corpus.buckets import bucket_ends, bucket_of
 from biasspark.corpus.codebook import Codebook, Field
-from biasspark.corpus.cuts import bin_column
 from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
 from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
 from biasspark.corpus.survey import Survey
@@ -66,7 +65,7 @@ def label_examples(
     for number in range(len(codebook.word_columns)):
         shifted = [_shift(parts[key], place) for key, place in codebook.fields.items() if place.word == number]
         words.append(combine(Column.bitwiseOR, shifted).cast("bigint"))
-    scores = [] if codebook.n_bins else [usable_score(name, schema) for name in measures.models.values()]
+    scores = [usable_score(name, schema) for name in measures.models.values()]
     values = [value_column(codebook.sources[place], measures.identities, schema) for place in codebook.value_columns]
     columns = zip(
         [*words, *scores, *values],
@@ -89,8 +88,6 @@ def _field_values(
         parts["bucket", 0] = bucket_of(measures.label_balance, schema)
     for number, name in enumerate(measures.models.values()):
         parts["score_reason", number] = score_reason(name, schema)
-        if codebook.n_bins:
-            parts["bin", number] = F.col(bin_column(number))
     for number, predicate in enumerate(measures.slices.values(), 1):
         parts["slice", number] = F.expr(predicate)
     for place, source in enumerate(codebook.sources):

@@ -15,31 +15,35 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import MANY_KEYS, Block, Floats, Ints, unless_all_one
+from biasspark.ranking.blocks import MANY_KEYS, Block, Floats, Ints, find_distinct, unless_all_one
 from biasspark.ranking.placements import Profile
-from biasspark.ranking.sorting import TALLIES, Part, gather_rows
+from biasspark.ranking.sorting import CELLS, TALLIES, Part, gather_rows
 from biasspark.ranking.state_blocks import cut_block, merge_blocks
 
 _HELD_BLOCKS = 8
 
 
-def count_bins(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[Floats]) -> Iterator[Part]:
+def count_bins(
+    batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[Floats], cuts: Sequence[Floats]
+) -> Iterator[Part]:
     """Count the rows of one task by bin: of what it has of a range, one part of each kind.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        EXAMPLES: the columns that the codebook, which has bins, names.
+        EXAMPLES: the columns that the codebook names.
     boundaries : sequence of float64 arrays
-        For each model the numbers of the points at which ranges meet.
+        For each model the cuts at which ranges meet.
+    cuts : sequence of float64 arrays
+        For each model, ascending and unique.
 
     Notes
     -----
     Memory: a count for each bin and key that occurs, and the rows of one flush.
     """
 
-    def count(_: int, model: int, keys: Ints, bins: Ints) -> Iterator[tuple[int, Block]]:
-        yield 0, count_by_key(keys, bins, codebook.n_bins[model])
+    def count(kind: int, model: int, keys: Ints, scores: Floats) -> Iterator[tuple[int, Block]]:
+        yield 0, (count_cells if kind == CELLS else count_memberships)(keys, scores, cuts[model])
 
     held: dict[tuple[int, int, int, int], list[Block]] = {}
     for part in gather_rows(batches, codebook, count):
@@ -51,32 +55,50 @@ def count_bins(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries
         if len(blocks) == _HELD_BLOCKS:
             blocks[:] = [merge_blocks(part.kind, blocks)]
     for (model, number, _, kind), blocks in held.items():
-        for score_range, block in cut_block(merge_blocks(kind, blocks), boundaries[model]):
+        meet = bins_of(boundaries[model], cuts[model])
+        for score_range, block in cut_block(merge_blocks(kind, blocks), meet):
             yield Part(model, number, score_range, kind, block.encode())
 
 
-def count_by_key(keys: Ints, bins: Ints, n_bins: int) -> Block:
-    """Count rows by key and bin.
+def count_cells(keys: Ints, scores: Floats, cuts: Floats) -> Block:
+    """Count rows by key, of which there are few, and bin.
 
     Parameters
     ----------
     keys : int64 array, shape (n,)
         Not negative.
-    bins : int64 array, shape (n,)
-        From 0 to n_bins, which is excluded.
+    scores : float64 array, shape (n,)
+        Finite, no -0.0.
 
     Returns
     -------
     Block
         With the numbers of bins as scores.
+
+    Notes
+    -----
+    Cost: to sort the scores of a key and look the cuts up in them takes a third of looking up each score.
     """
-    places = keys * n_bins + bins
-    if len(keys) and keys.max() < MANY_KEYS:
-        counts = np.bincount(places)
-        places = np.flatnonzero(counts)
-        counts = counts[places]
-    else:
-        places, counts = np.unique(places, return_counts=True)
+    distinct = find_distinct(keys)
+    if not 0 < len(distinct) <= MANY_KEYS:
+        return count_memberships(keys, scores, cuts)
+    found = [_count_sorted(np.sort(scores[keys == key]), cuts) for key in distinct]
+    bins = [np.flatnonzero(counts) for counts in found]
+    counts = np.concatenate([counts[own] for counts, own in zip(found, bins, strict=True)])
+    lengths = np.array([len(own) for own in bins], np.int64)
+    return Block(distinct, lengths, np.concatenate(bins).astype(np.float64), unless_all_one(counts))
+
+
+def _count_sorted(scores: Floats, cuts: Floats) -> Ints:
+    """Count ascending scores in each of the bins."""
+    ends = np.stack([np.searchsorted(scores, cuts, side) for side in ("left", "right")], axis=1).ravel()
+    return np.diff(ends, prepend=0, append=len(scores))
+
+
+def count_memberships(keys: Ints, scores: Floats, cuts: Floats) -> Block:
+    """Do what `count_cells` does for any number of distinct keys."""
+    n_bins = 2 * len(cuts) + 1
+    places, counts = np.unique(keys * n_bins + bins_of(scores, cuts).astype(np.int64), return_counts=True)
     distinct, lengths = np.unique(places // n_bins, return_counts=True)
     return Block(distinct, lengths, (places % n_bins).astype(np.float64), unless_all_one(counts))
 
@@ -110,5 +132,6 @@ def bins_of(scores: Floats, cuts: Floats) -> Floats:
 
     A score reaches an edge, or the end of a range, that is a cut where its bin reaches the bin of that.
     """
-    bins: Floats = (np.searchsorted(cuts, scores) + np.searchsorted(cuts, scores, "right")).astype(np.float64)
+    place = np.searchsorted(cuts, scores)
+    bins: Floats = 2.0 * place + (np.append(cuts, np.nan)[place] == scores)
     return bins

@@ -61,7 +61,9 @@ GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
 
-def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+def sort_into_parts(
+    examples: DataFrame, codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats] = ()
+) -> DataFrame:
     """Sort every score of every model and slice into blocks, the parts of one range all in one task.
 
     Parameters
@@ -69,7 +71,9 @@ def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Fl
     examples : DataFrame
         EXAMPLES, as the codebook describes it.
     boundaries : list of float64 arrays
-        For each model, where its ranges meet; no result depends on them. Where EXAMPLES has bins, at which of them.
+        For each model, where its ranges meet; no result depends on them.
+    cuts : sequence of float64 arrays
+        For each model the cut points of its bins, the boundaries among them; none where scores are ranked exactly.
 
     Notes
     -----
@@ -78,7 +82,8 @@ def sort_into_parts(examples: DataFrame, codebook: Codebook, boundaries: list[Fl
     for each of Spark's default partitions.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
-    return spread_parts(examples.select(*columns).mapInArrow(_sort(codebook, boundaries), PARTS), codebook, boundaries)
+    parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries, cuts), PARTS)
+    return spread_parts(parts, codebook, boundaries)
 
 
 def spread_parts(parts: DataFrame, codebook: Codebook, boundaries: Sequence[Floats]) -> DataFrame:
@@ -97,7 +102,7 @@ def rank_blocks(
     edges : sequence of float64 arrays
         For each model, the edges at which rows are counted (`reached`), or the bins of these; none where they are not.
     cuts : sequence of float64 arrays
-        For each model the cut points of its bins; none where it has scores.
+        As in `sort_into_parts`.
     """
     return parts.groupBy(*RANGE_KEY).applyInPandas(_place(codebook, edges, cuts), _RANKED)
 
@@ -137,10 +142,13 @@ def group_by_identities(ranked: DataFrame, codebook: Codebook) -> GroupedData:
 
 
 def _sort(
-    codebook: Codebook, boundaries: list[Floats]
+    codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        yield from send_parts((count_bins if codebook.n_bins else sort_rows)(batches, codebook, boundaries))
+        if cuts:
+            yield from send_parts(count_bins(batches, codebook, boundaries, cuts))
+        else:
+            yield from send_parts(sort_rows(batches, codebook, boundaries))
 
     return run
 

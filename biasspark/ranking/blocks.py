@@ -85,7 +85,7 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
     (int, Block)
         The non-empty ranges, ascending.
     """
-    distinct = _distinct(keys)
+    distinct = find_distinct(keys)
     if len(distinct) > MANY_KEYS:
         yield from sort_memberships(keys, scores, boundaries)
         return
@@ -133,7 +133,7 @@ def collapse(scores: Floats) -> tuple[Floats, Ints]:
     return scores[first], np.diff(np.r_[first, len(scores)])
 
 
-def _distinct(keys: Ints) -> Ints:
+def find_distinct(keys: Ints) -> Ints:
     """Return the distinct keys, ascending; counting is ten times as fast as sorting, where keys are small."""
     if len(keys) and keys.max() < 1 << 16:
         return np.flatnonzero(np.bincount(keys))

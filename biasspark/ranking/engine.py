@@ -93,7 +93,7 @@ def rank_bins(
     Parameters
     ----------
     examples : DataFrame
-        EXAMPLES, as the codebook describes it, with bins in place of scores.
+        EXAMPLES, as the codebook, which knows how many bins there are, describes it.
     cuts : sequence of float64 arrays
         For each model, ascending, the cut points of its bins: see `bins`.
     boundaries : list of float64 arrays
@@ -101,9 +101,8 @@ def rank_bins(
     edges : sequence of float64 arrays
         For each model, which of them rows are counted at, exactly; none where they are not.
     """
-    meet = [bins_of(ends, own) for ends, own in zip(boundaries, cuts, strict=True)]
     counted = [bins_of(ends, own) for ends, own in zip(edges, cuts, strict=True)] if edges else []
-    parts = block_engine.sort_into_parts(examples, codebook, meet)
+    parts = block_engine.sort_into_parts(examples, codebook, boundaries, cuts)
     return _give(block_engine.rank_blocks(parts, codebook, counted, cuts), codebook, counted, None)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
@@ -25,8 +24,8 @@ TALLIES_RANGE, BALANCE_RANGE = -1, -2
 """In place of a range: counts of rows for each model and slice, and counts of labels, once."""
 
 
-Gather = Callable[[int, int, Ints, NDArray[Any]], Iterable[tuple[int, Block]]]
-"""Makes blocks of the rows of a kind and a model, by range, of their keys and scores, or their bins."""
+Gather = Callable[[int, int, Ints, Floats], Iterable[tuple[int, Block]]]
+"""Makes blocks of the rows of a kind and a model, by range, of their keys and scores."""
 
 
 class Part(NamedTuple):
@@ -55,7 +54,7 @@ def sort_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries:
     a task that is run again counts once.
     """
 
-    def sort(kind: int, model: int, keys: Ints, scores: NDArray[Any]) -> Iterator[tuple[int, Block]]:
+    def sort(kind: int, model: int, keys: Ints, scores: Floats) -> Iterator[tuple[int, Block]]:
         return (sort_cells if kind == CELLS else sort_memberships)(keys, scores, boundaries[model])
 
     yield from gather_rows(batches, codebook, sort)
@@ -89,7 +88,8 @@ def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterat
         yield Part(0, 0, BALANCE_RANGE, TALLIES, count_labels(words, label, entries, codebook).tobytes())
     tallies = _tally(words, row_reason, entries, codebook).tobytes()
     slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
-    for model, scores in enumerate(_read_scores(table, words, codebook)):
+    for model, name in enumerate(codebook.score_columns):
+        scores = table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
         usable = (row_reason == 0) & (read_field(words, codebook.fields["score_reason", model]) == 0)
         for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
             yield Part(model, number, TALLIES_RANGE, TALLIES, tallies)
@@ -99,14 +99,6 @@ def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterat
                 hit = chosen[row]
                 for score_range, block in gather(kind, model, keys[hit], scores[row[hit]]):
                     yield Part(model, number, score_range, kind, block.encode())
-
-
-def _read_scores(table: pa.Table, words: dict[int, Ints], codebook: Codebook) -> Iterator[NDArray[Any]]:
-    """Yield the scores of each model, or their bins."""
-    for name in codebook.score_columns:
-        yield table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
-    for model in range(len(codebook.n_bins)):
-        yield read_field(words, codebook.fields["bin", model])
 
 
 def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook: Codebook) -> Ints:

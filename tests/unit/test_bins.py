@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.ranking import placements
-from biasspark.ranking.bins import bins_of, count_bins, count_by_key, profile_bins
+from biasspark.ranking.bins import bins_of, count_bins, count_cells, count_memberships, profile_bins
 from biasspark.ranking.blocks import Block, Floats
 from biasspark.ranking.combine import combine_ranges
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
@@ -53,9 +52,8 @@ def blocks_of(corpus: Corpus, cuts: Floats) -> tuple[list[Block], list[Block]]:
     counted = []
     for [block] in corpus.blocks():
         keys = np.repeat(np.repeat(block.keys, block.lengths), block.counts)
-        bins = np.repeat(bins_of(block.scores, cuts).astype(np.int64), block.counts)
-        counted.append([count_by_key(keys, bins, 2 * len(cuts) + 1)])
-    return counted[0], counted[1]
+        counted.append((keys, np.repeat(block.scores, block.counts)))
+    return [count_cells(*counted[0], cuts)], [count_memberships(*counted[1], cuts)]
 
 
 def measure_bins(corpus: Corpus, cuts: Floats, unordered: int) -> RangeSums:
@@ -144,16 +142,16 @@ def test_bins_of_scores() -> None:
     assert bins_of(scores, np.empty(0)).tolist() == [0] * 6
 
 
-@pytest.mark.parametrize(("n_rows", "n_keys"), [(0, 1), (1, 1), (40, 3), (40, 500)])
+@pytest.mark.parametrize(("n_rows", "n_keys"), [(0, 1), (1, 1), (40, 3), (90, 500)])
 def test_counts(n_rows: int, n_keys: int) -> None:
     rng = np.random.default_rng(n_rows)
-    keys, bins = rng.integers(0, n_keys, n_rows), rng.integers(0, 7, n_rows)
-    block = count_by_key(keys, bins, 7)
-    counts = block.counts if len(block.counts) else np.ones(len(block.scores), int)
-    found = zip(np.repeat(block.keys, block.lengths).tolist(), block.scores.tolist(), counts.tolist(), strict=True)
-    assert list(found) == [
-        (*pair, n) for pair, n in sorted(Counter(zip(keys.tolist(), bins.tolist(), strict=True)).items())
-    ]
+    keys, scores = rng.integers(0, n_keys, n_rows), rng.normal(0.2, 0.3, n_rows).round(1) + 0.0
+    bins = [bin_of(score, CUTS.tolist()) for score in scores]
+    wanted = [(*pair, n) for pair, n in sorted(Counter(zip(keys.tolist(), bins, strict=True)).items())]
+    for block in (count_cells(keys, scores, CUTS), count_memberships(keys, scores, CUTS)):
+        counts = block.counts if len(block.counts) else np.ones(len(block.scores), int)
+        found = zip(np.repeat(block.keys, block.lengths).tolist(), block.scores.tolist(), counts.tolist(), strict=True)
+        assert list(found) == wanted
 
 
 def test_a_score_reaches_an_edge_where_its_bin_does() -> None:
@@ -185,16 +183,15 @@ def test_profile(bins: dict[int, int], expected: Profile) -> None:
 
 def test_a_task_hands_on_one_part_of_each_range_and_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("biasspark.ranking.sorting.FLUSH_ROWS", 10)
-    codebook = replace(codebook_of(flags("a", nullable=False), models=2), n_bins=(7, 7))
+    codebook = codebook_of(flags("a", nullable=False), models=2)
     rng = np.random.default_rng(1)
     fields = membership_fields(codebook, {"a": (rng.random(300) < 0.3).tolist()}) | {
         ("label", 0): rng.random(300) < 0.5
     }
-    fields |= {("bin", model): rng.integers(0, 7, 300) for model in (0, 1)}
-    whole = pack(codebook, fields, [])
+    whole = pack(codebook, fields, [rng.normal(0.2, 0.4, 300).round(2) + 0.0 for _ in codebook.models])
     batches = [whole.slice(start, 7) for start in range(0, 300, 7)]
-    boundaries = [np.array([3.0]), np.empty(0)]
-    flushed = [part for part in count_bins(batches, codebook, boundaries) if part.kind != TALLIES]
+    cutting = [CUTS[1:2], CUTS[:0]], [CUTS, CUTS]
+    flushed = [part for part in count_bins(batches, codebook, *cutting) if part.kind != TALLIES]
     keys = [(0, 0, 0), (0, 0, 1), (1, 0, 0)]
     assert sorted(part[:4] for part in flushed) == [(*key, kind) for key in keys for kind in (CELLS, MEMBERSHIPS)]
-    assert sorted(flushed) == sorted(p for p in count_bins([whole], codebook, boundaries) if p.kind != TALLIES)
+    assert sorted(flushed) == sorted(p for p in count_bins([whole], codebook, *cutting) if p.kind != TALLIES)
