@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from biasspark.columns import IDENTITY, OVERALL
 from biasspark.report.cells import Cell, shade_share, show_count, show_percent
+from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
 
 _EVERY_LENGTH = "(all)"
@@ -48,7 +49,7 @@ def _place(row: Row | None, name: str) -> tuple[bool, float, str]:
 
 def _cell(row: Row | None) -> Cell:
     if row is None or row["positive_rate"] is None:
-        return Cell(text="–", note="no rows")
+        return Cell(text="–", note=say_reason(row["reason"]) if row and row.get("reason") else "no rows")
     add = row["n_negatives_to_add"]
     return Cell(
         text=show_percent(row["positive_rate"], 0),

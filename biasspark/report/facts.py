@@ -15,6 +15,9 @@ Rows = Sequence[Row]
 
 FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
 MOST_THRESHOLDS = 4
+MOST_ALERTS = 200
+"""Of either table are read, and of both are shown."""
+
 ALERTS = ("bias_alerts", "comparison_alerts")
 OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
 """What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""

@@ -8,11 +8,10 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
-from biasspark.report.facts import OUTCOMES
+from biasspark.report.facts import MOST_ALERTS, OUTCOMES
 from biasspark.tables.schemas import RUN_DATE
 
 MOST_PAIRS = 8
-MOST_ALERTS = 200
 MOST_WORSE = 50
 LOWEST = "lowest"
 

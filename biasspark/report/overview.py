@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.report.cells import Cell, is_weak, metric_cell, shade_auc, shade_gap, show_count, show_number
 from biasspark.report.comparison import COMPARED
+from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
 
 MOST_WORST = 8
@@ -187,8 +188,9 @@ def tabulate_rates(facts: NightFacts, threshold: float) -> list[dict[str, object
 
 
 def _rate_cells(row: Row | None) -> dict[str, Cell]:
-    if row is None:
-        return {name: Cell(text="–") for name in ("fpr", "fpr_gap", "fnr", "fnr_gap")}
+    if row is None or row.get("reason"):
+        note = say_reason(row["reason"]) if row else ""
+        return {name: Cell(text="–", note=note) for name in ("fpr", "fpr_gap", "fnr", "fnr_gap")}
     found = {}
     for name, wrong, over in (
         ("fpr", "n_false_positive", "n_true_negative"),

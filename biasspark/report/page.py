@@ -55,7 +55,6 @@ from biasspark.report.shades import write_shades
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import MOST_MOVES, WORDS, reach_verdict, say_date
 
-MOST_ALERTS = 200
 MOST_CARDS = 9
 SECTIONS = (
     ("models", "Side by side"),
@@ -236,7 +235,6 @@ def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
         "verdict": verdict,
         "words": WORDS,
         "most_moves": MOST_MOVES,
-        "most_alerts": MOST_ALERTS,
         "has_p": any(row.get("p_violation_adjusted") is not None for row in verdict.alerts),
         "alert_cell": _alert_cell,
         "heads": [

@@ -13,6 +13,7 @@ from biasspark.report.cells import show_count, show_interval, show_name, show_nu
 from biasspark.report.comparison import COMPARED
 from biasspark.report.facts import (
     FAIL,
+    MOST_ALERTS,
     PASS,
     UNDECIDED,
     WARN,
@@ -23,7 +24,7 @@ from biasspark.report.facts import (
 )
 
 NO_GATE = "no_gate"
-MOST_MOVES = 6
+MOST_MOVES, MOST_BROKEN = 6, 12
 WORDS = {FAIL: "Fail", WARN: "Warning", UNDECIDED: "Not enough evidence", PASS: "Pass", NO_GATE: "No verdict"}
 """What a reader sees of an outcome."""
 
@@ -69,6 +70,21 @@ class Verdict:
     override: Row | None
     changes: Sequence[str]
     moves: Sequence[Move]
+
+    @property
+    def broken(self) -> Sequence[Row]:
+        """The alerts of rules that are broken, of many the worst."""
+        return [row for row in self.alerts if row["outcome"] in (FAIL, WARN)][:MOST_BROKEN]
+
+    @property
+    def others(self) -> Sequence[Row]:
+        """The other alerts, so far as they are shown."""
+        return self.alerts[len(self.broken) : MOST_ALERTS]
+
+    @property
+    def n_unread(self) -> int:
+        """How many alerts are not shown."""
+        return max(self.n_alerts - MOST_ALERTS, 0)
 
 
 def reach_verdict(facts: NightFacts) -> Verdict:

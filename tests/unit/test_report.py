@@ -123,6 +123,26 @@ def test_a_night_may_attribute_other_models_and_have_no_identities(facts: NightF
     assert "Slice <bdi>all</bdi>: 0 identities" in page
 
 
+def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
+    """Of a small group every number is NULL in every table."""
+    kept = {"model", "slice", "identity", "threshold", "bucket", "length_low", "crossed"}
+
+    def withhold(row: dict[str, Any]) -> dict[str, Any]:
+        reasons = {name: "withheld" for name in row if name.endswith("reason")}
+        return {name: row[name] if name in kept else None for name in row} | {"reason": "withheld"} | reasons
+
+    names = ("bias_metrics", "threshold_rates", "label_balance", "pinned_auc")
+    tables = {
+        name: [withhold(dict(row)) if row["identity"] == "gay" else row for row in facts.rows(name)] for name in names
+    }
+    histograms = [row for row in facts.rows("score_histograms") if row["identity"] != "gay"]
+    page = write_page(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
+    (table,) = re.findall(r'aria-label="Error rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
+    (row,) = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
+    assert row.count('title="withheld: too few rows to be shown">–</td>') == 8
+    assert "no value: withheld: too few rows to be shown" in page
+
+
 def test_metric_table_stands_alone(facts: NightFacts) -> None:
     page = write_metric_page(facts.rows("bias_metrics", slice="short"), "short")
     assert "Slice <bdi>short</bdi>: 8 identities" in page

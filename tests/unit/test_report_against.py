@@ -138,7 +138,7 @@ def test_the_verdict_is_that_of_both_gates(facts: NightFacts) -> None:
     assert (verdict.outcome, verdict.title, verdict.n_alerts) == ("fail", "The gate failed: 1 of 2 checks", 2)
     assert [row["rule"] for row in verdict.alerts] == ["no worse", "bpsn floor"]
     page = write_page(both)
-    assert "<small>against <bdi>toxicity_<wbr>1</bdi></small>" in page
+    assert "<small>against <bdi>toxicity_1</bdi></small>" in page
     assert "−0.040<small>−.060 to −.020</small>" in page  # what the bound is on
     assert IMAGE not in page
 
@@ -154,6 +154,17 @@ def test_alerts_that_are_not_read_are_counted(facts: NightFacts) -> None:
     verdict = reach_verdict(replace(with_rows(facts, bias_alerts=[alert("fail")]), counts=counts))
     assert (verdict.title, verdict.n_alerts) == ("The gate failed: 903 of 1,000 checks", 1000)
     assert verdict.sentences[-1].startswith("97 passed")
+    assert verdict.n_unread == 800
+
+
+def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> None:
+    alerts = [alert("pass"), alert("insufficient_evidence", message="nobody knows", value=None), *[alert("warn")] * 20]
+    verdict = reach_verdict(with_rows(facts, bias_alerts=alerts))
+    assert [len(verdict.broken), len(verdict.others)] == [12, 10]
+    assert {row["outcome"] for row in verdict.broken} == {"warn"}
+    page = write_page(with_rows(facts, bias_alerts=alerts))
+    assert page.index("Broken rules</h3>") < page.index("The other checks of the gate</summary>")
+    assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
 
 
 # ---- crossed pairs and templates
