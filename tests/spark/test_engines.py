@@ -385,22 +385,27 @@ def watch(spark: SparkSession) -> Watch:
         pytest.skip("a client of Spark Connect is not told which stages its queries ran")
     context, queries = spark.sparkContext, spark._jsparkSession.sharedState().statusStore()
 
+    def last_query() -> int:
+        """Give the number of the last query. How many there were is not known: Spark keeps the last thousand."""
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        listed = queries.executionsList()
+        return listed.last().executionId() if listed.size() else -1
+
     @contextmanager
     def watched(name: str) -> Iterator[Work]:
-        work, before = Work(), queries.executionsCount()
+        work, before = Work(), last_query()
         context.setJobGroup(name, name)
         try:
             yield work
         finally:
             context.setJobGroup("", "")
-        context._jsc.sc().listenerBus().waitUntilEmpty()
+        work.queries = last_query() - before
         tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(name))
         # Of a long session Spark forgets the stages that it skipped.
         numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
         stages = [store.lastStageAttempt(number) for number in numbers]
         scans = [stage for stage in stages if stage.inputRecords() >= N_ROWS]
-        work.queries = queries.executionsCount() - before
         work.scans, work.shuffles = len(scans), sum(stage.shuffleWriteRecords() > 0 for stage in scans)
         work.driver_bytes = sum(stage.resultSize() for stage in stages)
 
