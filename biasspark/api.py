@@ -11,6 +11,7 @@ from biasspark.comparing import compare
 from biasspark.config import Identities, Measures, PinnedAuc, parse_measures
 from biasspark.errors import ConfigError
 from biasspark.metrics import suite, summary
+from biasspark.metrics.statistics import in_table
 from biasspark.pipeline import Measurement, balance_labels, measure, skew_classes
 from biasspark.report import side_by_side as comparison
 from biasspark.tables.schemas import (
@@ -20,6 +21,7 @@ from biasspark.tables.schemas import (
     TEMPLATE_SCORES,
     THRESHOLD_RATES,
     THRESHOLD_SUMMARY,
+    U_STATISTICS,
     Table,
 )
 
@@ -92,7 +94,7 @@ def u_statistics(df: DataFrame, **measures: Any) -> DataFrame:
 
     Takes what `bias_metrics` takes, and returns the columns of the table ``u_statistics`` less the run's.
     """
-    return _measure(df, **measures).statistics
+    return in_table(_measure(df, **measures).statistics, U_STATISTICS)
 
 
 def model_summary(df: DataFrame, **measures: Any) -> DataFrame:

@@ -31,7 +31,7 @@ from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.hygiene import ScoreProfile, best_subgroup_aucs, score_warnings
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
-from biasspark.metrics.statistics import with_auc
+from biasspark.metrics.statistics import in_table, with_auc
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
@@ -120,7 +120,7 @@ class Measurement:
         """Return the rows of the tables that every configuration has."""
         measures = self.measures
         return {
-            U_STATISTICS: self.statistics,
+            U_STATISTICS: in_table(self.statistics, U_STATISTICS),
             BIAS_METRICS: bias_metrics(self.statistics, measures.intervals),
             MODEL_SUMMARY: model_summary(self.statistics, measures.intervals, measures.pinned_auc or PinnedAuc()),
         }

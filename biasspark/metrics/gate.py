@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
-from biasspark.metrics.statistics import AUC_COLUMNS
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
 from biasspark.tables.schemas import BIAS_ALERTS, Table
@@ -99,9 +98,12 @@ def judge_rules(
 
 def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     """Return every AUC with what its p-values come of, by the metric's name; all numbers as DOUBLE."""
-    # A run of before there were bounds is exact.
-    known = {name: F.coalesce(name, "auc_variance" if "variance" in name else "auc") for name in _BOUNDS}
-    interval = auc_interval(F.struct(*AUC_COLUMNS, "n_low", "n_high"), intervals.level, bounded=True)
+    there = [name for name in _BOUNDS if name in statistics.columns]
+    # What has no bounds is exact, as a run of before there were any.
+    exact = {name: F.col("auc_variance" if "variance" in name else "auc") for name in _BOUNDS}
+    known = exact | {name: F.coalesce(name, exact[name]) for name in there}
+    pair = F.struct("auc", "auc_variance", "n_low", "n_high", *there)
+    interval = auc_interval(pair, intervals.level, bounded=bool(there))
     with_ends = (
         statistics.withColumns(known).coalesce(1).withColumns({"metric": metric_of_pair(), "interval": interval})
     )

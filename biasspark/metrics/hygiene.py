@@ -9,7 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.columns import ALL_ROWS, CROSSED, MODEL, SLICE, SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE
-from biasspark.metrics.statistics import AT_MOST
+from biasspark.metrics.statistics import ends_of
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
@@ -47,7 +47,7 @@ def best_subgroup_aucs(statistics: DataFrame) -> DataFrame:
     """Return ``model, best``: the most that a subgroup AUC of all rows may be, crossed pairs left out."""
     within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
     everyone = statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
-    return everyone.groupBy(MODEL).agg(F.max(f"auc_{AT_MOST}").alias("best"))
+    return everyone.groupBy(MODEL).agg(F.max(f"auc{ends_of(everyone)[-1]}").alias("best"))
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:

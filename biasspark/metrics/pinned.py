@@ -27,8 +27,9 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import PinnedAuc
-from biasspark.metrics.statistics import AT_LEAST, AT_MOST
-from biasspark.metrics.suite import BOUNDED_AUC, OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.metrics.statistics import ends_of, in_table
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.tables.schemas import PINNED_AUC
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The four AUCs of which the pinned AUC is a weighted mean."""
@@ -112,18 +113,19 @@ def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | N
     with the weights beside it, which add up to 1.
     """
     terms = [metric for metric in SUITE if metric.name in PINNED_TERMS]
-    wide = pivot_pairs(statistics, (OVERALL_AUC, *terms), (*BOUNDED_AUC, "n_low", "n_high"))
+    ends = ends_of(statistics)
+    wide = pivot_pairs(statistics, (OVERALL_AUC, *terms), (*(f"auc{end}" for end in ends), "n_low", "n_high"))
     of_slice = F.max(F.col(OVERALL_AUC.name)).over(Window.partitionBy(MODEL, SLICE))
     rows = wide.withColumn(OVERALL_AUC.name, of_slice).where(F.col(IDENTITY) != OVERALL)
     sizes, aucs = cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}
     weights = pinned_weights(sizes, pinned.include_subgroup_in_background)
     value = pinned_auc(sizes, aucs, pinned.include_subgroup_in_background)
     bounds = {}
-    for end in (AT_LEAST, AT_MOST):
-        ends = {name: F.col(name)[f"auc_{end}"] for name in PINNED_TERMS}
-        bounds[f"pinned_auc_{end}"] = pinned_auc(sizes, ends, pinned.include_subgroup_in_background)
-        bounds |= {f"{name}_{end}": value for name, value in ends.items()}
-        bounds[f"overall_auc_{end}"] = F.col(OVERALL_AUC.name)[f"auc_{end}"]
+    for end in ends[1:]:
+        of_terms = {name: F.col(name)[f"auc{end}"] for name in PINNED_TERMS}
+        bounds[f"pinned_auc{end}"] = pinned_auc(sizes, of_terms, pinned.include_subgroup_in_background)
+        bounds |= {f"{name}{end}": bound for name, bound in of_terms.items()}
+        bounds[f"overall_auc{end}"] = F.col(OVERALL_AUC.name)[f"auc{end}"]
     exact = rows.select(
         *(MODEL, SLICE, IDENTITY, CROSSED, value.alias("pinned_auc")),
         *(
@@ -138,9 +140,10 @@ def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | N
     )
     of_trials = ("sampled_mean", "sampled_sd")
     if sampled is None:
-        return exact.withColumns(dict.fromkeys(of_trials, F.lit(None).cast("double")))
+        return in_table(exact.withColumns(dict.fromkeys(of_trials, F.lit(None).cast("double"))), PINNED_AUC)
     joined = exact.join(sampled, on=[MODEL, SLICE, IDENTITY], how="left")
-    return joined.withColumns({name: F.when(F.col("reason").isNull(), F.col(name)) for name in of_trials})
+    told = {name: F.when(F.col("reason").isNull(), F.col(name)) for name in of_trials}
+    return in_table(joined.withColumns(told), PINNED_AUC)
 
 
 def _find_reason(sizes: Mapping[str, Column]) -> Column:

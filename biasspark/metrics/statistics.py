@@ -16,14 +16,32 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
+from biasspark.tables.schemas import Table
+
 _WHOLE = "decimal(38,0)"
-_SUMS = ("u_doubled", "low_square_sum", "high_square_sum")
 _ROUNDING = 1e-12
 """Far more than the last bits in which a bound may be rounded."""
 
 AT_LEAST, AT_MOST = "at_least", "at_most"
-AUC_COLUMNS = tuple(f"{value}{bound}" for value in ("auc", "auc_variance") for bound in ("", "_at_least", "_at_most"))
-"""What `with_auc` adds, but for the reason."""
+ENDS = ("", f"_{AT_LEAST}", f"_{AT_MOST}")
+"""A value, and the least and the most that it may be."""
+
+
+def ends_of(statistics: DataFrame) -> tuple[str, ...]:
+    """Return which of a value and its bounds statistics have: exact ones are their own bounds, and have none."""
+    return ENDS if f"auc_{AT_LEAST}" in statistics.columns else ENDS[:1]
+
+
+def auc_columns(statistics: DataFrame) -> tuple[str, ...]:
+    """Return what `with_auc` added, but for the reason."""
+    return tuple(f"{value}{end}" for value in ("auc", "auc_variance") for end in ends_of(statistics))
+
+
+def in_table(rows: DataFrame, table: Table) -> DataFrame:
+    """Return rows with the columns of a table, in its order; bounds that they lack are the value itself."""
+    there = set(rows.columns)
+    bare = {name: name.removesuffix(ENDS[1]).removesuffix(ENDS[2]) for name in table.value_columns}
+    return rows.select(*(F.col(name if name in there else bare[name]).alias(name) for name in table.value_columns))
 
 
 def with_auc(statistics: DataFrame) -> DataFrame:
@@ -42,8 +60,8 @@ def with_auc(statistics: DataFrame) -> DataFrame:
         All columns, then ``auc`` DOUBLE = 2U / (2·n_low·n_high), in [0, 1], NULL where a cell is empty, and
         ``auc_variance`` DOUBLE by DeLong, DeLong and Clarke-Pearson 1988, NULL where a cell has fewer than two rows,
         and ``reason`` STRING, which names the empty cell, ``no_subgroup_positives``: of two the subgroup's, because
-        that is the one the reader asks about, else the low one. For each of the three sums, ``auc`` and
-        ``auc_variance`` also the value ``_at_least`` and ``_at_most``, which are the value itself where it is exact.
+        that is the one the reader asks about, else the low one. Of sums with bounds, ``auc`` and ``auc_variance`` have
+        theirs, too.
 
     Notes
     -----
@@ -52,23 +70,18 @@ def with_auc(statistics: DataFrame) -> DataFrame:
     cells with m·n < 5e18; beyond that it is computed in DOUBLE. No shuffle.
     """
     low, high = F.col("n_low"), F.col("n_high")
-    if f"u_doubled_{AT_LEAST}" not in statistics.columns:
-        bounds = {f"{name}_{bound}": F.col(name) for name in _SUMS for bound in (AT_LEAST, AT_MOST)}
-        statistics = statistics.withColumns(bounds)
+    ends = ENDS if f"u_doubled_{AT_LEAST}" in statistics.columns else ENDS[:1]
     doubled_pairs = (2 * low.cast(_WHOLE) * high.cast(_WHOLE)).cast("double")
-    aucs = {
-        name.replace("u_doubled", "auc"): F.try_divide(F.col(name).cast("double"), doubled_pairs)
-        for name in ("u_doubled", f"u_doubled_{AT_LEAST}", f"u_doubled_{AT_MOST}")
-    }
+    aucs = {f"auc{end}": F.try_divide(F.col(f"u_doubled{end}").cast("double"), doubled_pairs) for end in ends}
     low_part = _delong_part(low, high, F.col("u_doubled"), F.col("low_square_sum"))
     high_part = _delong_part(high, low, F.col("u_doubled"), F.col("high_square_sum"))
-    low_ends = _bound_part(low, high, low_part, "low_square_sum")
-    high_ends = _bound_part(high, low, high_part, "high_square_sum")
-    variances = {
-        "auc_variance": low_part + high_part,
-        f"auc_variance_{AT_LEAST}": low_ends[0] + high_ends[0],
-        f"auc_variance_{AT_MOST}": low_ends[1] + high_ends[1],
-    }
+    variances = {"auc_variance": low_part + high_part}
+    if len(ends) > 1:
+        of_low = _bound_part(low, high, low_part, "low_square_sum")
+        of_high = _bound_part(high, low, high_part, "high_square_sum")
+        variances |= {
+            f"auc_variance{end}": own + other for end, own, other in zip(ends[1:], of_low, of_high, strict=True)
+        }
     return statistics.withColumns(aucs | variances | {"reason": _empty_cell()})
 
 

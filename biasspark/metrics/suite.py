@@ -25,7 +25,7 @@ from biasspark.columns import (
 )
 from biasspark.config import Intervals
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
+from biasspark.metrics.statistics import auc_columns, ends_of, in_table
 from biasspark.tables.schemas import BIAS_METRICS
 
 
@@ -57,8 +57,6 @@ SUITE = (
     Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
 )
 """To add a metric is to add a line here, for any two of the four cells."""
-
-BOUNDED_AUC = ("auc", f"auc_{AT_LEAST}", f"auc_{AT_MOST}")
 
 OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
 """The AUC of a whole slice, of the identity ``(overall)``."""
@@ -97,17 +95,19 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     -----
     Lazy; no shuffle: the statistics are taken into one partition.
     """
-    interval = auc_interval(F.struct(*AUC_COLUMNS, "n_low", "n_high"), intervals.level, bounded=True)
+    ends = ends_of(statistics)
+    pair = F.struct(*auc_columns(statistics), "n_low", "n_high")
+    interval = auc_interval(pair, intervals.level, bounded=len(ends) > 1)
     measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
-    wide = pivot_pairs(measured, SUITE, (*BOUNDED_AUC, "n_low", "n_high", "interval", "reason"))
+    wide = pivot_pairs(measured, SUITE, (*(f"auc{end}" for end in ends), "n_low", "n_high", "interval", "reason"))
     rows = wide.select(
         *(MODEL, SLICE, IDENTITY, CROSSED),
         *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
         _positive_rate("subgroup").alias("subgroup_positive_rate"),
         _positive_rate("background").alias("background_positive_rate"),
-        *(column for metric in SUITE for column in _metric_columns(metric)),
+        *(column for metric in SUITE for column in _metric_columns(metric, ends)),
     )
-    return rows.select(*BIAS_METRICS.value_columns)
+    return in_table(rows, BIAS_METRICS)
 
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
@@ -132,17 +132,15 @@ def cell_sizes() -> dict[str, Column]:
     }
 
 
-def _metric_columns(metric: Auc) -> list[Column]:
+def _metric_columns(metric: Auc, ends: Sequence[str]) -> list[Column]:
     pair, name = F.col(metric.name), metric.name
     interval = pair["interval"]
     return [
-        (pair["auc"] - metric.offset).alias(name),
+        *((pair[f"auc{end}"] - metric.offset).alias(f"{name}{end}") for end in ends),
         (interval["low"] - metric.offset).alias(f"{name}_low"),
         (interval["high"] - metric.offset).alias(f"{name}_high"),
         interval["method"].alias(f"{name}_method"),
         pair["reason"].alias(f"{name}_reason"),
-        (pair[f"auc_{AT_LEAST}"] - metric.offset).alias(f"{name}_{AT_LEAST}"),
-        (pair[f"auc_{AT_MOST}"] - metric.offset).alias(f"{name}_{AT_MOST}"),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
@@ -20,17 +20,14 @@ from biasspark.columns import (
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.statistics import AT_LEAST, AT_MOST, AUC_COLUMNS
+from biasspark.metrics.statistics import ENDS, auc_columns, ends_of, in_table
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
 from biasspark.tables.schemas import MODEL_SUMMARY
 
 POWER = -5
 """The exponent of the generalised mean: low values, the identities that a model serves worst, weigh most."""
 
-_LEAST, _MOST = f"_{AT_LEAST}", f"_{AT_MOST}"
-ENDS = ("", _LEAST, _MOST)
-"""A value, and the least and the most that it may be."""
-
+_, _LEAST, _MOST = ENDS
 _SUMMED_UP = tuple(metric for metric in SUITE if metric.name in SUMMARISED_AUCS + SUMMARISED_GAPS)
 
 
@@ -70,31 +67,32 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
 
     Lazy; no shuffle, as of `biasspark.metrics.suite.bias_metrics`.
     """
+    ends = ends_of(statistics)
     summed = _collect_identities(statistics, pinned.include_subgroup_in_background).withColumn(
-        "interval", auc_interval(F.col("overall"), intervals.level, bounded=True)
+        "interval", auc_interval(F.col("overall"), intervals.level, bounded=len(ends) > 1)
     )
     rows = summed.select(
         *(MODEL, SLICE),
-        *_overall_columns(),
-        *(column for name in SUMMARISED_AUCS for column in _extremes(name)),
-        *(column for name in SUMMARISED_GAPS for column in _largest_gap(name)),
+        *_overall_columns(auc_columns(statistics)),
+        *(column for name in SUMMARISED_AUCS for column in _extremes(name, ends)),
+        *(column for name in SUMMARISED_GAPS for column in _largest_gap(name, ends)),
         _count_undefined().alias("n_identities_undefined"),
-        *(_competition_score(end).alias(f"competition_score{end}") for end in ENDS),
-        *(_pinned_difference(end).alias(f"pinned_auc_equality_difference{end}") for end in ENDS),
+        *(_competition_score(end).alias(f"competition_score{end}") for end in ends),
+        *(_pinned_difference(end, ends).alias(f"pinned_auc_equality_difference{end}") for end in ends),
     )
-    return rows.select(*MODEL_SUMMARY.value_columns)
+    return in_table(rows, MODEL_SUMMARY)
 
 
 def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFrame:
     """Return for each (model, slice) the struct ``overall`` and the array ``identities``, sorted by name."""
-    fields = (*AUC_COLUMNS, "n_low", "n_high", "reason")
+    ends, fields = ends_of(statistics), (*auc_columns(statistics), "n_low", "n_high", "reason")
     by_identity = pivot_pairs(statistics.where(~F.col(CROSSED)), (OVERALL_AUC, *SUITE), fields)
     values = [
         (F.col(metric.name)[f"auc{end}"] - metric.offset).alias(f"{metric.name}{end}")
         for metric in _SUMMED_UP
-        for end in ENDS
+        for end in ends
     ]
-    for end in ENDS:
+    for end in ends:
         terms = {name: F.col(name)[f"auc{end}"] for name in PINNED_TERMS}
         values.append(pinned_auc(cell_sizes(), terms, include_subgroup).alias(f"pinned_auc{end}"))
     identity = F.struct(IDENTITY, *values)
@@ -108,7 +106,7 @@ def _collect_identities(statistics: DataFrame, include_subgroup: bool) -> DataFr
     )
 
 
-def _overall_columns() -> list[Column]:
+def _overall_columns(aucs: Sequence[str]) -> list[Column]:
     overall, interval = F.col("overall"), F.col("interval")
     return [
         overall["n_low"].alias("n_negative"),
@@ -119,7 +117,7 @@ def _overall_columns() -> list[Column]:
         overall["auc_variance"].alias("auc_variance"),
         interval["method"].alias("auc_method"),
         overall["reason"].alias("auc_reason"),
-        *(overall[name].alias(name) for name in AUC_COLUMNS if name not in ("auc", "auc_variance")),
+        *(overall[name].alias(name) for name in aucs if name not in ("auc", "auc_variance")),
     ]
 
 
@@ -128,17 +126,23 @@ def _defined(name: str) -> Column:
     return F.filter("identities", lambda identity: identity[name].isNotNull())
 
 
-def _extremes(name: str) -> list[Column]:
+def _extremes(name: str, ends: Sequence[str]) -> list[Column]:
     lowest = F.array_min(F.transform(_defined(name), lambda identity: F.struct(identity[name], identity[IDENTITY])))
-    least = {end: F.array_min(_values(f"{name}{end}")) for end in ENDS}
-    most = {end: F.array_max(_values(f"{name}{end}")) for end in ENDS}
+    least = {end: F.array_min(_values(f"{name}{end}")) for end in ends}
+    most = {end: F.array_max(_values(f"{name}{end}")) for end in ends}
+    lower, upper = _bounds_of(ends)
     return [
-        *(least[end].alias(f"{name}_min{end}") for end in ENDS),
+        *(least[end].alias(f"{name}_min{end}") for end in ends),
         lowest[IDENTITY].alias(f"{name}_min_identity"),
-        _name_all(name, least[_MOST], lambda one, most: one[f"{name}{_LEAST}"] <= most).alias(f"{name}_min_contenders"),
-        *(most[end].alias(f"{name}_max{end}") for end in ENDS),
-        *(_power_mean(f"{name}{end}").alias(f"{name}_power_mean{end}") for end in ENDS),
+        _name_all(name, least[upper], lambda one, most: one[f"{name}{lower}"] <= most).alias(f"{name}_min_contenders"),
+        *(most[end].alias(f"{name}_max{end}") for end in ends),
+        *(_power_mean(f"{name}{end}").alias(f"{name}_power_mean{end}") for end in ends),
     ]
+
+
+def _bounds_of(ends: Sequence[str]) -> Sequence[str]:
+    """Return what ends the least and the most: a value without bounds is both."""
+    return ends[1:] or (*ends, *ends)
 
 
 def _values(name: str) -> Column:
@@ -171,9 +175,9 @@ def _competition_score(end: str) -> Column:
     return 0.25 * F.col("overall")[f"auc{end}"] + 0.25 * reduce(Column.__add__, power_means)
 
 
-def _largest_gap(name: str) -> list[Column]:
+def _largest_gap(name: str, ends: Sequence[str]) -> list[Column]:
     def size(identity: Column, end: str) -> Column:
-        return _size(identity[name], identity[f"{name}{_LEAST}"], identity[f"{name}{_MOST}"])[end]
+        return _size([identity[f"{name}{own}"] for own in ends], end)
 
     def rank(identity: Column) -> Column:
         return F.struct((-size(identity, "")).alias("order"), identity[IDENTITY])
@@ -181,22 +185,22 @@ def _largest_gap(name: str) -> list[Column]:
     def largest(end: str) -> Column:
         return F.array_max(F.transform(_defined(name), lambda identity: size(identity, end)))
 
+    lower, upper = _bounds_of(ends)
     return [
-        *(largest(end).alias(f"{name}_max_abs{end}") for end in ENDS),
+        *(largest(end).alias(f"{name}_max_abs{end}") for end in ends),
         F.array_min(F.transform(_defined(name), rank))[IDENTITY].alias(f"{name}_max_abs_identity"),
-        _name_all(name, largest(_LEAST), lambda one, least: size(one, _MOST) >= least).alias(
+        _name_all(name, largest(lower), lambda one, least: size(one, upper) >= least).alias(
             f"{name}_max_abs_contenders"
         ),
     ]
 
 
-def _size(value: Column, least: Column, most: Column) -> dict[str, Column]:
-    """Return |x| of a number between bounds, and its bounds."""
-    return {
-        "": F.abs(value),
-        _LEAST: F.greatest(F.lit(0.0), least, -most),
-        _MOST: F.greatest(F.abs(least), F.abs(most)),
-    }
+def _size(number: Sequence[Column], end: str) -> Column:
+    """Return |x| of a number, or one of its bounds from those of the number."""
+    if not end:
+        return F.abs(number[0])
+    _, least, most = number
+    return F.greatest(F.lit(0.0), least, -most) if end == _LEAST else F.greatest(F.abs(least), F.abs(most))
 
 
 def _count_undefined() -> Column:
@@ -206,10 +210,11 @@ def _count_undefined() -> Column:
     return F.size(F.filter("identities", lacks_a_value)).cast("bigint")
 
 
-def _pinned_difference(end: str) -> Column:
+def _pinned_difference(end: str, ends: Sequence[str]) -> Column:
+    opposite = {"": "", _LEAST: _MOST, _MOST: _LEAST}
+
     def term(identity: Column) -> Column:
-        auc, pinned = ({e: of[f"{name}{e}"] for e in ENDS} for of, name in ((overall, "auc"), (identity, "pinned_auc")))
-        return _size(auc[""] - pinned[""], auc[_LEAST] - pinned[_MOST], auc[_MOST] - pinned[_LEAST])[end]
+        return _size([overall[f"auc{own}"] - identity[f"pinned_auc{opposite[own]}"] for own in ends], end)
 
     overall = F.col("overall")
     terms = F.transform(_defined("pinned_auc"), term)

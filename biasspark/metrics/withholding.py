@@ -28,7 +28,7 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import Evidence, Privacy
-from biasspark.metrics.statistics import AUC_COLUMNS
+from biasspark.metrics.statistics import auc_columns
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.tables.schemas import U_STATISTICS, Table
 
@@ -49,7 +49,7 @@ def require_rows(statistics: DataFrame, evidence: Evidence | None) -> DataFrame:
     for metric in evidence.metrics:
         needed = F.when(metric_of_pair() == F.lit(metric), F.lit(evidence.least_rows(metric))).otherwise(needed)
     too_few = F.col(_REASON).isNull() & (F.least("n_low", "n_high") < needed)
-    return _hide(statistics, too_few, AUC_COLUMNS, BELOW_MINIMUM_ROWS)
+    return _hide(statistics, too_few, auc_columns(statistics), BELOW_MINIMUM_ROWS)
 
 
 def withhold_statistics(statistics: DataFrame, privacy: Privacy | None) -> DataFrame:
@@ -115,5 +115,5 @@ def _numbers_of(table: Table) -> tuple[str, ...]:
 
 def _hide(rows: DataFrame, where: Column, names: tuple[str, ...], reason: str) -> DataFrame:
     """Return the rows with some columns NULL where a condition holds, and with the reason for it."""
-    told = {name: F.when(~where, F.col(name)) for name in names}
+    told = {name: F.when(~where, F.col(name)) for name in names if name in rows.columns}
     return rows.withColumns(told | {_REASON: F.when(where, F.lit(reason)).otherwise(F.col(_REASON))})

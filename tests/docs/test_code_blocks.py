@@ -185,7 +185,14 @@ def check_submission(program: str, words: list[str]) -> None:
     """Check what spark-submit is told, and then what the job is told, by the job's own parser."""
     assert program in ("scripts/submit", "spark-submit")
     place = next(n for n, word in enumerate(words) if word.startswith("jobs/"))
-    assert set(words[:place:2]) <= {"--master", "--deploy-mode", "--properties-file", "--py-files", "--archives", "--files"}
+    assert set(words[:place:2]) <= {
+        "--master",
+        "--deploy-mode",
+        "--properties-file",
+        "--py-files",
+        "--archives",
+        "--files",
+    }
     arguments = parser_of(words[place]).parse_args(words[place + 1 :])
     if hasattr(arguments, "config"):
         load = load_experiment if "mitigation" in words[place] else load_config
