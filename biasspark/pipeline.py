@@ -70,7 +70,7 @@ class Measurement:
     Attributes
     ----------
     statistics
-        `u_statistics`, less the run's columns.
+        `u_statistics`, less the run's columns, and of exact ones less the bounds.
     corpus, examples
         What is measured, row by row; of a window of nights both are their blocks.
     also_kept
@@ -243,9 +243,12 @@ def cut_at(measurement: Measurement, cuts: Sequence[Cut]) -> Measurement:
 
 
 def statistics_of(ranking: Ranking, measures: Measures) -> DataFrame:
-    """Return `u_statistics`, less the run's columns, without what too few rows say or must not tell."""
+    """Return `u_statistics`, less the run's columns, without what too few rows say or must not tell.
+
+    Exact ones are without bounds, which `in_table` adds.
+    """
     evident = require_rows(with_auc(ranking.statistics), measures.evidence)
-    return withhold_statistics(evident, measures.privacy).select(*U_STATISTICS.value_columns)
+    return withhold_statistics(evident, measures.privacy)
 
 
 def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:

@@ -211,6 +211,7 @@ def smooth_measurement(spark: SparkSession, path: str, partitions: int | None = 
     return measure(frame, parse_measures(SMOOTH | {"ranking": {"engine": "binned"}}), "id")
 
 
+@pytest.mark.slow
 def test_values_are_known_within_a_tenth_of_a_percent(spark: SparkSession, smooth_path: str) -> None:
     measurement = smooth_measurement(spark, smooth_path)
     found = measurement.statistics.persist()
@@ -221,6 +222,7 @@ def test_values_are_known_within_a_tenth_of_a_percent(spark: SparkSession, smoot
     assert in_order(again.collect()) == in_order(found.collect())
 
 
+@pytest.mark.slow
 def test_no_row_is_shuffled(spark: SparkSession, smooth_path: str) -> None:
     if is_connect(spark):
         pytest.skip("a client of Spark Connect is not told what its queries moved")

@@ -64,6 +64,7 @@ def shipped(master: Standalone, name: str) -> set[str]:
     return {path.relative_to(master.folder).parts[0] for path in found}
 
 
+@pytest.mark.slow
 def test_the_zip_is_all_that_a_standalone_cluster_needs(
     folder: Path, cluster: Cluster, master: Standalone, tmp_path: Path
 ) -> None:
