@@ -61,6 +61,8 @@ class NightFacts:
         What people accepted by hand: ``accepted_run_id, reason, by, published_at``.
     n_identities
         How many identities were measured; the worst of them are here.
+    gone
+        Identities that the baseline has and the night has not, the first of many.
     """
 
     corpus: str
@@ -74,6 +76,7 @@ class NightFacts:
     standing: str = ""
     overrides: Rows = ()
     n_identities: int = 0
+    gone: Sequence[str] = ()
 
     def rows(self, table: str, **wanted: object) -> list[Row]:
         """Return the rows of a table whose columns have these values; none where the night lacks the table."""

@@ -10,9 +10,9 @@ from biasspark.report.cells import Cell, show_count, show_number
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.definitions import PROBLEMS, define
-from biasspark.report.facts import NightFacts
+from biasspark.report.facts import FAIL, WARN, NightFacts, Row
 from biasspark.report.overview import Worst, list_worst, summarise_models, tabulate_metrics
-from biasspark.report.verdict import Move, reach_verdict, say_date
+from biasspark.report.verdict import WORDS, Move, Verdict, reach_verdict, say_date
 
 
 def write_model_card(facts: NightFacts) -> str:
@@ -33,6 +33,7 @@ def write_model_card(facts: NightFacts) -> str:
         ["### Unintended bias"],
         [_escape(f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities.")],
         [f"**{_escape(verdict.title)}.** {_escape(' '.join(said))}"],
+        [_item(f"{WORDS[row['outcome']]}: {row['message']}") for row in _broken(verdict)],
         [*map(_item, verdict.changes), *map(_write_move, verdict.moves)],
         *(part for own in hold_against(facts) for part in _write_against(own)),
         ["#### Models"],
@@ -44,6 +45,10 @@ def write_model_card(facts: NightFacts) -> str:
         [f"- **{TITLES[name]}**: {_escape(define('bias_metrics', name).text)}" for name in COMPARED],
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _broken(verdict: Verdict) -> list[Row]:
+    return [row for row in verdict.alerts if row["outcome"] in (FAIL, WARN)]
 
 
 def _escape(text: str) -> str:

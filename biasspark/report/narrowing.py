@@ -9,10 +9,11 @@ from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
 from biasspark.report.facts import MOST_ALERTS, OUTCOMES
-from biasspark.tables.schemas import RUN_DATE
+from biasspark.tables.schemas import RUN_DATE, RUN_ID
 
 MOST_PAIRS = 8
 MOST_WORSE = 50
+MOST_GONE = 50
 LOWEST = "lowest"
 
 _NO_VALUE = 2.0
@@ -28,6 +29,13 @@ def choose_worst(metrics: DataFrame, most: int) -> DataFrame:
 def count_identities(metrics: DataFrame) -> DataFrame:
     """Return how many identities all rows were measured for, crossed pairs left out: one row, ``n``."""
     return _identities(metrics).agg(F.count_distinct(IDENTITY).alias("n"))
+
+
+def find_gone(metrics: DataFrame, run_id: str) -> DataFrame:
+    """Return the identities that other runs measured and this one did not, up to a bound."""
+    is_there = F.max(F.col(RUN_ID.name) == F.lit(run_id))
+    others = _identities(metrics).groupBy(IDENTITY).agg(is_there.alias("is_there")).where(~F.col("is_there"))
+    return others.select(IDENTITY).orderBy(IDENTITY).limit(MOST_GONE)
 
 
 def _identities(metrics: DataFrame) -> DataFrame:

@@ -93,11 +93,11 @@ def _plain(summary: Row | None, column: str) -> SummaryCell:
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
-    """Mark the best number of a row, so far as its digits tell; none where all are the same or one is alone."""
+    """Mark the best number of a row, so far as its digits tell; none where all are the same, one is alone, or weak."""
     size = -1.0 if column.endswith(_LOWER_IS_BETTER) else 1.0
     values = [None if own.cell.value is None else round(size * abs(own.cell.value), 3) for own in cells]
     there = [value for value in values if value is not None]
-    if len(there) < 2 or min(there) == max(there):
+    if len(there) < 2 or min(there) == max(there) or any(own.cell.weak for own in cells):
         return list(cells)
     return [
         SummaryCell(cell=own.cell, identity=own.identity, best=value == max(there))
@@ -105,11 +105,15 @@ def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     ]
 
 
-def list_worst(facts: NightFacts, model: str, most: int | None = MOST_WORST) -> list[Worst]:
-    """Return the identities of all rows with the lowest of the three AUCs of a model, the worst first."""
+def list_worst(facts: NightFacts, model: str, most: int | None = MOST_WORST, *, sure: bool = False) -> list[Worst]:
+    """Return the identities of all rows with the lowest of the three AUCs of a model, the worst first.
+
+    Sure ones are by those AUCs alone that enough rows tell of.
+    """
     found = []
     for row in facts.rows("bias_metrics", slice=ALL_ROWS, model=model):
-        there = [(row[name], name) for name in SUMMARISED_AUCS if row[name] is not None]
+        told = (name for name in SUMMARISED_AUCS if not (sure and is_weak(row[f"{name}_low"], row[f"{name}_high"])))
+        there = [(row[name], name) for name in told if row[name] is not None]
         if there and row[IDENTITY] != OVERALL:
             value, name = min(there)
             found.append(_describe_worst(row, name, value))

@@ -246,9 +246,9 @@ def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
 
 def _choose_worst(facts: NightFacts, model: str) -> dict[str, Any]:
     """Return the worst identity that enough rows tell of, and how many lie lower that too few tell of."""
-    worst = list_worst(facts, model, most=None)
-    n_weak = next((place for place, own in enumerate(worst) if not own.cell.weak), 0)
-    return {"worst": worst[n_weak] if worst else None, "n_weak": n_weak}
+    every, sure = list_worst(facts, model, most=None), list_worst(facts, model, most=1, sure=True)
+    n_weak = sum(own.value < sure[0].value for own in every) if sure else 0
+    return {"worst": next(iter(sure or every), None), "n_weak": n_weak}
 
 
 def _gather_attribution(facts: NightFacts) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from biasspark.report.narrowing import (
     choose_worst_pairs,
     count_identities,
     count_kinds,
+    find_gone,
     keep_all_rows,
     keep_comparisons,
     keep_identities,
@@ -107,6 +108,7 @@ def read_night(
     measured = reader.rows(BIAS_METRICS, count_identities, ("n",))
     baseline = find_baseline(ledger, own, counts.get(BIAS_ALERTS.name, ()))
     nights = earlier_nights(ledger, own, n_nights)
+    gone = _find_gone(reader, run, _to_run(baseline.row)) if baseline else []
     past = _read_past(reader, [*nights, *([baseline.row] if baseline else [])], _list_identities(tables))
     return NightFacts(
         corpus=corpus,
@@ -120,6 +122,7 @@ def read_night(
         standing=baseline.standing if baseline else "",
         overrides=list_overrides(ledger),
         n_identities=measured[0]["n"] if measured else 0,
+        gone=gone,
     )
 
 
@@ -153,6 +156,12 @@ def _count_rows(reader: _Reader) -> dict[str, list[Row]]:
     """Return how many rows of each kind the tables have of which only some are read."""
     counts = {name: reader.count(TABLES[name], by) for name, by in _COUNTED.items()}
     return {name: rows for name, rows in counts.items() if rows}
+
+
+def _find_gone(reader: _Reader, run: Run, baseline: Run) -> list[str]:
+    """Return the identities that are no longer measured: what is left out must not go unseen."""
+    rows = reader.rows_of(BIAS_METRICS, [baseline, run], lambda frame: find_gone(frame, run.run_id), (IDENTITY,))
+    return [row[IDENTITY] for row in rows]
 
 
 def _list_identities(tables: Mapping[str, Rows]) -> list[str]:

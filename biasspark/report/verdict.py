@@ -126,7 +126,7 @@ def _say_outcome(outcome: str, counted: Counter[str]) -> list[str]:
         ]
     phrases = {
         FAIL: "failed: the bound is violated, by the evidence",
-        WARN: "gave a warning: the same, of a rule that only warns",
+        WARN: "gave a warning: the bound of a rule that only warns is violated, by the evidence",
         UNDECIDED: "could not be decided: the rows are too few to tell",
         PASS: "passed: the bound is kept, by the evidence",
     }
@@ -209,11 +209,11 @@ def _say_overall(facts: NightFacts, baseline: PastNight) -> list[str]:
 
 def _say_identities(facts: NightFacts, baseline: PastNight) -> list[str]:
     """Say which identities came and went; of many only how many."""
-    now = set(facts.identities())
-    then = {row[IDENTITY] for row in baseline.metrics} - {OVERALL}
+    then = {row[IDENTITY] for row in baseline.metrics}
+    new = set(facts.identities()) - then
     return [
         f"{what}: {', '.join(map(show_name, sorted(names))) if len(names) <= MOST_MOVES else show_count(len(names))}."
-        for what, names in (("New identities", now - then), ("Identities no longer measured", then - now))
+        for what, names in (("New identities", new), ("Identities no longer measured", facts.gone))
         if names
     ]
 

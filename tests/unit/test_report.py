@@ -301,6 +301,30 @@ def test_the_verdict_names_an_identity_that_enough_rows_tell_of(facts: NightFact
     assert "<bdi>toxicity_<wbr>1</bdi>" in page
 
 
+def test_the_verdict_looks_past_a_weak_metric_of_an_identity_to_its_others(facts: NightFacts) -> None:
+    """The lowest of its AUCs rests on too few rows, the next lowest does not."""
+    low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
+    rows = [row | low if row["identity"] == "muslim" else row for row in facts.rows("bias_metrics")]
+    page = write_page(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
+    assert "that enough rows tell of is <strong><bdi>muslim</bdi></strong>: BPSN AUC <strong>0.200</strong>" in page
+
+
+def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> None:
+    weak = {"subgroup_auc": 0.01, "subgroup_auc_low": None}
+    rows = [row | weak if row["identity"] == "gay" else row for row in facts.rows("bias_metrics")]
+    sums = [row | {"subgroup_auc_min": 0.01, "subgroup_auc_min_identity": "gay"} for row in facts.rows("model_summary")]
+    tables = {**facts.tables, "bias_metrics": rows, "model_summary": sums}
+    (found,) = (row for row in summarise_models(replace(facts, tables=tables)) if row.column == "subgroup_auc_min")
+    assert [(own.cell.weak, own.best) for own in found.cells] == [(True, False)] * 2
+    assert "◦ 0.010" in write_page(replace(facts, tables=tables))
+
+
+def test_identities_that_are_gone_are_named(facts: NightFacts) -> None:
+    page, card = (write(replace(facts, gone=["black"])) for write in (write_page, write_model_card))
+    assert "Identities no longer measured: black." in page
+    assert "Identities no longer measured: black." in card
+
+
 def test_the_best_model_of_a_line_is_marked(facts: NightFacts) -> None:
     rows = {row.column: [own.best for own in row.cells] for row in summarise_models(facts)}
     assert rows["bpsn_auc_min"] == [False, True]
