@@ -27,6 +27,7 @@ SAFE = {
     "_ACCURACY": "a constant",
     "part / parts!r": "a number",
     "shares": "numbers",
+    "label": "NOT, or nothing",
     "listed": "numbers",
     "hours:.3f": "a number",
     "run.run_date.isoformat()": "a date",
