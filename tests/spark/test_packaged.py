@@ -60,7 +60,7 @@ def flags(folder: Path, warehouse: str) -> list[str]:
 
 def shipped(master: Standalone, name: str) -> set[str]:
     """Give the workers that had something shipped to them."""
-    found = master.folder.glob(f"worker-*/work/app-*/*/{name}")
+    found = master.folder.glob(f"worker-*/*/app-*/*/{name}")
     return {path.relative_to(master.folder).parts[0] for path in found}
 
 
