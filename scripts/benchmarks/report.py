@@ -38,8 +38,13 @@ TARGETS = (
     Target("job / pandas, seconds", "job seconds", "pandas seconds", 0.25, 1_800_000),
     Target("job / duckdb, seconds", "job seconds", "duckdb seconds", 1, 18_000_000),
     Target("job / duckdb, peak memory", "job peak_mb", "duckdb peak_mb", 1, 18_000_000),
+    Target("job with further tables / job, seconds", "further seconds", "job seconds", 1.25, 18_000_000),
     Target("suite / sort", "session: suite", "session: sort", 0.5, 18_000_000),
     Target("suite / scan", "session: suite", "session: scan", 5, 18_000_000),
+    Target(
+        "every row's attribution / sort", "attribution: attribution of every row", "attribution: sort", 0.8, 18_000_000
+    ),
+    Target("crosses of 50 groups / suite", "attribution: crosses of 50 groups", "attribution: suite", 2, 18_000_000),
     Target("window / rescan", "window: window of 7 nights", "window: rescan", 0.6, 1_800_000),
     Target("largest Python worker in the session, MB", "session worker_mb", None, 1024, 18_000_000),
     Target("largest Python worker of the job, MB", "job worker_mb", None, 1024, 18_000_000),
