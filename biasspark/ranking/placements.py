@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.errors import InputError
-from biasspark.ranking.blocks import Block, Floats, Ints, merge_cells, merge_runs
+from biasspark.ranking.blocks import Block, Floats, Ints, merge_cells, merge_runs, order_entries
 from biasspark.ranking.segments import BigInts, Segments
 
 _NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
@@ -217,7 +217,7 @@ def find_points(memberships: Sequence[Block]) -> Points:
     keys = np.repeat([key for key, _, _ in runs], [len(scores) for _, scores, _ in runs])
     scores = np.concatenate([scores for _, scores, _ in runs])
     counts = np.concatenate([counts for _, _, counts in runs])
-    order = np.lexsort((scores, keys >> 2))
+    order = order_entries(keys >> 2, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
     identity = keys >> 2
     first = np.flatnonzero(np.append(True, (identity[1:] != identity[:-1]) | (scores[1:] != scores[:-1])))

@@ -16,7 +16,16 @@ from itertools import pairwise
 import numpy as np
 
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Block, Floats, Ints, merge_cells, unless_all_one
+from biasspark.ranking.blocks import (
+    MANY_KEYS,
+    Block,
+    Floats,
+    Ints,
+    cut_runs,
+    merge_cells,
+    order_entries,
+    unless_all_one,
+)
 from biasspark.ranking.memberships import pair_number
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
 
@@ -34,7 +43,7 @@ def merge_blocks(kind: int, blocks: Sequence[Block]) -> Block:
         runs = sorted(merge_cells(blocks).items())
         return _one_block([key for key, _ in runs], [scores for _, (scores, _) in runs], [c for _, (_, c) in runs])
     keys, scores, counts = _entries(blocks)
-    order = np.lexsort((scores, keys))
+    order = order_entries(keys, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
     first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (scores[1:] != scores[:-1])]) if len(keys) else keys
     summed = np.add.reduceat(counts, first) if len(first) else counts
@@ -126,6 +135,10 @@ def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
     inner = boundaries[first:last]
     if not len(inner):
         yield first, block
+        return
+    if len(block.keys) <= MANY_KEYS:
+        for number, part in cut_runs(list(block.cells()), inner):
+            yield first + number, part
         return
     keys, scores, counts = _entries([block])
     ranges = np.searchsorted(inner, scores, "right")
