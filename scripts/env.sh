@@ -31,6 +31,16 @@ prepare_environment() {
     export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}"
     # Otherwise workers run the PATH's python3 whenever .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
+    if sorts_slowly; then
+        export NPY_DISABLE_CPU_FEATURES="${NPY_DISABLE_CPU_FEATURES-X86_V4 AVX512_ICL}"
+    fi
+}
+
+# sorts_slowly: says whether the processor is an AMD Zen 4. numpy's AVX-512 sort relies on an instruction that is slow
+# there, and its AVX2 sort is several times faster (numpy/x86-simd-sort, issue 6).
+sorts_slowly() {
+    [ "$(sed -n 's/^\(vendor_id\|cpu family\)[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 2 | xargs)" = "AuthenticAMD 25" ] &&
+        grep -q -m 1 '^flags.* avx512f ' /proc/cpuinfo
 }
 
 find_python() {
