@@ -5,7 +5,8 @@ The scores of two models are drawn once, and the metrics counted from them plain
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.report.facts import NightFacts, PastNight
+from biasspark.report.facts import SUMMED_AUCS, SUMMED_RATES, NightFacts, PastNight
 
 Row = dict[str, Any]
 Scores = NDArray[np.float64]
@@ -44,23 +45,32 @@ PAIRS = {
 }
 
 
-def night_facts(*, identities: Sequence[str] = NAMES, n_nights: int = 4, without: Sequence[str] = ()) -> NightFacts:
-    """Give a whole night; ``without`` names tables that it lacks."""
+def night_facts(
+    *,
+    identities: Sequence[str] = NAMES,
+    n_nights: int = 4,
+    thresholds: Sequence[float] = (0.5,),
+    groups: Sequence[str] = ("black", "others", SCRIPT),
+    without: Sequence[str] = (),
+) -> NightFacts:
+    """Give a whole night; ``groups`` are crossed with each other, ``without`` names tables that it lacks."""
     cells = {(m, name): draw_cells(m, name) for m in MODELS for name in (*identities, EMPTY)}
     metrics = [measure_suite(model, name, own) for (model, name), own in cells.items()]
     tables: dict[str, list[Row]] = {
         "bias_metrics": [row | {"slice": cut} for cut in ("all", "short") for row in metrics],
         "model_summary": [sum_up(model, metrics) | {"slice": cut} for cut in ("all", "short") for model in MODELS],
         "score_histograms": [row for (m, name), own in cells.items() for row in count_bins(m, name, own)],
-        "threshold_rates": [decide(m, name, own) for (m, name), own in cells.items()],
-        "threshold_summary": [decide_all(model) for model in MODELS],
+        "threshold_rates": [decide(m, name, own, at) for at in thresholds for (m, name), own in cells.items()],
+        "threshold_summary": [decide_all(model, at) for at in thresholds for model in MODELS],
         "label_balance": [row for name in ("(overall)", *identities) for row in balance(name)],
         "pinned_auc": [pin(row) for row in metrics],
         "model_comparisons": list(compare_suites(metrics)),
         "crossed_pairs": [cross_identities(row) for row in metrics if row["identity"] in identities[:2]],
         "template_means": [average_templates(row) for row in metrics],
-        **attribution_rows(),
+        **attribution_rows(groups),
     }
+    tables["summed_aucs"] = count_summed(metrics, ("model",), SUMMED_AUCS)
+    tables["summed_rates"] = count_summed(tables["threshold_rates"], ("model", "threshold"), SUMMED_RATES)
     history = [past_night(NIGHT - timedelta(days=back), metrics) for back in range(n_nights - 1, 0, -1)]
     return NightFacts(
         corpus=IMAGE,
@@ -73,6 +83,33 @@ def night_facts(*, identities: Sequence[str] = NAMES, n_nights: int = 4, without
         standing="the night before" if history else "",
         n_identities=len(identities) + 1,
     )
+
+
+def full_night() -> NightFacts:
+    """Give fifty identities and two models with all that a page can have: a month, thresholds, alerts, heat maps."""
+    names = [f"identity number {place}" for place in range(49)]
+    facts = night_facts(identities=names, n_nights=31, thresholds=(0.2, 0.4, 0.6, 0.8), groups=names[:20])
+    said = "bpsn_auc 0.710 (0.650 to 0.770): not shown to be below 0.800, nor to be at least 0.800 (p 0.010, 0.900)."
+    own = [alert("insufficient_evidence", identity=name, message=said) for name in names for _ in range(2)]
+    others = [alert_against("pass", identity=name, message=said) for name in names for _ in range(2)]
+    rows = {"bias_alerts": [*own, alert("fail"), alert("warn")], "comparison_alerts": [*others, *others[:2]]}
+    return replace(facts, tables={**facts.tables, **rows})
+
+
+def count_summed(rows: Sequence[Row], by: Sequence[str], sums: Mapping[str, Mapping[str, str]]) -> list[Row]:
+    """Count which identities are in a sum, and of which of them an interval is missing or wider than 0.1."""
+    found = []
+    for key in dict.fromkeys(tuple(row[name] for name in by) for row in rows):
+        own = [row for row in rows if tuple(row[name] for name in by) == key]
+        counts: Row = dict(zip(by, key, strict=True))
+        for total, parts in sums.items():
+            there = [
+                [(r[f"{end}_low"], r[f"{end}_high"]) for name, end in parts.items() if r[name] is not None] for r in own
+            ]
+            weak = [any(low is None or high - low > 0.1 for low, high in ends) for ends in there]
+            counts |= {f"{total}_n": sum(map(bool, there)), f"{total}_weak": sum(weak)}
+        found.append(counts)
+    return found
 
 
 def ledger_row() -> Row:
@@ -148,11 +185,11 @@ def count_bins(model: str, name: str, cells: dict[str, Scores]) -> Iterator[Row]
             yield {"model": model, "slice": "all", "identity": name, "cell": cell, "n_rows": n, **ends}
 
 
-def decide(model: str, name: str, cells: dict[str, Scores]) -> Row:
-    row: Row = {"model": model, "slice": "all", "identity": name, "threshold": 0.5}
+def decide(model: str, name: str, cells: dict[str, Scores], threshold: float) -> Row:
+    row: Row = {"model": model, "slice": "all", "identity": name, "threshold": threshold, "crossed": False}
     for prefix, whose in (("", "subgroup"), ("background_", "background")):
         for sign, wrong in (("negative", "fpr"), ("positive", "fnr")):
-            above = int((cells[f"{whose}_{sign}"] >= 0.5).sum())
+            above = int((cells[f"{whose}_{sign}"] >= threshold).sum())
             below = int(cells[f"{whose}_{sign}"].size) - above
             kinds = ("false_positive", "true_negative") if sign == "negative" else ("true_positive", "false_negative")
             row |= {f"{prefix}n_{kinds[0]}": above, f"{prefix}n_{kinds[1]}": below}
@@ -160,14 +197,15 @@ def decide(model: str, name: str, cells: dict[str, Scores]) -> Row:
             row[f"{prefix}{wrong}"] = errors / (above + below) if above + below else None
     for rate in ("fpr", "fnr"):
         gap = None if row[rate] is None else row[rate] - row[f"background_{rate}"]
-        ends = (None, None) if gap is None else (gap - 0.05, gap + 0.05)
+        width = 0.04 if name in SHIFTS else 0.08
+        ends = (None, None) if gap is None else (gap - width, gap + width)
         row |= {f"{rate}_gap": gap, f"{rate}_gap_low": ends[0], f"{rate}_gap_high": ends[1]}
     return row
 
 
-def decide_all(model: str) -> Row:
+def decide_all(model: str, threshold: float) -> Row:
     differences = {"false_positive_equality_difference": 0.4, "false_negative_equality_difference": 0.2}
-    return {"model": model, "slice": "all", "threshold": 0.5, "fpr": 0.1, "fnr": 0.05, **differences}
+    return {"model": model, "slice": "all", "threshold": threshold, "fpr": 0.1, "fnr": 0.05, **differences}
 
 
 def balance(name: str) -> Iterator[Row]:
@@ -235,8 +273,7 @@ def past_night(night: date, metrics: Sequence[Row]) -> PastNight:
 # ---- attribution
 
 
-def attribution_rows() -> dict[str, list[Row]]:
-    groups = ("black", "others", SCRIPT)
+def attribution_rows(groups: Sequence[str]) -> dict[str, list[Row]]:
     return {
         "auc_crosses": [cross(m, one, other, groups) for m in MODELS for one in groups for other in groups],
         "attribution_segments": [row for m in MODELS for row in tree(m, "")] + tree("toxicity_6", "toxicity_1"),
@@ -247,10 +284,10 @@ def attribution_rows() -> dict[str, list[Row]]:
 
 
 def cross(model: str, positive: str, negative: str, groups: Sequence[str]) -> Row:
-    auc = 0.5 + 0.2 * groups.index(positive) - 0.1 * groups.index(negative)
+    auc = min(0.5 + (0.6 * groups.index(positive) - 0.3 * groups.index(negative)) / len(groups), 1.0)
     row: Row = {"model": model, "slice": "all", "grouping": "mentions", "positive_group": positive}
     row |= {"negative_group": negative, "n_positive": 20, "n_negative": 30, "n_pairs": Decimal(600), "auc": auc}
-    return row | {"headroom_pairs": 600 * (1 - auc), "headroom_share": (1 - auc) / 9}
+    return row | {"headroom_pairs": 600 * (1 - auc), "headroom_share": (1 - auc) / len(groups) ** 2}
 
 
 def estimates(rule: str, mean: float) -> Row:

@@ -33,11 +33,16 @@ Describe = Callable[[Row], Mapping[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """A partition of the rows against itself: positives down, negatives across; cells by (positive, negative)."""
+    """A partition of the rows against itself: positives down, negatives across; cells by (positive, negative).
+
+    Each group has so many positives, and so many negatives; of a cell both make the pairs.
+    """
 
     model: str
     grouping: str
     groups: Sequence[str]
+    n_positive: Mapping[str, int]
+    n_negative: Mapping[str, int]
     n_left_out: int
     auc: Mapping[tuple[str, str], Cell]
     headroom: Mapping[tuple[str, str], Cell]
@@ -93,6 +98,8 @@ def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
         model=model,
         grouping=grouping,
         groups=groups,
+        n_positive={row["positive_group"]: row["n_positive"] for row in shown},
+        n_negative={row["negative_group"]: row["n_negative"] for row in shown},
         n_left_out=len(sizes) - len(groups),
         auc={_key(row): _auc_cell(row) for row in shown},
         headroom={_key(row): _headroom_cell(row, most) for row in shown},
@@ -104,12 +111,11 @@ def _key(row: Row) -> tuple[str, str]:
 
 
 def _auc_cell(row: Row) -> Cell:
-    note = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
-    return Cell(text=show_number(row["auc"], 2), shade=shade_auc(row["auc"]), value=row["auc"], note=note)
+    return Cell(text=show_number(row["auc"], 2), shade=shade_auc(row["auc"]), value=row["auc"])
 
 
 def _headroom_cell(row: Row, most: float) -> Cell:
-    note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs wrongly ordered"
+    note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs"
     share = row["headroom_share"]
     return Cell(text=show_percent(share), shade=shade_share(share, most), value=share, note=note)
 

@@ -31,7 +31,7 @@ class Cell:
     text
         The number, or a dash where there is none.
     interval
-        Its ends, empty where there are none.
+        Its ends, empty where there are none; of what has no interval, its counts.
     shade
         The class of its colour, empty where there is none.
     value
@@ -39,7 +39,7 @@ class Cell:
     note
         What a hover says besides: why there is no value, or how the interval was made.
     weak
-        Whether evidence is insufficient: no interval, or a wide one.
+        Whether evidence is insufficient: no value, no interval, or a wide one. Of a sum, whether that of a part is.
     """
 
     text: str
@@ -112,18 +112,29 @@ def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> Cell:
     is_gap = name in SUMMARISED_GAPS
     if value is None:
         return Cell(text=DASH, note=f"no value: {say_reason(row[f'{name}_reason'])}", weak=True)
-    weak = is_weak(low, high)
-    method = row.get(f"{name}_method") or ""
     return Cell(
         text=show_number(value, digits, signed=is_gap),
         interval=show_interval(low, high, signed=is_gap, digits=digits),
         shade=shade_gap(value) if is_gap else shade_auc(value),
         value=value,
-        note=METHODS.get(method, method),
-        weak=weak,
+        note=METHODS.get(row.get(f"{name}_method") or "", ""),
+        weak=is_weak(low, high),
     )
+
+
+def sum_cell(value: float | None, n_weak: int, n: int) -> Cell:
+    """Return a sum or mean over identities, ``n_weak`` of which rest on too few rows."""
+    if not n_weak:
+        return Cell(text=show_number(value), value=value)
+    of = f"{n_weak:,} of {n:,} identities"
+    return Cell(text=show_number(value), value=value, interval=of, note=f"{of} in it rest on too few rows", weak=True)
 
 
 def is_weak(low: float | None, high: float | None) -> bool:
     """Say whether an interval is missing, or too wide to act on."""
-    return low is None or high is None or high - low > WIDE
+    return doubt(low, high) > 0
+
+
+def doubt(low: float | None, high: float | None) -> int:
+    """Say how far a value is from evidence: 0 with an interval that tells, 1 with a wide one, 2 without any."""
+    return 2 if low is None or high is None else int(high - low > WIDE)

@@ -20,17 +20,18 @@ _REASONS = {
 }
 
 METHODS = {
-    "logit_delong": "DeLong’s variance on the logit scale",
     "newcombe": "Newcombe’s score interval, for small or separated cells",
     "none": "no interval can be given, as with one row in a cell",
 }
+"""How an interval was made, where not as all others: by DeLong's variance on the logit scale."""
 
 TITLES: Mapping[str, str] = {
     **SUITE_TITLES,
     "auc": "Overall AUC",
     "background_auc": "Background AUC",
     "competition_score": "Competition score",
-    "n_identities_undefined": "Identities without a value",
+    "n_identities_undefined": "Identities that lack a metric",
+    "pinned_auc_equality_difference": "Pinned AUC equality difference",
     "subgroup_auc_power_mean": "Mean Subgroup AUC",
     "bpsn_auc_power_mean": "Mean BPSN AUC",
     "bnsp_auc_power_mean": "Mean BNSP AUC",
@@ -47,6 +48,7 @@ TITLES: Mapping[str, str] = {
     "n_negatives_honest": "Negatives that estimate",
     "n_positives_honest": "Positives that estimate",
     "n_honest": "Rows that estimate",
+    "mean_honest": "Mean of the rows that estimate",
     "n_pairs": "Pairs",
     "n_rows": "Rows",
     "n_rejected": "Rejected rows",
@@ -80,10 +82,18 @@ class Definition:
     source: str
 
 
+_TITLES_BY_TABLE = {
+    ("auc_crosses", "auc"): "AUC of a cross",
+    ("loss_by_segment", "auc"): "AUC of a segment",
+}
+
+
 def define(table: str, column: str, title: str = "") -> Definition:
     """Return the definition of a column: the comment of the table, which the catalog shows, too."""
     (found,) = (own for own in TABLES[table].columns if own.name == column)
-    plain = title or TITLES.get(column) or column.replace("_", " ").capitalize()
+    plain = (
+        title or _TITLES_BY_TABLE.get((table, column)) or TITLES.get(column) or column.replace("_", " ").capitalize()
+    )
     return Definition(f"def-{table}-{column}".replace("_", "-"), plain, found.comment, f"{table}.{column}")
 
 

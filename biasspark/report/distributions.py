@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 from biasspark.columns import (
     ALL_ROWS,
@@ -22,8 +23,8 @@ from biasspark.columns import (
 from biasspark.report.facts import NightFacts, Row
 
 MOST_BARS = 25
-WIDTH, HEIGHT, GAP = 200, 50, 6
-"""Of a picture: how wide it is, how high either half, and what is between them."""
+WIDTH, HEIGHT, GAP = 200, 100, 12
+"""Of a picture: how wide it is, how high either half, and what is between them, in whole units of its own."""
 
 Counts = Sequence[int]
 Cells = Mapping[str, Counts]
@@ -41,10 +42,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Picture:
-    """The four cells of one identity and model: paths by cell, and the rows in each."""
+    """The four cells of one identity and model: paths by cell, and the rows in the identity."""
 
     paths: Mapping[str, str]
-    n_rows: Mapping[str, int]
+    n_subgroup: int
     scale: Scale
 
 
@@ -88,7 +89,7 @@ def draw_distribution(cells: Cells, scale: Scale) -> Picture:
     halves = {BACKGROUND_NEGATIVE: 0, BACKGROUND_POSITIVE: 0, SUBGROUP_NEGATIVE: 1, SUBGROUP_POSITIVE: 1}
     baselines = {cell: (half + 1) * HEIGHT + half * GAP for cell, half in halves.items()}
     paths = {cell: draw_steps(merge_bins(cells.get(cell, ())), baseline) for cell, baseline in baselines.items()}
-    return Picture(paths, {cell: sum(cells.get(cell, ())) for cell in halves}, scale)
+    return Picture(paths, sum(sum(cells.get(cell, ())) for cell in (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE)), scale)
 
 
 def merge_bins(counts: Counts, most: int = MOST_BARS) -> list[int]:
@@ -102,10 +103,14 @@ def draw_steps(counts: Counts, baseline: int) -> str:
     peak = max(counts, default=0)
     if not peak:
         return ""
-    edges = [round(WIDTH * place / len(counts)) for place in range(len(counts) + 1)]
-    tops = [baseline - round(HEIGHT * count / peak, 1) for count in counts]
-    steps = "".join(f"V{top:g}H{edge}" for top, edge in zip(tops, edges[1:], strict=True))
-    return f"M0 {baseline}{steps}V{baseline}z"
+    edges = [round(WIDTH * place / len(counts)) for place in range(1, len(counts) + 1)]
+    tops = [round(HEIGHT * count / peak) for count in counts]
+    path, at, left = f"M0 {baseline}", 0, 0
+    for top, bars in groupby(zip(tops, edges, strict=True), key=itemgetter(0)):
+        *_, (_, right) = bars
+        path += f"v{at - top}h{right - left}"
+        at, left = top, right
+    return f"{path}V{baseline}z"
 
 
 def trace_rates(cells: Cells, background: str, subgroup: str) -> RateCurve | None:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
+from biasspark.report.cells import doubt
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -18,9 +19,37 @@ MOST_THRESHOLDS = 4
 MOST_ALERTS = 200
 """Of either table are read, and of both are shown."""
 
+WORST = {
+    **{name: f"{name}_min" for name in SUMMARISED_AUCS},
+    **{name: f"{name}_max_abs" for name in SUMMARISED_GAPS},
+}
+"""Of each metric the column of ``model_summary`` that has the worst value, and with ``_identity`` whose it is."""
+
+SUMMED_AUCS = {
+    "competition_score": {name: name for name in SUMMARISED_AUCS},
+    **{f"{name}_power_mean": {name: name} for name in SUMMARISED_AUCS},
+    "pinned_auc_equality_difference": {name: name for name in SUMMARISED_AUCS},
+}
+SUMMED_RATES = {
+    "false_positive_equality_difference": {"fpr": "fpr_gap"},
+    "false_negative_equality_difference": {"fnr": "fnr_gap"},
+}
+"""Sums over identities: the columns that an identity adds, each with the one whose interval says how sure it is."""
+
 ALERTS = ("bias_alerts", "comparison_alerts")
 OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
 """What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""
+
+
+class Lowest(NamedTuple):
+    """The lowest AUC of an identity: its `doubt`, its value, and which it is; sorted, the worst comes first."""
+
+    doubt: int
+    value: float
+    metric: str
+
+
+_NO_VALUE = Lowest(3, 2.0, "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +76,9 @@ class NightFacts:
         By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
         there. Besides, ``crossed_pairs`` has the worst pairs of each model, rows of ``bias_metrics``, and
         ``template_means`` the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
-        mean_departure``, the last from the mean of each template.
+        mean_departure``, the last from the mean of each template; ``summed_aucs`` and ``summed_rates`` have for each
+        model (and threshold) and each of `SUMMED_AUCS` and `SUMMED_RATES`, say X, how many identities are in the sum,
+        ``X_n``, and of how many of them too few rows tell, ``X_weak``.
     counts
         Of tables of which only some rows are here, how many there are of each kind: ``n`` beside what tells the kinds
         apart.
@@ -89,6 +120,11 @@ class NightFacts:
             counted[tuple(row[name] for name in by)] += row.get("n", 1)
         return counted
 
+    def count_summed(self, table: str, total: str, **wanted: object) -> tuple[int, int]:
+        """Return of how many identities in a sum too few rows tell, and how many are in it; 0 where nobody counted."""
+        row: Row = next(iter(self.rows(table, **wanted)), {})
+        return row.get(f"{total}_weak", 0), row.get(f"{total}_n", 0)
+
     def alerts(self) -> list[Row]:
         """Return the alerts of the night and of the comparison of its models, the worst first."""
         rows = [row for name in ALERTS for row in self.rows(name)]
@@ -110,18 +146,32 @@ class NightFacts:
         return sorted({row[SLICE] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
 
     def identities(self, cut: str = ALL_ROWS) -> list[str]:
-        """Return the names of the identities of a slice, those with the lowest AUC of any model first."""
+        """Return the names of the identities of a slice, the worst first: see `order_worst_first`."""
         return order_worst_first(self.rows("bias_metrics", slice=cut))
 
 
 def order_worst_first(metrics: Rows) -> list[str]:
-    """Return the identities of rows of ``bias_metrics`` by their lowest subgroup, BPSN or BNSP AUC, then by name."""
-    lowest: dict[str, float] = {}
+    """Return the identities of rows of ``bias_metrics`` by their lowest AUC of any model, then by name.
+
+    What enough rows tell of comes first, as `find_lowest` has it.
+    """
+    lowest: dict[str, Lowest] = {}
     for row in metrics:
         if row[IDENTITY] != OVERALL and not row[CROSSED]:
-            values = [row[name] for name in SUMMARISED_AUCS if row[name] is not None]
-            lowest[row[IDENTITY]] = min([lowest.get(row[IDENTITY], 2.0), *values])
-    return sorted(lowest, key=lambda name: (lowest[name], name))
+            own = find_lowest(row)
+            lowest[row[IDENTITY]] = min(lowest.get(row[IDENTITY], own), own)
+    return sorted(lowest, key=lambda name: (lowest[name][:2], name))
+
+
+def find_lowest(row: Row) -> Lowest:
+    """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``.
+
+    It is the lowest that enough rows tell of; else the lowest with an interval; else that without. An identity that
+    has none comes last, and no metric is named.
+    """
+    there = (name for name in SUMMARISED_AUCS if row[name] is not None)
+    found = (Lowest(doubt(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in there)
+    return min(found, default=_NO_VALUE)
 
 
 def worst_outcome(alerts: Rows) -> str | None:

@@ -2,33 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+from biasspark.report.cells import WIDE
 from biasspark.report.facts import MOST_ALERTS, OUTCOMES
 from biasspark.tables.schemas import RUN_DATE, RUN_ID
 
 MOST_PAIRS = 8
 MOST_WORSE = 50
 MOST_GONE = 50
-LOWEST = "lowest"
 
-_NO_VALUE = 2.0
-"""Above every AUC: what has none comes last."""
+_LOWEST = ("lowest_sure", "lowest_with_interval", "lowest")
 
 
 def choose_worst(metrics: DataFrame, most: int) -> DataFrame:
-    """Return the identities of all rows whose lowest AUC by any model is lowest, with it; crossed pairs left out."""
-    lowest = F.coalesce(F.min(F.least(*SUMMARISED_AUCS)), F.lit(_NO_VALUE)).alias(LOWEST)
-    return _identities(metrics).groupBy(IDENTITY).agg(lowest).orderBy(LOWEST, IDENTITY).limit(most)
+    """Return the identities of all rows whose lowest AUC by any model is lowest; crossed pairs left out.
+
+    Those come first of which enough rows tell, as `biasspark.report.facts.find_lowest` has it.
+    """
+    lowest = [F.min(column).alias(name) for name, column in _lowest_aucs().items()]
+    worst = _identities(metrics).groupBy(IDENTITY).agg(*lowest).orderBy(*_worst_first()).limit(most)
+    return worst.select(IDENTITY)
+
+
+def _lowest_aucs() -> dict[str, Column]:
+    """Return the lowest of the AUCs with an interval that tells, of those with any interval, and of all."""
+    sure, told = ([F.when(keep(name), F.col(name)) for name in SUMMARISED_AUCS] for keep in (_is_sure, _has_interval))
+    return dict(zip(_LOWEST, (F.least(*sure), F.least(*told), F.least(*SUMMARISED_AUCS)), strict=True))
+
+
+def _is_sure(name: str) -> Column:
+    return _width(name) <= WIDE
+
+
+def _has_interval(name: str) -> Column:
+    return _width(name).isNotNull()
+
+
+def _worst_first() -> list[Column]:
+    return [*(F.col(name).asc_nulls_last() for name in _LOWEST), F.col(IDENTITY).asc()]
 
 
 def count_identities(metrics: DataFrame) -> DataFrame:
     """Return how many identities all rows were measured for, crossed pairs left out: one row, ``n``."""
     return _identities(metrics).agg(F.count_distinct(IDENTITY).alias("n"))
+
+
+def count_summed(frame: DataFrame, by: Sequence[str], sums: Mapping[str, Mapping[str, str]]) -> DataFrame:
+    """Return how many identities of all rows are in each sum, as ``X_n``, and how many of few rows, as ``X_weak``."""
+    counts = []
+    for total, parts in sums.items():
+        there = [F.col(value).isNotNull() for value in parts]
+        weak = [F.col(value).isNotNull() & _is_weak(interval) for value, interval in parts.items()]
+        counts += [_count_any(there).alias(f"{total}_n"), _count_any(weak).alias(f"{total}_weak")]
+    return _identities(frame).groupBy(*by).agg(*counts)
+
+
+def _count_any(conditions: Sequence[Column]) -> Column:
+    return F.count_if(reduce(or_, conditions))
+
+
+def _width(name: str) -> Column:
+    return F.col(f"{name}_high") - F.col(f"{name}_low")
+
+
+def _is_weak(name: str) -> Column:
+    return ~F.coalesce(_is_sure(name), F.lit(False))
 
 
 def find_gone(metrics: DataFrame, run_id: str) -> DataFrame:
@@ -43,11 +88,14 @@ def _identities(metrics: DataFrame) -> DataFrame:
 
 
 def choose_worst_pairs(metrics: DataFrame) -> DataFrame:
-    """Return of each model the crossed pairs with the lowest AUC that has an interval, with all their metrics."""
-    lowest = F.least(*(F.when(F.col(f"{name}_low").isNotNull(), F.col(name)) for name in SUMMARISED_AUCS))
-    pairs = keep_all_rows(metrics).where(F.col(CROSSED)).withColumn(LOWEST, lowest).where(F.col(LOWEST).isNotNull())
-    place = F.row_number().over(Window.partitionBy(MODEL).orderBy(LOWEST, IDENTITY))
-    return pairs.withColumn("place", place).where(F.col("place") <= MOST_PAIRS)
+    """Return of each model the crossed pairs with the lowest AUC that has an interval, with all their metrics.
+
+    Those come first of which enough rows tell.
+    """
+    pairs = keep_all_rows(metrics).where(F.col(CROSSED)).withColumns(_lowest_aucs())
+    place = F.row_number().over(Window.partitionBy(MODEL).orderBy(*_worst_first()))
+    kept = pairs.where(F.col("lowest_with_interval").isNotNull()).withColumn("place", place)
+    return kept.where(F.col("place") <= MOST_PAIRS)
 
 
 def keep_shown(frame: DataFrame, shown: Sequence[str]) -> DataFrame:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUMMARISED_AUCS, SUMMARISED_GAPS
-from biasspark.report.cells import Cell, is_weak, metric_cell, shade_auc, shade_gap, show_count, show_number
+from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, sum_cell
 from biasspark.report.comparison import COMPARED
-from biasspark.report.definitions import say_reason
-from biasspark.report.facts import NightFacts, Row
+from biasspark.report.facts import WORST, NightFacts, Row, find_lowest
 
 MOST_WORST = 8
-_LOWER_IS_BETTER = ("_max_abs", "_difference", "_undefined")
-_PLAIN = ("competition_score", "subgroup_auc_power_mean", "bpsn_auc_power_mean", "bnsp_auc_power_mean")
+_PINNED = "pinned_auc_equality_difference"
+_MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARISED_AUCS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +59,16 @@ class MetricRow:
     cells: Mapping[tuple[str, str], Cell]
 
 
-def summarise_models(facts: NightFacts, cut: str = ALL_ROWS) -> list[SummaryRow]:
-    """Return the measures of a slice, each with a cell a model; the worst identity's value has its own interval."""
-    summaries = {row[MODEL]: row for row in facts.rows("model_summary", slice=cut)}
-    suite = {(row[MODEL], row[IDENTITY]): row for row in facts.rows("bias_metrics", slice=cut)}
+def summarise_models(facts: NightFacts) -> list[SummaryRow]:
+    """Return the measures of all rows, each with a cell a model; the worst identity's value has its own interval."""
+    summaries = {row[MODEL]: row for row in facts.rows("model_summary", slice=ALL_ROWS)}
+    suite = {(row[MODEL], row[IDENTITY]): row for row in facts.rows("bias_metrics", slice=ALL_ROWS)}
     rows = [SummaryRow(column="auc", cells=_mark_best([_overall(summaries, m) for m in facts.models()], "auc"))]
-    for name in COMPARED:
-        column = f"{name}_min" if name in SUMMARISED_AUCS else f"{name}_max_abs"
-        cells = [_worst_of(summaries.get(model), suite, model, name, column) for model in facts.models()]
+    for name, column in WORST.items():
+        cells = [_worst_of(summaries.get(model), suite, name, column) for model in facts.models()]
         rows.append(SummaryRow(column=column, cells=_mark_best(cells, column)))
-    for column in _PLAIN:
-        cells = [_plain(summaries.get(model), column) for model in facts.models()]
+    for column in _MEANS:
+        cells = [_mean(facts, summaries.get(model), column) for model in facts.models()]
         rows.append(SummaryRow(column=column, cells=_mark_best(cells, column)))
     return rows
 
@@ -79,22 +77,28 @@ def _overall(summaries: Mapping[str, Row], model: str) -> SummaryCell:
     return SummaryCell(cell=metric_cell(summaries[model], "auc") if model in summaries else Cell(text="–"))
 
 
-def _worst_of(
-    summary: Row | None, suite: Mapping[tuple[str, str], Row], model: str, name: str, column: str
-) -> SummaryCell:
+def _worst_of(summary: Row | None, suite: Mapping[tuple[str, str], Row], name: str, column: str) -> SummaryCell:
     identity = (summary and summary[f"{column}_identity"]) or ""
-    row = suite.get((model, identity))
-    return SummaryCell(cell=metric_cell(row, name), identity=identity) if row else _plain(summary, column)
+    row = suite.get((summary[MODEL], identity)) if summary else None
+    return SummaryCell(cell=metric_cell(row, name) if row else Cell(text="–"), identity=identity)
 
 
-def _plain(summary: Row | None, column: str) -> SummaryCell:
-    value = summary[column] if summary else None
-    return SummaryCell(cell=Cell(text=show_number(value), value=value, shade=shade_auc(value)))
+def _mean(facts: NightFacts, summary: Row | None, column: str) -> SummaryCell:
+    return SummaryCell(cell=_sum_up(facts, summary, column) if summary else Cell(text="–"))
+
+
+def _sum_up(facts: NightFacts, summary: Row, column: str) -> Cell:
+    return sum_cell(summary[column], *facts.count_summed("summed_aucs", column, model=summary[MODEL]))
+
+
+def sum_up_pinned(facts: NightFacts) -> dict[str, Cell]:
+    """Return by model how far the pinned AUCs of identities are from that of all rows, summed up."""
+    return {row[MODEL]: _sum_up(facts, row, _PINNED) for row in facts.rows("model_summary", slice=ALL_ROWS)}
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     """Mark the best number of a row, so far as its digits tell; none where all are the same, one is alone, or weak."""
-    size = -1.0 if column.endswith(_LOWER_IS_BETTER) else 1.0
+    size = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if own.cell.value is None else round(size * abs(own.cell.value), 3) for own in cells]
     there = [value for value in values if value is not None]
     if len(there) < 2 or min(there) == max(there) or any(own.cell.weak for own in cells):
@@ -105,38 +109,46 @@ def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     ]
 
 
-def list_worst(facts: NightFacts, model: str, most: int | None = MOST_WORST, *, sure: bool = False) -> list[Worst]:
+def _measured(facts: NightFacts, **wanted: object) -> list[Row]:
+    """Return the suite of identities."""
+    return [row for row in facts.rows("bias_metrics", **wanted) if row[IDENTITY] != OVERALL]
+
+
+def list_worst(facts: NightFacts, model: str, most: int = MOST_WORST) -> list[Worst]:
     """Return the identities of all rows with the lowest of the three AUCs of a model, the worst first.
 
-    Sure ones are by those AUCs alone that enough rows tell of.
+    Those come first of which enough rows tell, each with the lowest AUC of which they do.
     """
-    found = []
-    for row in facts.rows("bias_metrics", slice=ALL_ROWS, model=model):
-        told = (name for name in SUMMARISED_AUCS if not (sure and is_weak(row[f"{name}_low"], row[f"{name}_high"])))
-        there = [(row[name], name) for name in told if row[name] is not None]
-        if there and row[IDENTITY] != OVERALL:
-            value, name = min(there)
-            found.append(_describe_worst(row, name, value))
-    return sorted(found, key=lambda worst: (worst.value, worst.identity))[:most]
+    return _sort_worst(_measured(facts, slice=ALL_ROWS, model=model))[:most]
+
+
+def count_lower(facts: NightFacts, worst: Worst, model: str) -> int:
+    """Return how many identities have an AUC below that of the worst: too few rows tell of those."""
+    rows = _measured(facts, slice=ALL_ROWS, model=model)
+    return sum(any(row[name] is not None and row[name] < worst.value for name in SUMMARISED_AUCS) for row in rows)
 
 
 def list_worst_pairs(facts: NightFacts) -> dict[str, list[Worst]]:
-    """Return by model the crossed pairs of all rows with the lowest AUC that has an interval, the worst first."""
-    found: dict[str, list[Worst]] = {}
-    for row in facts.rows("crossed_pairs"):
-        value, name = min((row[name], name) for name in SUMMARISED_AUCS if row[f"{name}_low"] is not None)
-        found.setdefault(row[MODEL], []).append(_describe_worst(row, name, value))
-    return {model: sorted(rows, key=lambda worst: (worst.value, worst.identity)) for model, rows in found.items()}
+    """Return by model the crossed pairs of all rows that were read, the worst first as identities are."""
+    pairs = facts.rows("crossed_pairs")
+    models = dict.fromkeys(row[MODEL] for row in pairs)
+    return {model: _sort_worst(row for row in pairs if row[MODEL] == model) for model in models}
 
 
-def _describe_worst(row: Row, name: str, value: float) -> Worst:
+def _sort_worst(rows: Iterable[Row]) -> list[Worst]:
+    found = [(find_lowest(row), row) for row in rows]
+    found.sort(key=lambda own: (own[0][:2], own[1][IDENTITY]))
+    return [_describe_worst(row, lowest.metric) for lowest, row in found if lowest.metric]
+
+
+def _describe_worst(row: Row, name: str) -> Worst:
     return Worst(
         identity=row[IDENTITY],
         metric=name,
         cell=metric_cell(row, name),
         low=row[f"{name}_low"],
         high=row[f"{name}_high"],
-        value=value,
+        value=row[name],
         n_positive=row["n_subgroup_positive"],
         n_negative=row["n_subgroup_negative"],
         gaps={gap: metric_cell(row, gap) for gap in SUMMARISED_GAPS},
@@ -174,42 +186,6 @@ def _tabulate_identity(identity: str, models: Sequence[str], rows: Mapping[tuple
 
 
 def count_weak(facts: NightFacts, cut: str = ALL_ROWS) -> tuple[int, int]:
-    """Return how many values of a slice have no interval or a wide one, and how many values there are."""
-    rows = [row for row in facts.rows("bias_metrics", slice=cut) if row[IDENTITY] != OVERALL]
-    ends = [(row[f"{name}_low"], row[f"{name}_high"]) for row in rows for name in COMPARED]
+    """Return how many metrics of a slice have no value, no interval or a wide one, and how many there are."""
+    ends = [(row[f"{name}_low"], row[f"{name}_high"]) for row in _measured(facts, slice=cut) for name in COMPARED]
     return sum(is_weak(low, high) for low, high in ends), len(ends)
-
-
-def tabulate_rates(facts: NightFacts, threshold: float) -> list[dict[str, object]]:
-    """Return the error rates of each identity at a threshold, by model, with gaps to the background."""
-    rows = facts.rows("threshold_rates", slice=ALL_ROWS, threshold=threshold)
-    by_key = {(row[IDENTITY], row[MODEL]): row for row in rows}
-    names = [name for name in facts.identities() if any((name, model) in by_key for model in facts.models())]
-    return [
-        {"identity": name, "cells": {model: _rate_cells(by_key.get((name, model))) for model in facts.models()}}
-        for name in names
-    ]
-
-
-def _rate_cells(row: Row | None) -> dict[str, Cell]:
-    if row is None or row.get("reason"):
-        note = say_reason(row["reason"]) if row else ""
-        return {name: Cell(text="–", note=note) for name in ("fpr", "fpr_gap", "fnr", "fnr_gap")}
-    found = {}
-    for name, wrong, over in (
-        ("fpr", "n_false_positive", "n_true_negative"),
-        ("fnr", "n_false_negative", "n_true_positive"),
-    ):
-        value, gap, n = row[name], row[f"{name}_gap"], row[wrong] + row[over]
-        low, high = row[f"{name}_gap_low"], row[f"{name}_gap_high"]
-        counted = f"{show_count(row[wrong])} of {show_count(n)} rows"
-        found[name] = Cell(text=show_number(value), value=value, interval=counted)
-        found[f"{name}_gap"] = Cell(
-            text=show_number(gap, signed=True),
-            interval="" if low is None else f"{show_number(low, signed=True)} to {show_number(high, signed=True)}",
-            shade=shade_gap(gap),
-            value=gap,
-            note=f"background {show_number(row[f'background_{name}'])}",
-            weak=is_weak(low, high),
-        )
-    return found

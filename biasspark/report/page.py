@@ -36,21 +36,23 @@ from biasspark.report.cells import (
     show_p,
     show_percent,
 )
-from biasspark.report.charts import draw_intervals, draw_pinned, draw_rate_curves, draw_trends
+from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned, draw_rate_curves, draw_trends
 from biasspark.report.comparison import COMPARED
 from biasspark.report.definitions import PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
-from biasspark.report.facts import NightFacts, Row, Rows, choose_thresholds
+from biasspark.report.facts import NightFacts, Row, Rows
 from biasspark.report.ledger import read_config
 from biasspark.report.overview import (
     Worst,
+    count_lower,
     count_weak,
     list_worst,
     list_worst_pairs,
+    sum_up_pinned,
     summarise_models,
     tabulate_metrics,
-    tabulate_rates,
 )
+from biasspark.report.rates import list_rates
 from biasspark.report.shades import write_shades
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import MOST_MOVES, WORDS, reach_verdict, say_date
@@ -188,6 +190,7 @@ def _gather_source(facts: NightFacts) -> dict[str, Any]:
         "definitions": list_definitions(),
         "level": _say_level(facts),
         "config": _lay_out_config(facts),
+        "engine": (read_config(facts.run).get("ranking") or {}).get("engine"),
         "rejects": sorted((facts.run["rejects"] or {}).items()),
     }
 
@@ -213,6 +216,7 @@ def _gather_overview(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) ->
 def _gather_scores(facts: NightFacts) -> dict[str, Any]:
     scales, histograms = read_histograms(facts)
     return {
+        "most_in_charts": MOST_IN_CHARTS,
         "charts": {
             "intervals": draw_intervals(facts),
             "curves": draw_rate_curves(facts, histograms),
@@ -221,10 +225,11 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
         },
         "distributions": _list_cards(facts, scales, histograms),
         "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
-        "rates": _list_rates(facts),
+        "rates": list_rates(facts),
         "template_scores": tabulate_templates(facts),
         "balance": tabulate_balance(facts),
         "pinned": _order_pinned(facts),
+        "pinned_differences": sum_up_pinned(facts),
     }
 
 
@@ -246,9 +251,8 @@ def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
 
 def _choose_worst(facts: NightFacts, model: str) -> dict[str, Any]:
     """Return the worst identity that enough rows tell of, and how many lie lower that too few tell of."""
-    every, sure = list_worst(facts, model, most=None), list_worst(facts, model, most=1, sure=True)
-    n_weak = sum(own.value < sure[0].value for own in every) if sure else 0
-    return {"worst": next(iter(sure or every), None), "n_weak": n_weak}
+    worst = next(iter(list_worst(facts, model, 1)), None)
+    return {"worst": worst, "n_weak": 0 if worst is None or worst.cell.weak else count_lower(facts, worst, model)}
 
 
 def _gather_attribution(facts: NightFacts) -> dict[str, Any]:
@@ -309,21 +313,13 @@ def _list_cards(
             for model in facts.models()
             if (model, name) in histograms
         ]
-        if pictures:
+        if any(picture.n_subgroup for _, picture in pictures):
             row = counts[name]
             own = {picture.scale: None for _, picture in pictures}
             spans = " and ".join(f"{scale.low:.3g} to {scale.high:.3g}" for scale in own)
             n = {"n_positive": row["n_subgroup_positive"], "n_negative": row["n_subgroup_negative"]}
             cards.append({"identity": name, "pictures": pictures, "span": spans, **n})
     return [part for part in (cards[:MOST_CARDS], cards[MOST_CARDS:]) if part]
-
-
-def _list_rates(facts: NightFacts) -> list[tuple[float, list[dict[str, object]], list[Row]]]:
-    """Return for each threshold its rates by identity, and those of the slice."""
-    return [
-        (at, tabulate_rates(facts, at), facts.rows("threshold_summary", slice=ALL_ROWS, threshold=at))
-        for at in choose_thresholds(facts.rows("threshold_rates"))
-    ]
 
 
 def _order_pinned(facts: NightFacts) -> list[Row]:

@@ -10,16 +10,26 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.columns import IDENTITY, MODEL, OVERALL, SLICE
+from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SLICE
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
-from biasspark.report.facts import ALERTS, NightFacts, PastNight, Row, Rows, choose_thresholds
+from biasspark.report.facts import (
+    ALERTS,
+    SUMMED_AUCS,
+    SUMMED_RATES,
+    WORST,
+    NightFacts,
+    PastNight,
+    Row,
+    Rows,
+    choose_thresholds,
+)
 from biasspark.report.ledger import ACCEPT_RUN, count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.narrowing import (
-    LOWEST,
     choose_worst,
     choose_worst_pairs,
     count_identities,
     count_kinds,
+    count_summed,
     find_gone,
     keep_all_rows,
     keep_comparisons,
@@ -86,7 +96,8 @@ def read_night(
     Returns
     -------
     NightFacts
-        Of the tables that grow with identities, the 100 identities with the lowest AUC.
+        Of the tables that grow with identities, 100 identities with the lowest AUC, first those of which enough rows
+        tell, and those of which the worst values of a model are.
 
     Raises
     ------
@@ -128,10 +139,13 @@ def read_night(
 
 def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
     """Return the rows of the night by table; identities are chosen first, and only theirs are read."""
-    worst = reader.rows(BIAS_METRICS, lambda frame: choose_worst(frame, MOST_IDENTITIES), (LOWEST, IDENTITY))
-    shown = [*(row[IDENTITY] for row in worst), OVERALL]
-    tables = {BIAS_METRICS.name: reader.rows(BIAS_METRICS, lambda frame: keep_identities(frame, shown))}
-    tables[MODEL_SUMMARY.name] = reader.rows(MODEL_SUMMARY)
+    worst = reader.rows(BIAS_METRICS, lambda frame: choose_worst(frame, MOST_IDENTITIES), (IDENTITY,))
+    tables = {MODEL_SUMMARY.name: reader.rows(MODEL_SUMMARY)}
+    shown = sorted({*(row[IDENTITY] for row in worst), *_list_named(tables[MODEL_SUMMARY.name]), OVERALL})
+    tables[BIAS_METRICS.name] = reader.rows(BIAS_METRICS, lambda frame: keep_identities(frame, shown))
+    tables["summed_aucs"] = reader.rows(
+        BIAS_METRICS, lambda frame: count_summed(frame, (MODEL,), SUMMED_AUCS), (MODEL,)
+    )
     tables |= {name: reader.rows(TABLES[name], lambda frame: keep_shown(frame, shown)) for name in _OF_IDENTITIES}
     tables |= {name: reader.rows(TABLES[name], keep_worst_alerts) for name in ALERTS}
     tables[THRESHOLD_SUMMARY.name] = reader.rows(THRESHOLD_SUMMARY)
@@ -145,11 +159,23 @@ def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
     tables[THRESHOLD_RATES.name] = reader.rows(
         THRESHOLD_RATES, lambda frame: keep_shown(frame, shown).where(F.col("threshold").isin(*thresholds))
     )
+    by = (MODEL, "threshold")
+    tables["summed_rates"] = reader.rows(
+        THRESHOLD_RATES,
+        lambda frame: count_summed(frame.where(F.col("threshold").isin(*thresholds)), by, SUMMED_RATES),
+        by,
+    )
     together = -(-count_bins(run) // MOST_BINS)
     tables[SCORE_HISTOGRAMS.name] = reader.rows(
         SCORE_HISTOGRAMS, lambda frame: merge_bins(keep_shown(frame, shown), together)
     )
     return {name: rows for name, rows in tables.items() if rows}
+
+
+def _list_named(summaries: Rows) -> set[str]:
+    """Return the identities of which the worst values of all rows are."""
+    named = (row[f"{column}_identity"] for row in summaries if row[SLICE] == ALL_ROWS for column in WORST.values())
+    return {name for name in named if name is not None}
 
 
 def _count_rows(reader: _Reader) -> dict[str, list[Row]]:

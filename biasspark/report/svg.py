@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
@@ -31,6 +31,16 @@ _VARIABLES = {
     PAPER: "var(--paper)",
     **{colour: f"var(--m{place})" for place, colour in enumerate(MODELS)},
 }
+_INHERITED = (
+    "fill",
+    "fill-opacity",
+    "stroke",
+    "stroke-opacity",
+    "stroke-width",
+    "stroke-linecap",
+    "stroke-linejoin",
+    "stroke-dasharray",
+)
 _STYLE = {
     "axes.edgecolor": LINE,
     "axes.facecolor": "none",
@@ -50,11 +60,11 @@ _STYLE = {
     "svg.fonttype": "none",
     "text.color": INK,
     "text.parse_math": False,  # a name with two dollar signs is no formula
-    "xtick.color": LINE,
+    "xtick.bottom": False,
     "xtick.labelcolor": SOFT,
     "xtick.major.size": 0,
-    "ytick.color": LINE,
     "ytick.labelcolor": SOFT,
+    "ytick.left": False,
     "ytick.major.size": 0,
 }
 
@@ -89,23 +99,31 @@ def write_figure(figure: Figure, label: str) -> Markup:
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(file.getvalue())
-    _drop(root, f"{{{SVG}}}metadata", f"{{{SVG}}}style")
+    _drop(root, lambda element: element.tag in {f"{{{SVG}}}metadata", f"{{{SVG}}}style"})
     used = set(re.findall(rb"#([\w-]+)", file.getvalue()))
     for element in root.iter():
         _adapt(element, used)
+    _drop(root, _is_unseen)
+    for group in reversed(list(root.iter(f"{{{SVG}}}g"))):
+        _say_once(group)
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     width, height = root.attrib["viewBox"].split()[2:]
     root.attrib |= {"class": "chart", "role": "img", "aria-label": label, "width": width, "height": height}
     ElementTree.register_namespace("", SVG)
     written = ElementTree.tostring(root, encoding="unicode")
-    return Markup(re.sub(r">\s+<", "><", written))  # ElementTree has escaped all text
+    return Markup(re.sub(r">\s+<", "><", written).replace(" />", "/>"))  # ElementTree has escaped all text
 
 
-def _drop(root: ElementTree.Element, *tags: str) -> None:
+def _drop(root: ElementTree.Element, is_needless: Callable[[ElementTree.Element], bool]) -> None:
     for parent in root.iter():
-        for child in [child for child in parent if child.tag in tags]:
+        for child in [child for child in parent if is_needless(child)]:
             parent.remove(child)
+
+
+def _is_unseen(element: ElementTree.Element) -> bool:
+    """Say whether an element is a frame without line and colour; what has an id is drawn elsewhere."""
+    return element.get("fill") == "none" and element.attrib.keys().isdisjoint({"stroke", "id"})
 
 
 def _adapt(element: ElementTree.Element, used: set[bytes]) -> None:
@@ -115,7 +133,7 @@ def _adapt(element: ElementTree.Element, used: set[bytes]) -> None:
     if HREF in element.attrib:
         element.attrib["href"] = element.attrib.pop(HREF)
     if "d" in element.attrib:
-        element.attrib["d"] = _shorten(element.attrib["d"])
+        element.attrib["d"] = re.sub(r" ?([A-Za-z]) ?", r"\1", _shorten(element.attrib["d"]))
     for key in ("x", "y"):
         if key in element.attrib:
             element.attrib[key] = _shorten(element.attrib[key])
@@ -127,6 +145,17 @@ def _adapt(element: ElementTree.Element, used: set[bytes]) -> None:
         key, _, value = (part.strip() for part in declaration.partition(":"))
         if key and key not in {"font-family", "font"}:
             element.attrib[key] = _VARIABLES.get(value, value)
+
+
+def _say_once(group: ElementTree.Element) -> None:
+    """Give a group the colours and lines that all its elements have, markers for example."""
+    children = [child.attrib for child in group]
+    for key in _INHERITED:
+        first, *others = {own.get(key, "") for own in children} or {""}
+        if first and not others:
+            group.attrib[key] = first
+            for own in children:
+                del own[key]
 
 
 def _shorten(text: str) -> str:

@@ -80,7 +80,7 @@ def count_collected(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> lis
     return brought
 
 
-MANY = 400
+MANY, N_WEAK = 400, 5
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,8 @@ def large(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     def metrics() -> Iterator[dict[str, Any]]:
         for row, n in product(base.values(), range(MANY)):
             own = {"subgroup_auc": None, "bpsn_auc": 0.5 + n / 1000, "bnsp_auc": 0.4 if n == 77 else None}
-            yield row | own | {"slice": "all", "identity": f"i{n:03}", "bnsp_auc_low": None}
+            few = {"bpsn_auc_low": 0.1, "bpsn_auc_high": 0.9} if n < N_WEAK else {}
+            yield row | own | few | {"slice": "all", "identity": f"i{n:03}", "bnsp_auc_low": None}
             yield row | own | {"slice": "all", "identity": f"i{n:03} & b", "crossed": True, "bnsp_auc_low": None}
         yield base[MODELS[0]] | {"slice": "all", "identity": "(overall)"}
 
@@ -127,9 +128,9 @@ def test_what_comes_to_the_driver_does_not_grow_with_identities(
     brought = count_collected(monkeypatch, spark)
     facts = night_report(spark, large, NIGHT, "civil").facts
     ledger, identities, pairs, alerts, compared, templates = 3, 100, 8, 200, 100 + 50, 100
-    of_metrics = identities + 1 + 2 * identities + 1 + 2 * pairs
+    of_metrics = identities + 1 + 2 * identities + 1 + 2 * pairs + 2
     assert sum(brought) == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
-    assert facts.identities() == ["i077", *(f"i{n:03}" for n in range(100) if n != 77)]
+    assert facts.identities() == [f"i{n:03}" for n in range(N_WEAK, N_WEAK + 100)]
     assert facts.n_identities == MANY
 
 
@@ -142,9 +143,11 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, 
     assert len(own.worse) == 150
     worst = [row["identity"] for row in facts.rows("crossed_pairs", model=MODELS[0])]
     assert sorted(worst) == [f"i{n:03} & b" for n in range(8)]  # of i077 the lowest has no interval
+    assert facts.count_summed("summed_aucs", "competition_score", model=MODELS[0]) == (N_WEAK + 1, MANY)
+    assert facts.count_summed("summed_aucs", "bnsp_auc_power_mean", model=MODELS[0]) == (1, 1)
     first, *_ = facts.rows("template_means")
-    assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i000", 3, 6)
-    assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.101, 0.001), abs=1e-12)
+    assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i005", 3, 6)
+    assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.106, 0.006), abs=1e-12)
 
 
 @pytest.fixture

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
+from biasspark.report.balance import bound_share, tabulate_balance
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
+from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds
 from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.model_card import write_model_card
-from biasspark.report.overview import list_worst, summarise_models, tabulate_metrics
+from biasspark.report.overview import count_weak, list_worst, list_worst_pairs, summarise_models, tabulate_metrics
 from biasspark.report.page import write_metric_page, write_page
+from biasspark.report.rates import list_rates
 from biasspark.report.shades import DARK, LIGHT, choose_ink, contrast, list_shades, luminance
 from biasspark.report.verdict import describe_changes, reach_verdict
-from tests.report_rows import EMPTY, IMAGE, MODELS, NAMES, NIGHT, SCRIPT, alert, night_facts
+from biasspark.tables.schemas import TABLES
+from tests.report_rows import EMPTY, IMAGE, MODELS, NAMES, NIGHT, SCRIPT, alert, full_night, night_facts
 
 MEGABYTE = 1_000_000
+AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SIGNED = "negative_aeg"
 
 
@@ -86,8 +93,12 @@ def test_equal_rows_give_equal_bytes(facts: NightFacts, page: str) -> None:
 
 
 def test_page_of_fifty_identities_and_two_models_is_small() -> None:
-    names = [f"identity number {place}" for place in range(50)]
-    assert len(write_page(night_facts(identities=names)).encode()) < MEGABYTE
+    facts = full_night()
+    assert (len(facts.identities()), len(facts.alerts()), len(facts.history)) == (50, 200, 30)
+    page = write_page(facts)
+    assert len(re.findall('aria-label="Error rates at threshold', page)) == 4
+    assert "not published" not in page
+    assert len(page.encode()) < 0.8 * MEGABYTE
 
 
 def test_links_within_the_page_lead_somewhere(page: str) -> None:
@@ -139,7 +150,7 @@ def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
     page = write_page(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
     (table,) = re.findall(r'aria-label="Error rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
     (row,) = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
-    assert row.count('title="withheld: too few rows to be shown">–</td>') == 8
+    assert row.count('title="withheld: too few rows to be shown">◦&nbsp;–</td>') == 8
     assert "no value: withheld: too few rows to be shown" in page
 
 
@@ -316,7 +327,124 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> N
     tables = {**facts.tables, "bias_metrics": rows, "model_summary": sums}
     (found,) = (row for row in summarise_models(replace(facts, tables=tables)) if row.column == "subgroup_auc_min")
     assert [(own.cell.weak, own.best) for own in found.cells] == [(True, False)] * 2
-    assert "◦ 0.010" in write_page(replace(facts, tables=tables))
+    assert "◦&nbsp;0.010" in write_page(replace(facts, tables=tables))
+
+
+def of_few_rows(facts: NightFacts, identity: str, value: float = 0.01) -> NightFacts:
+    """Give the night with the AUCs of an identity low, and without intervals."""
+    weak = {name: own for auc in AUCS for name, own in ((auc, value), (f"{auc}_low", None), (f"{auc}_high", None))}
+    rows = [row | weak if row["identity"] == identity else row for row in facts.rows("bias_metrics")]
+    return replace(facts, tables={**facts.tables, "bias_metrics": rows})
+
+
+def test_identities_of_few_rows_come_last(facts: NightFacts) -> None:
+    weak = of_few_rows(facts, "gay")
+    assert weak.identities()[-1] == "gay"
+    for model in MODELS:
+        worst = list_worst(weak, model, 20)
+        assert [own.identity for own in worst if own.cell.weak] == ["gay"] == [worst[-1].identity]
+    assert "gay" not in choose_identities(weak, 4)
+    page = write_page(weak)
+    cards = re.findall(r'<article class="card"><h3><bdi>(.*?)</bdi>', page)
+    assert (len(cards), cards[-1]) == (8, "gay")
+    (trends,) = re.findall(r'aria-label="Overall AUC and the worst.*?</svg>', page, flags=re.DOTALL)
+    assert ", black<" in trends
+    assert ", gay<" not in trends
+
+
+def test_pairs_of_few_rows_come_last(facts: NightFacts) -> None:
+    first, *_ = facts.rows("crossed_pairs", model=MODELS[0])
+    wide = first | {"identity": "wide", "bpsn_auc": 0.3, "bpsn_auc_low": 0.1, "bpsn_auc_high": 0.5, "bnsp_auc": None}
+    sure = wide | {"identity": "sure", "bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81}
+    found = list_worst_pairs(replace(facts, tables={**facts.tables, "crossed_pairs": [wide, sure]}))
+    assert [own.identity for own in found[MODELS[0]]] == ["sure", "wide"]
+
+
+def test_as_many_values_are_marked_as_are_counted(facts: NightFacts, page: str) -> None:
+    n_weak, n = count_weak(facts)
+    (table,) = re.findall(r"Slice <bdi>all</bdi>: .*?</table>", page, flags=re.DOTALL)
+    cells = re.findall("<td.*?</td>", table)
+    assert n == 5 * len(MODELS) * len(facts.identities()) == len(cells) - 2 * len(facts.identities())
+    assert sum("◦" in cell for cell in cells) == n_weak > sum(">◦&nbsp;–" in cell for cell in cells) > 0
+    assert f"<li>{n_weak} of the {n} values below rest on too few rows" in page
+
+
+def test_sums_say_how_many_of_their_identities_have_few_rows(facts: NightFacts, page: str) -> None:
+    by_column = {row.column: row.cells[0].cell for row in summarise_models(facts)}
+    mean = by_column["subgroup_auc_power_mean"]
+    assert (mean.text, mean.interval, mean.weak) == ("0.900", "4 of 7 identities", True)
+    (at,) = list_rates(facts)
+    positive, negative = (at.totals[0].cells[f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
+    assert (positive.interval, negative.interval) == ("5 of 8 identities", "4 of 7 identities")
+    assert "False positive equality difference</a> ◦&nbsp;0.400 (◦ 5 of 8 identities)" in page
+    assert "Pinned AUC equality difference</a>" in page
+    assert page.count("◦&nbsp;0.400 (◦ 4 of 8 identities)") == len(MODELS)
+    sure = replace(facts, tables={**facts.tables, "summed_aucs": [], "summed_rates": []})
+    assert not any(row.cells[0].cell.weak for row in summarise_models(sure) if row.column.endswith("_mean"))
+
+
+def test_the_page_says_where_the_other_rates_stand(page: str) -> None:
+    said = "TPR, TNR, precision and selection rate of every identity, with their gaps and intervals, "
+    assert f"{said}and every threshold are in <code>threshold_rates</code>" in page
+    columns = {
+        f"{rate}{end}" for rate in ("tpr", "tnr", "precision", "selection_rate") for end in ("", "_gap", "_gap_low")
+    }
+    assert columns <= set(TABLES["threshold_rates"].names)
+
+
+@pytest.mark.parametrize("n_names", [1, 3, 50])
+def test_the_names_of_columns_lie_within_the_picture(n_names: int) -> None:
+    picture = draw_pinned(night_facts(identities=[f"{place:02} {'w' * 60}" for place in range(n_names)], n_nights=1))
+    root = ElementTree.fromstring(str(picture))
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    names = [own for own in root.iter("{http://www.w3.org/2000/svg}text") if "rotate(-60" in own.get("transform", "")]
+    assert len(names) == n_names
+    for own in names:
+        ((x, y),) = [
+            tuple(map(float, found)) for found in re.findall(r"rotate\(-60 (\S+) (\S+)\)", own.attrib["transform"])
+        ]
+        reach = 6.6 * len(own.text or "")
+        assert x - reach * math.cos(math.radians(60)) > 0
+        assert y + reach * math.sin(math.radians(60)) < height
+        assert x < width
+
+
+def test_a_wide_interval_does_not_squeeze_the_others(facts: NightFacts) -> None:
+    def read_scale(low: float | None) -> list[str]:
+        rows = [
+            row | {"subgroup_auc_low": low} if row["identity"] == "gay" else row for row in facts.rows("bias_metrics")
+        ]
+        return re.findall(r">([\d.−]+)</text>", draw_intervals(replace(facts, tables={"bias_metrics": rows})))
+
+    assert read_scale(0.0) == read_scale(None)
+    assert "0.25" not in read_scale(0.0)
+
+
+def test_shares_of_few_rows_come_last_and_are_marked(facts: NightFacts) -> None:
+    def share(name: str, n: int, of: int) -> dict[str, Any]:
+        counts = {"n_rows": of, "n_positive": n, "positive_rate": n / of if of else None, "n_negatives_to_add": 0}
+        return {"identity": name, "bucket": "(all)", "length_low": None} | counts
+
+    shares = [share("(overall)", 90, 1000), share("few", 5, 7), share("many", 300, 1000), share("none", 0, 0)]
+    found = tabulate_balance(replace(facts, tables={"label_balance": shares}))
+    assert found is not None
+    assert [row.identity for row in found.rows] == ["(overall)", "many", "few", "none"]
+    assert [row.cells[0].weak for row in found.rows] == [False, False, True, False]
+    assert found.rows[2].cells[0].note == "5 of 7 rows, 0.36 to 0.92"
+    # scipy.stats.binomtest(5, 7).proportion_ci(method="wilson")
+    assert bound_share(5, 7) == pytest.approx((0.3589344518326193, 0.9177810759959432), abs=1e-14)
+
+
+def test_a_card_is_of_rows(facts: NightFacts) -> None:
+    rows = [row for row in facts.rows("score_histograms") if row["identity"] != "gay" or "background" in row["cell"]]
+    page = write_page(replace(facts, tables={**facts.tables, "score_histograms": rows}))
+    assert '<article class="card"><h3><bdi>gay' not in page
+
+
+def test_the_page_says_whether_numbers_are_exact(facts: NightFacts, page: str) -> None:
+    assert "exact, every score in its place" in page
+    binned = write_page(replace(facts, run={**facts.run, "config": '{"ranking": {"engine": "binned"}}'}))
+    assert "approximate, of scores in bins" in binned
 
 
 def test_identities_that_are_gone_are_named(facts: NightFacts) -> None:
@@ -353,8 +481,9 @@ def test_of_many_thresholds_three_are_shown() -> None:
 
 
 def test_outlines_reach_as_high_as_their_peak() -> None:
-    assert draw_steps([1, 2], 50) == "M0 50V25H100V0H200V50z"
-    assert draw_steps([0, 0], 50) == ""
+    assert draw_steps([1, 2], 100) == "M0 100v-50h100v-50h100V100z"
+    assert draw_steps([0, 3, 3, 1], 100) == "M0 100v0h50v-100h100v67h50V100z"
+    assert draw_steps([0, 0], 100) == ""
     assert merge_bins(range(1, 8), most=3) == [6, 15, 7]
 
 
@@ -372,13 +501,15 @@ def test_crosses_have_positives_down_and_negatives_across(facts: NightFacts) -> 
     first = list_heat_maps(facts)[0]
     assert first.groups == ["</script><script>document.title='owned'</script>", "black", "others"]
     assert first.auc["others", "black"].text == "0.70"
-    assert first.headroom["black", "black"].note == "300 of 600 pairs wrongly ordered"
+    assert first.headroom["black", "black"].note == "300 of 600 pairs"
+    assert (first.n_positive["black"], first.n_negative["black"]) == (20, 30)
 
 
 def test_every_definition_is_a_comment_of_a_table() -> None:
     definitions = [found for listed in list_definitions().values() for found in listed]
     assert len({found.anchor for found in definitions}) == len(definitions) > 40
     assert all(found.text.endswith(".") for found in definitions)
+    assert [found.title for found in definitions if re.search("auc|aeg|fpr|fnr", found.title)] == []
 
 
 def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
