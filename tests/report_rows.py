@@ -355,7 +355,8 @@ def segment(model: str, name: str) -> Row:
 def alert(outcome: str, **changes: Any) -> Row:
     """Give a row of bias_alerts."""
     row: Row = {"rule": "bpsn floor", "model": "toxicity_1", "slice": "all", "identity": "gay", "metric": "bpsn_auc"}
-    row |= {"value": 0.71, "value_low": 0.65, "value_high": 0.77, "bound": 0.8, "baseline_run_id": None}
+    row |= {"value": 0.71, "value_low": 0.65, "value_high": 0.77, "bound": 0.8, "bound_kind": "min"}
+    row |= {"baseline_run_id": None}
     row |= {
         "outcome": outcome,
         "message": "0.71 is below 0.8",
