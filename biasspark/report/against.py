@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUITE_AUCS, SUITE_GAPS
-from biasspark.report.cells import Cell, show_count, show_interval, show_name, show_number, show_p
+from biasspark.report.cells import Cell, is_weak, show_count, show_interval, show_name, show_number, show_p
 from biasspark.report.definitions import TITLES
 from biasspark.report.facts import NightFacts, Row
 
@@ -56,7 +56,8 @@ class Against:
     counts
         How many comparisons of all rows have each verdict, also those that are not here.
     worse, better
-        What surely changed, the largest first: of the identities that are shown, and what else got worse.
+        What surely changed: of the identities that are shown, and what else got worse. The largest comes first, but of
+        those whose size enough rows tell.
     overall
         The AUC of all rows.
     rows
@@ -101,8 +102,7 @@ def hold_against(facts: NightFacts) -> list[Against]:
 def _hold(facts: NightFacts, model: str, baseline: str, counts: Mapping[str, int]) -> Against:
     rows = facts.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
     changes = {(row[IDENTITY], row["metric"]): (row, _describe(row)) for row in rows}
-    named = {name: [own for row, own in changes.values() if row["verdict"] == name] for name in (WORSE, BETTER)}
-    worse, better = (sorted(own, key=lambda one: (-one.size, one.identity, one.metric)) for own in named.values())
+    worse, better = (_sort_largest_first(changes.values(), verdict) for verdict in (WORSE, BETTER))
     _, overall = changes.get((OVERALL, "auc"), (None, None))
     there = {row[IDENTITY] for row in rows if not row[CROSSED]}
     return Against(
@@ -118,6 +118,15 @@ def _hold(facts: NightFacts, model: str, baseline: str, counts: Mapping[str, int
             if name in there
         ],
     )
+
+
+def _sort_largest_first(changes: Iterable[tuple[Row, Change]], verdict: str) -> list[Change]:
+    found = [
+        (is_weak(row["difference_low"], row["difference_high"]), -own.size, own.identity, own.metric, own)
+        for row, own in changes
+        if row["verdict"] == verdict
+    ]
+    return [own for *_, own in sorted(found, key=lambda one: one[:-1])]
 
 
 def _describe(row: Row) -> Change:

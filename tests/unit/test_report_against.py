@@ -73,6 +73,13 @@ def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
     assert (own.overall.value, own.overall.baseline) == ("0.950", "0.900")
 
 
+def test_a_change_whose_size_few_rows_tell_comes_last(facts: NightFacts) -> None:
+    wide = {"difference_low": -0.5, "difference_high": -0.06}
+    own = hold(facts, compare_values("few", "bpsn_auc", 0.9, 0.6) | wide, compare_values("many", "bpsn_auc", 0.9, 0.8))
+    assert [one.identity for one in own.worse] == ["many", "few"]
+    assert "most in BPSN AUC of many (−0.100)" in own.sentence
+
+
 def test_a_model_that_is_nowhere_worse_is_said_to_be(facts: NightFacts) -> None:
     own = hold(facts, compare_values("gay", "bpsn_auc", 0.8, 0.9), compare_values("gay", "bnsp_auc", 0.9, 0.91))
     assert own.sentence == (
