@@ -8,42 +8,39 @@ wrong is reported at once, in one ``ConfigError``.
 from __future__ import annotations
 
 from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
-from biasspark.config.compare import COMPARE_METHODS, GROUPS, Compare
-from biasspark.config.further import divide
+from biasspark.config.compare import COMPARE_METHODS, GROUPS, JACKKNIFE, Compare
+from biasspark.config.further import (
+    Evidence,
+    Histograms,
+    LabelBalance,
+    PinnedAuc,
+    PinnedSkew,
+    Privacy,
+    Templates,
+    Thresholds,
+    divide,
+)
 from biasspark.config.gate import Gate, Rule
-from biasspark.config.identities import say_unknown_identity
+from biasspark.config.identities import UNANNOTATED, Crossed, Identities, say_unknown_identity
 from biasspark.config.mergeable import list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
-    MOST_CROSSED_PAIRS,
-    MOST_RANGES,
     OUTPUT_FORMATS,
-    UNANNOTATED,
     Config,
     Corpus,
-    Crossed,
-    Evidence,
-    Histograms,
-    Identities,
     Intervals,
     Label,
-    LabelBalance,
     Maintenance,
     Measures,
     Output,
-    PinnedAuc,
-    PinnedSkew,
-    Privacy,
     Ranking,
     Rejects,
     State,
-    Templates,
-    Terms,
-    Thresholds,
     redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
+from biasspark.config.terms import Terms
 from biasspark.config.wording import cut_to_width, measure_width, show_value, show_visibly
 
 __all__ = [
@@ -51,8 +48,7 @@ __all__ = [
     "DUPLICATES",
     "ENGINES",
     "GROUPS",
-    "MOST_CROSSED_PAIRS",
-    "MOST_RANGES",
+    "JACKKNIFE",
     "OUTPUT_FORMATS",
     "UNANNOTATED",
     "Attribution",

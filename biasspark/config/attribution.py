@@ -193,8 +193,7 @@ def _read_targets(section: Section) -> tuple[str, ...]:
     for target in found:
         if target not in TARGETS:
             section.complain(f"targets: {quote(target)}", f"It must be one of {list_choices(TARGETS)}. Correct it.")
-    for target in find_repeated(found):
-        section.complain("targets", f"{quote(target)} is listed twice. Remove one.")
+    section.refuse_repeated("targets", found)
     return found
 
 
@@ -205,20 +204,11 @@ def _read_tree(value: object, faults: list[str]) -> Tree | None:
     return Tree(
         max_depth=section.whole("max_depth", Tree.max_depth, MOST_DEPTH, least=1),
         min_leaf=section.whole("min_leaf", Tree.min_leaf, least=2),
-        min_gain=_read_fraction(section, "min_gain", Tree.min_gain),
+        min_gain=section.fraction("min_gain", Tree.min_gain, with_0=True),
         max_bins=section.whole("max_bins", Tree.max_bins, MOST_BINS, least=2),
-        honest_fraction=_read_fraction(section, "honest_fraction", Tree.honest_fraction, inside=True),
+        honest_fraction=section.fraction("honest_fraction", Tree.honest_fraction),
         seed=section.whole("seed", Tree.seed),
     )
-
-
-def _read_fraction(section: Section, key: str, default: float, inside: bool = False) -> float:
-    found = section.number(key, default)
-    if (0 < found < 1) if inside else (0 <= found < 1):
-        return found
-    ends = "both excluded" if inside else "1 excluded"
-    section.refuse(key, f"It must lie between 0 and 1, {ends}.", f"Write, for example, {key} = {default or 0.01}.")
-    return default
 
 
 def _read_pairs(value: object, faults: list[str]) -> Pairs | None:

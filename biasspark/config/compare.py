@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from biasspark.config.section import Section, find_repeated, keys_of
-from biasspark.config.wording import list_choices, quote, show_value
+from biasspark.config.section import Section, keys_of
+from biasspark.config.wording import list_choices, show_value
 
 JACKKNIFE = "jackknife"
 COMPARE_METHODS = ("delong", JACKKNIFE)
@@ -70,6 +70,5 @@ def _read_models(section: Section, baseline: str, models: Collection[str]) -> tu
         if name not in others:
             rule = f"It must be one of {list_choices(others) or 'the models'} and not the baseline."
             section.complain(f"models: {show_value(name)}", f"{rule} Correct or remove it.")
-    for name in find_repeated(found):
-        section.complain("models", f"{quote(name)} is listed twice. Remove one.")
+    section.refuse_repeated("models", found)
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,20 +14,8 @@ from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
 from biasspark.config.compare import read_compare
 from biasspark.config.gate import METRICS
-from biasspark.config.identities import say_unknown_identity
-from biasspark.config.model import (
-    Evidence,
-    Histograms,
-    Identities,
-    LabelBalance,
-    PinnedAuc,
-    PinnedSkew,
-    Privacy,
-    Ranking,
-    Templates,
-    Thresholds,
-)
-from biasspark.config.section import Section, find_repeated, keys_of
+from biasspark.config.identities import Identities, say_unknown_identity
+from biasspark.config.section import Section, keys_of
 from biasspark.config.wording import show_value
 
 FURTHER = (
@@ -36,6 +27,95 @@ MOST_THRESHOLDS = 10_001
 MOST_BINS = 10_000
 MOST_BUCKETS = 100
 LONGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedAuc:
+    """Pinned AUC: always by its closed form, and sampled as it was published where there are ``trials``.
+
+    ``seed`` fixes the draws. ``include_subgroup_in_background`` draws the background from all rows, as the papers say;
+    false draws it from the rows outside the subgroup, as the authors' published code does.
+    """
+
+    trials: int = 0
+    seed: int = 1
+    include_subgroup_in_background: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedSkew:
+    """How pinned AUC moves where the model does not: a ``fraction`` of one ``cell`` of an ``identity`` is dropped.
+
+    It is dropped at random, ``trials`` times; ``seed`` fixes which rows. The identity is no crossed pair.
+    """
+
+    identity: str
+    cell: str = FOUR_CELLS[0]
+    fraction: float = 0.5
+    trials: int = 100
+    seed: int = 1
+
+    def n_dropped(self, n_rows: int) -> int:
+        """Return the fraction of so many rows, halves rounded up, of the decimal that was written.
+
+        0.29 of 50 is 14.5, of the binary number next to 0.29 a little less.
+        """
+        return math.floor(Fraction(repr(self.fraction)) * n_rows + Fraction(1, 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The thresholds ``at`` which rows are decided, ascending; a score equal to one is decided positive."""
+
+    at: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histograms:
+    """Into how many equal ``bins`` the scores of a model are counted."""
+
+    bins: int = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelBalance:
+    """The label balance by length: of the column ``text``, or as in the column ``length``; without either not by it.
+
+    ``buckets`` are where lengths are cut, ascending: each begins a bucket but the last, which ends the one before.
+    """
+
+    text: str | None = None
+    length: str | None = None
+    buckets: tuple[int, ...] = (20, 60, 180, 540, 1620, 4860)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates:
+    """The ``column`` that holds the template from which a row's text was made."""
+
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How many rows each of the two cells of a metric needs for the metric to have a value.
+
+    ``min_rows`` holds of every metric of the suite and of ``auc``, ``metrics`` says otherwise of some.
+    """
+
+    min_rows: int = 0
+    metrics: dict[str, int] = field(default_factory=dict)
+
+    def least_rows(self, metric: str) -> int:
+        """Return what a cell of this metric needs."""
+        return self.metrics.get(metric, self.min_rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """Below how many rows of a group its numbers are withheld."""
+
+    min_group_rows: int = 10
 
 
 def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -57,9 +137,10 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
         name: None if given[name] is None else read(value=given[name], faults=faults)
         for name, read in zip(FURTHER, readers, strict=True)
     }
-    _check_trials(further["pinned_auc"], measures["ranking"], faults)
+    engine = measures["ranking"].engine
+    _check_trials(further["pinned_auc"], engine, faults)
     _check_identity(further["pinned_skew"], measures["identities"], faults)
-    if measures["ranking"].engine == "binned":
+    if engine == "binned":
         faults.extend(
             f'[{name}]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", or '
             f"keep [{name}] in a configuration of its own."
@@ -79,12 +160,12 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
     return further
 
 
-def _check_trials(pinned: PinnedAuc | None, ranking: Ranking, faults: list[str]) -> None:
+def _check_trials(pinned: PinnedAuc | None, engine: str, faults: list[str]) -> None:
     """Refuse to sample where nothing is sorted."""
-    if pinned and pinned.trials and ranking.engine != "blocks":
-        alone = "exact value" if ranking.engine == "windows" else "value in the limit"
+    if pinned and pinned.trials and engine != "blocks":
+        alone = "exact value" if engine == "windows" else "value in the limit"
         faults.append(
-            f'[pinned_auc] trials = {pinned.trials}: the engine is "{ranking.engine}". Trials are drawn from sorted '
+            f'[pinned_auc] trials = {pinned.trials}: the engine is "{engine}". Trials are drawn from sorted '
             f'blocks. Remove the line to have the {alone} alone, or set [ranking] engine = "blocks".'
         )
 
@@ -93,10 +174,8 @@ def _check_identity(skew: PinnedSkew | None, identities: Identities, faults: lis
     """Refuse an identity that nothing in ``[identities]`` can give; faults there may be why, and are mended first."""
     if not (skew and skew.identity) or any(fault.startswith("[identities") for fault in faults):
         return
-    kept = identities.only(skew.identity)
-    if not (kept.known_names or kept.categorical or kept.array):
-        by_value = (f"{column}=(a value)" for column in identities.categorical)
-        faults.append(say_unknown_identity(skew.identity, (*identities.known_names, *by_value)))
+    if not identities.can_give(skew.identity):
+        faults.append(say_unknown_identity(skew.identity, identities.shown_names))
 
 
 def _read_pinned_auc(value: object, faults: list[str]) -> PinnedAuc:
@@ -117,8 +196,7 @@ def _read_thresholds(value: object, faults: list[str]) -> Thresholds:
         section.complain("", "neither at nor grid is given. A threshold is required. Write, for example, at = [0.5].")
     elif section.table.get("at") == []:
         section.refuse("at", "At least one threshold is required.", "Write, for example, at = [0.5].")
-    for threshold in find_repeated(named):
-        section.complain("at", f"{show_value(threshold)} is listed twice. Thresholds must differ. Remove one.")
+    section.refuse_repeated("at", named, "Thresholds must differ. Remove one.")
     at = tuple(sorted({*named, *grid}))
     if len(at) > MOST_THRESHOLDS:
         section.complain("", f"{len(at):,} thresholds. {MOST_THRESHOLDS:,} are the most. Take a coarser grid.")
@@ -173,13 +251,10 @@ def _read_buckets(section: Section) -> tuple[int, ...]:
 
 def _read_pinned_skew(value: object, faults: list[str]) -> PinnedSkew:
     section = Section("[pinned_skew]", value, keys_of(PinnedSkew), faults, 'identity = "gay"')
-    fraction = section.number("fraction", PinnedSkew.fraction)
-    if not 0 < fraction < 1:
-        section.refuse("fraction", "It must lie between 0 and 1, both excluded.", "Write, for example, fraction = 0.5.")
     return PinnedSkew(
         identity=section.text("identity", "gay"),
         cell=section.choice("cell", FOUR_CELLS),
-        fraction=fraction,
+        fraction=section.fraction("fraction", PinnedSkew.fraction),
         trials=section.whole("trials", PinnedSkew.trials, MOST_TRIALS, least=1),
         seed=section.whole("seed", PinnedSkew.seed),
     )

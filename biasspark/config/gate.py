@@ -170,8 +170,7 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
             section.refuse(plural, "At least one is required.", "Remove the line for the default.")
     else:
         return None
-    for name in find_repeated(names):
-        section.complain(plural, f"{quote(name)} is listed twice. Remove one.")
+    section.refuse_repeated(plural, names)
     for name in names:
         if known is not None and name not in known:
             what = f"there is none. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
@@ -239,15 +238,10 @@ def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any])
     if any(fault.startswith("[identities") for fault in section.faults):
         return  # why a name is unknown, and mended first
     identities = measures["identities"]
-
-    def can_give(name: str) -> bool:
-        kept = identities.only(name)
-        return bool(kept.known_names or kept.categorical or kept.array)
-
     for name in rule.identities or ():
         sides = name.split(PAIR)
-        is_pair = identities.crossed.pairs and len(sides) == 2 and all(map(can_give, sides))
-        if not (can_give(name) or is_pair):
-            known = (*identities.known_names, *(f"{column}=(a value)" for column in identities.categorical))
+        is_pair = identities.crossed.pairs and len(sides) == 2 and all(map(identities.can_give, sides))
+        if not (identities.can_give(name) or is_pair):
+            known = identities.shown_names
             what = f"nothing in [identities] gives it. There is {', '.join(known) or 'none'}. {guess(name, known)}"
             section.complain(f"identity: {quote(name)}", what)

@@ -3,25 +3,114 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
 from biasspark.columns import OVERALL
-from biasspark.config.model import MOST_CROSSED_PAIRS, UNANNOTATED, Crossed, Identities, plain_value
 from biasspark.config.section import Section, find_close, find_repeated, keys_of
-from biasspark.config.terms import read_terms
+from biasspark.config.terms import Terms, read_terms
 from biasspark.config.wording import quote
 
+UNANNOTATED = ("exclude", "background")
+MOST_CROSSED_PAIRS = 20_000
 MOST_LISTED = 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class Crossed:
+    """Whether each pair of identities is an identity too, and how many rows a pair needs to be reported."""
+
+    pairs: bool = False
+    min_rows: int = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identities:
+    """The identities, from five kinds of sources, everywhere in the order in which they stand here.
+
+    Attributes
+    ----------
+    columns, threshold, range
+        Boolean columns, or numeric ones that put a row into the identity at or above ``threshold``; a value outside the
+        closed interval ``range`` is unknown.
+    unannotated
+        What a null annotation means: ``exclude`` (unknown: in neither subgroup nor background) or ``background``.
+    categorical
+        Columns each of whose values is an identity, ``column=value``.
+    array
+        A column with an array of strings, each of whose values is an identity.
+    predicates
+        Identity name to Spark SQL predicate.
+    terms
+        Identities found in text, or None.
+    crossed
+        Pairs of all of them, ``a & b``.
+    """
+
+    columns: tuple[str, ...] = ()
+    threshold: float = 0.5
+    range: tuple[float, float] | None = None
+    unannotated: str = UNANNOTATED[0]
+    categorical: tuple[str, ...] = ()
+    array: str | None = None
+    predicates: dict[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
+    crossed: Crossed = Crossed()
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """The names that are known before any row is read: of columns, predicates and terms, in order."""
+        return tuple(name for _, name in self.named_sources)
+
+    @property
+    def named_sources(self) -> tuple[tuple[str, str], ...]:
+        """The names of ``known_names``, each with the key of the configuration that gives it."""
+        names_by_source = {
+            "columns": self.columns,
+            "predicates": tuple(self.predicates),
+            "terms": tuple(name for name, _ in self.terms.terms) if self.terms else (),
+        }
+        return tuple((source, name) for source, names in names_by_source.items() for name in names)
+
+    @property
+    def may_name_any(self) -> bool:
+        """Whether there is any source."""
+        return bool(self.known_names or self.categorical or self.array)
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The names as messages list them: those that are known, and ``column=(a value)``."""
+        return (*self.known_names, *(f"{column}=(a value)" for column in self.categorical))
+
+    def can_give(self, name: str) -> bool:
+        """Say whether there may be an identity of that name; crossed pairs are none."""
+        return self.only(name).may_name_any
+
+    def only(self, name: str) -> Identities:
+        """Return what can give the identity of that name: its entry, or else the columns that may hold it as a value.
+
+        Of a name that nothing can give, no source is left. Crossed pairs are left out.
+        """
+        known = name in self.known_names
+        own_terms = tuple(entry for entry in self.terms.terms if entry[0] == name) if self.terms else ()
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column == name),
+            categorical=() if known else tuple(column for column in self.categorical if name.startswith(f"{column}=")),
+            array=None if known else self.array,
+            predicates={own: predicate for own, predicate in self.predicates.items() if own == name},
+            terms=replace(self.terms, terms=own_terms) if self.terms and own_terms else None,
+            crossed=Crossed(),
+        )
+
+
 def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
-    """Read ``[identities]``, or a list of columns, or ``Identities`` that were built by hand."""
+    """Read ``[identities]``, or a list of columns."""
     if isinstance(value, list | tuple):
         value = {"columns": value}
-    table = plain_value(value) if isinstance(value, Identities) else value
     so_far = len(faults)
-    section = Section("[identities]", table, keys_of(Identities), faults, '[identities] columns = ["male", "female"]')
+    section = Section("[identities]", value, keys_of(Identities), faults, '[identities] columns = ["male", "female"]')
     identities = Identities(
         columns=section.names("columns"),
         threshold=section.number("threshold", Identities.threshold),
@@ -37,7 +126,7 @@ def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
     )
     section.check_inside(identities.threshold, identities.range)
     _check_names(section, identities)
-    if len(faults) == so_far and not (identities.known_names or identities.categorical or identities.array):
+    if len(faults) == so_far and not identities.may_name_any:
         section.complain(
             "",
             "no identity is named. At least one of columns, categorical, array, predicates, terms is required. "
@@ -71,8 +160,7 @@ def _check_names(section: Section, identities: Identities) -> None:
                 both,
                 f"{quote(name)} is named {len(named_by)} times. Identities must differ. Remove or rename all but one.",
             )
-    for column in find_repeated(identities.categorical):
-        section.complain("categorical", f"{quote(column)} is listed twice. Columns must differ. Remove one.")
+    section.refuse_repeated("categorical", identities.categorical, "Columns must differ. Remove one.")
     if identities.crossed.pairs:
         _check_pairs(section, tuple(sources))
 

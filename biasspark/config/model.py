@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import Attribution
 from biasspark.config.compare import Compare
+from biasspark.config.further import (
+    Evidence,
+    Histograms,
+    LabelBalance,
+    PinnedAuc,
+    PinnedSkew,
+    Privacy,
+    Templates,
+    Thresholds,
+)
 from biasspark.config.gate import Gate
+from biasspark.config.identities import Identities
+from biasspark.config.terms import Terms
 
 ENGINES = ("blocks", "windows", "binned")
-UNANNOTATED = ("exclude", "background")
 DUPLICATES = ("estimate", "reject", "allow")
 OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
-MOST_CROSSED_PAIRS = 20_000
 REDACTED = "(redacted)"
 _PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
@@ -76,88 +83,6 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
-    """Identities found in text: of each its name and the terms of which one must stand in the text as whole words."""
-
-    column: str
-    terms: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Crossed:
-    """Whether each pair of identities is an identity too, and how many rows a pair needs to be reported."""
-
-    pairs: bool = False
-    min_rows: int = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identities:
-    """The identities, from five kinds of sources, everywhere in the order in which they stand here.
-
-    Attributes
-    ----------
-    columns, threshold, range
-        Boolean columns, or numeric ones that put a row into the identity at or above ``threshold``; a value outside the
-        closed interval ``range`` is unknown.
-    unannotated
-        What a null annotation means: ``exclude`` (unknown: in neither subgroup nor background) or ``background``.
-    categorical
-        Columns each of whose values is an identity, ``column=value``.
-    array
-        A column with an array of strings, each of whose values is an identity.
-    predicates
-        Identity name to Spark SQL predicate.
-    terms
-        Identities found in text, or None.
-    crossed
-        Pairs of all of them, ``a & b``.
-    """
-
-    columns: tuple[str, ...] = ()
-    threshold: float = 0.5
-    range: tuple[float, float] | None = None
-    unannotated: str = UNANNOTATED[0]
-    categorical: tuple[str, ...] = ()
-    array: str | None = None
-    predicates: dict[str, str] = field(default_factory=dict)
-    terms: Terms | None = None
-    crossed: Crossed = Crossed()
-
-    @property
-    def known_names(self) -> tuple[str, ...]:
-        """The names that are known before any row is read: of columns, predicates and terms, in order."""
-        return tuple(name for _, name in self.named_sources)
-
-    @property
-    def named_sources(self) -> tuple[tuple[str, str], ...]:
-        """The names of ``known_names``, each with the key of the configuration that gives it."""
-        names_by_source = {
-            "columns": self.columns,
-            "predicates": tuple(self.predicates),
-            "terms": tuple(name for name, _ in self.terms.terms) if self.terms else (),
-        }
-        return tuple((source, name) for source, names in names_by_source.items() for name in names)
-
-    def only(self, name: str) -> Identities:
-        """Return what can give the identity of that name: its entry, or else the columns that may hold it as a value.
-
-        Of a name that nothing can give, no source is left. Crossed pairs are left out.
-        """
-        known = name in self.known_names
-        own_terms = tuple(entry for entry in self.terms.terms if entry[0] == name) if self.terms else ()
-        return replace(
-            self,
-            columns=tuple(column for column in self.columns if column == name),
-            categorical=() if known else tuple(column for column in self.categorical if name.startswith(f"{column}=")),
-            array=None if known else self.array,
-            predicates={own: predicate for own, predicate in self.predicates.items() if own == name},
-            terms=replace(self.terms, terms=own_terms) if self.terms and own_terms else None,
-            crossed=Crossed(),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Ranking:
     """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows).
 
@@ -174,95 +99,6 @@ class Intervals:
     """The level of all confidence intervals, strictly between 0 and 1."""
 
     level: float = 0.95
-
-
-@dataclass(frozen=True, kw_only=True)
-class PinnedAuc:
-    """Pinned AUC: always by its closed form, and sampled as it was published where there are ``trials``.
-
-    ``seed`` fixes the draws. ``include_subgroup_in_background`` draws the background from all rows, as the papers say;
-    false draws it from the rows outside the subgroup, as the authors' published code does.
-    """
-
-    trials: int = 0
-    seed: int = 1
-    include_subgroup_in_background: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class PinnedSkew:
-    """How pinned AUC moves where the model does not: a ``fraction`` of one ``cell`` of an ``identity`` is dropped.
-
-    It is dropped at random, ``trials`` times; ``seed`` fixes which rows. The identity is no crossed pair.
-    """
-
-    identity: str
-    cell: str = FOUR_CELLS[0]
-    fraction: float = 0.5
-    trials: int = 100
-    seed: int = 1
-
-    def n_dropped(self, n_rows: int) -> int:
-        """Return the fraction of so many rows, halves rounded up, of the decimal that was written.
-
-        0.29 of 50 is 14.5, of the binary number next to 0.29 a little less.
-        """
-        return math.floor(Fraction(repr(self.fraction)) * n_rows + Fraction(1, 2))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """The thresholds ``at`` which rows are decided, ascending; a score equal to one is decided positive."""
-
-    at: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Histograms:
-    """Into how many equal ``bins`` the scores of a model are counted."""
-
-    bins: int = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelBalance:
-    """The label balance by length: of the column ``text``, or as in the column ``length``; without either not by it.
-
-    ``buckets`` are where lengths are cut, ascending: each begins a bucket but the last, which ends the one before.
-    """
-
-    text: str | None = None
-    length: str | None = None
-    buckets: tuple[int, ...] = (20, 60, 180, 540, 1620, 4860)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Templates:
-    """The ``column`` that holds the template from which a row's text was made."""
-
-    column: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """How many rows each of the two cells of a metric needs for the metric to have a value.
-
-    ``min_rows`` holds of every metric of the suite and of ``auc``, ``metrics`` says otherwise of some.
-    """
-
-    min_rows: int = 0
-    metrics: dict[str, int] = field(default_factory=dict)
-
-    def least_rows(self, metric: str) -> int:
-        """Return what a cell of this metric needs."""
-        return self.metrics.get(metric, self.min_rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Privacy:
-    """Below how many rows of a group its numbers are withheld."""
-
-    min_group_rows: int = 10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from biasspark.config.compare import JACKKNIFE
 from biasspark.config.further import FURTHER, read_further
 from biasspark.config.gate import read_gate
-from biasspark.config.identities import read_identities
+from biasspark.config.identities import Identities, read_identities
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
@@ -18,7 +19,6 @@ from biasspark.config.model import (
     OUTPUT_FORMATS,
     Config,
     Corpus,
-    Identities,
     Intervals,
     Label,
     Maintenance,
@@ -27,10 +27,11 @@ from biasspark.config.model import (
     Ranking,
     Rejects,
     State,
+    plain_value,
 )
-from biasspark.config.section import Section, find_repeated, guess, is_finite_number, keys_of
+from biasspark.config.section import Section, guess, is_finite_number, keys_of
 from biasspark.config.source import apply_overrides, locate, read_toml
-from biasspark.config.wording import quote, show_key
+from biasspark.config.wording import show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
@@ -118,7 +119,7 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
         With every fault, one a line.
     """
     faults: list[str] = []
-    return _finish(read_identities(value, base or Path.cwd(), faults), faults)
+    return _finish(_read_identities({"identities": value}, base or Path.cwd(), faults), faults)
 
 
 def models_from(value: object) -> dict[str, str]:
@@ -147,7 +148,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
         )
-    if measures["compare"] and measures["compare"].method == "jackknife" and not corpus.id:
+    if measures["compare"] and measures["compare"].method == JACKKNIFE and not corpus.id:
         faults.append(
             '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
         )
@@ -176,9 +177,10 @@ def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scor
 
 def _read_identities(table: Mapping[str, Any], base: Path, faults: list[str]) -> Identities:
     """Read the identities; attribution alone needs none."""
-    if table.get("identities") is None and table.get("attribution") is not None:
+    given = table.get("identities")
+    if given is None and table.get("attribution") is not None:
         return Identities()
-    return read_identities(table.get("identities"), base, faults)
+    return read_identities(plain_value(given) if isinstance(given, Identities) else given, base, faults)
 
 
 def _read_corpus(value: object, base: Path, faults: list[str]) -> Corpus:
@@ -256,9 +258,10 @@ def _read_positive(section: Section) -> tuple[str | bool | int | float, ...] | N
     if given is None:
         return None
     values = tuple(given) if isinstance(given, list | tuple) else (given,)
-    for accept in (_is_text, _is_flag, is_finite_number):
-        if values and all(map(accept, values)):
-            return tuple(map(_plain_number, values)) if accept is is_finite_number else values
+    if any(values and all(isinstance(value, kind) for value in values) for kind in (str, bool)):
+        return values
+    if values and all(map(is_finite_number, values)):
+        return tuple(int(value) if isinstance(value, numbers.Integral) else float(value) for value in values)
     rule = "It must be a list of values of one kind: text, finite numbers, or true and false."
     section.refuse("positive", rule, 'Write, for example, positive = ["Charged Off"].')
     return None
@@ -267,11 +270,9 @@ def _read_positive(section: Section) -> tuple[str | bool | int | float, ...] | N
 def _read_models(value: object, faults: list[str]) -> dict[str, str]:
     so_far = len(faults)
     if isinstance(value, list | tuple):
-        columns = Section("[models]", {"columns": value}, (), faults).names("columns")
-        faults.extend(
-            f"[models]: {quote(column)} is listed twice. Models must differ. Remove one."
-            for column in find_repeated(columns)
-        )
+        listed = Section("[models]", {"columns": value}, (), faults)
+        columns = listed.names("columns")
+        listed.refuse_repeated("", columns, "Models must differ. Remove one.")
         value = {column: column for column in columns}
     section = Section("[models]", value, (), faults, '[models] toxicity = "toxicity"')
     if not section.table and len(faults) == so_far:
@@ -299,10 +300,7 @@ def _read_ranking(value: object, faults: list[str]) -> Ranking:
 
 def _read_intervals(value: object, faults: list[str]) -> Intervals:
     section = Section("[intervals]", value, keys_of(Intervals), faults)
-    level = section.number("level", Intervals.level)
-    if not 0 < level < 1:
-        section.refuse("level", "It must lie between 0 and 1, both excluded.", "Write, for example, level = 0.95.")
-    return Intervals(level=level)
+    return Intervals(level=section.fraction("level", Intervals.level))
 
 
 def _read_rejects(value: object, faults: list[str]) -> Rejects:
@@ -351,15 +349,3 @@ def _refuse_unknown_tables(table: Mapping[str, Any], known: Sequence[str], fault
         for name in table
         if name not in known
     )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _plain_number(value: Any) -> int | float:
-    return int(value) if isinstance(value, numbers.Integral) else float(value)

@@ -61,6 +61,11 @@ class Section:
         """Note a fault of the table as a whole or, with ``where``, of a part of it."""
         self.faults.append(f"{self.where}{where and ' ' + where}: {what}")
 
+    def refuse_repeated(self, key: str, entries: Iterable[Name], mend: str = "Remove one.") -> None:
+        """Note what a list holds more than once."""
+        for entry in find_repeated(entries):
+            self.complain(key, f"{show_value(entry)} is listed twice. {mend}")
+
     def require_one_of(self, first: str, second: str, example: str) -> None:
         """Note when both of two keys that exclude each other are given, or neither."""
         rule = "Exactly one of them is required."
@@ -113,21 +118,25 @@ class Section:
 
     def number(self, key: str, default: float) -> float:
         """Read a finite number."""
-        value = self.table.get(key, default)
-        if is_finite_number(value):
-            return float(value)
-        rule = "It must be finite." if is_number(value) else f"It must be a number, not {describe_kind(value)}."
-        self.refuse(key, rule, _mend_by_default(default))
-        return default
+        found = self.optional_number(key, _mend_by_default(default))
+        return default if found is None else found
 
-    def optional_number(self, key: str) -> float | None:
+    def optional_number(self, key: str, mend: str = "Correct it, or remove the line.") -> float | None:
         """Read a finite number that may be there."""
         value = self.table.get(key)
         if value is None or is_finite_number(value):
             return None if value is None else float(value)
         rule = "It must be finite." if is_number(value) else f"It must be a number, not {describe_kind(value)}."
-        self.refuse(key, rule, _mend(""))
+        self.refuse(key, rule, mend)
         return None
+
+    def fraction(self, key: str, default: float, *, with_0: bool = False) -> float:
+        """Read a number between 0 and 1, 1 excluded."""
+        found = self.number(key, default)
+        if not (0 <= found < 1 if with_0 else 0 < found < 1):
+            rule = f"It must lie between 0 and 1, {'1' if with_0 else 'both'} excluded."
+            self.refuse(key, rule, f"Write, for example, {key} = {default or 0.01}.")
+        return found
 
     def span(self, key: str) -> tuple[float, float] | None:
         """Read a closed interval, two finite numbers, the lower first."""

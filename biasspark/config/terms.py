@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from biasspark.config.model import Terms
 from biasspark.config.section import Section, find_broken_text_rule
 from biasspark.config.source import URI_SCHEME, decode_utf8, locate, say_undecodable, say_unreadable
 from biasspark.config.wording import describe_kind, quote, show_key, show_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Identities found in text: of each its name and the terms of which one must stand in the text as whole words."""
+
+    column: str
+    terms: tuple[tuple[str, tuple[str, ...]], ...]
+
 
 Entry = tuple[str, object, list[object]]
 """Where an identity of a term list stands, its name, and its terms, all still unchecked."""

@@ -30,7 +30,7 @@ def show_visibly(text: str) -> str:
         The text with each such character as ``\n``, ``\x1b`` or ``\u202e``; the rest unchanged.
     """
     return "".join(
-        _write_out(character) if unicodedata.category(character) in UNSEEN else character for character in text
+        char.encode("unicode_escape").decode("ascii") if unicodedata.category(char) in UNSEEN else char for char in text
     )
 
 
@@ -107,10 +107,6 @@ def _cells_of(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _write_out(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _show_list(entries: list[object] | tuple[object, ...]) -> str:
