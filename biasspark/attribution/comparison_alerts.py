@@ -11,9 +11,9 @@ from biasspark.attribution.comparison_rules import Contender, judge_contenders
 from biasspark.attribution.model_comparisons import read_paired
 from biasspark.columns import IDENTITY, MODEL, SLICE
 from biasspark.config import Gate
+from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.gate import judge_rules
 from biasspark.metrics.suite import metric_of_pair
-from biasspark.metrics.verdicts import Alert, Ruling
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 
@@ -35,10 +35,7 @@ def comparison_alerts(compared: DataFrame, gate: Gate, level: float) -> DataFram
     """
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
-        found = [
-            Contender(model=row[MODEL], slice=row[SLICE], identity=row[IDENTITY], paired=read_paired(row))
-            for row in rows
-        ]
+        found = [Contender(key=(row[MODEL], row[SLICE], row[IDENTITY]), paired=read_paired(row)) for row in rows]
         return judge_contenders(ruling, level, found)
 
     rulings = [Ruling(rule, gate.alpha) for rule in gate.of_comparisons]

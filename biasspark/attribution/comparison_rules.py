@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 
 from biasspark.attribution.verdicts import Paired, weigh, weigh_margin
 from biasspark.config import Rule, show_visibly
-from biasspark.metrics.verdicts import Alert, Ruling, list_missing, name_metric, settle
+from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """What a rule looks at: a metric of the model and of the baseline; None where the run has no such row."""
 
-    model: str
-    slice: str
-    identity: str
+    key: Key
     paired: Paired | None = None
 
 
@@ -37,25 +35,13 @@ def judge_contenders(ruling: Ruling, level: float, contenders: Sequence[Contende
     list of Alert
         As of `biasspark.metrics.verdicts.judge`. P-values are adjusted over all rows of the rule.
     """
-    missing = list_missing(ruling.rule, [(own.model, own.slice, own.identity) for own in contenders])
-    absent = [Contender(model=model, slice=part, identity=name) for model, part, name in missing]
+    absent = [Contender(key=key) for key in list_missing(ruling.rule, [own.key for own in contenders])]
     return settle(ruling, [_describe(ruling.rule, level, own) for own in (*contenders, *absent)])
 
 
 def _describe(rule: Rule, level: float, contender: Contender) -> Alert:
     """Return the alert with its evidence, or with why there is none."""
-    alert = Alert(
-        rule=rule.name,
-        model=contender.model,
-        baseline_model=rule.baseline,
-        slice=contender.slice,
-        identity=contender.identity,
-        metric=rule.metric,
-        bound=rule.bound,
-        severity=rule.severity,
-        bound_kind=rule.kind,
-    )
-    paired = contender.paired
+    alert, paired = Alert.of(rule, contender.key), contender.paired
     if paired is None:
         return replace(alert, message=f"{name_metric(alert)}: the run has no such row.")
     weighed, p_values = weigh(paired, level), weigh_margin(paired, rule.kind, rule.bound)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import sqrt
-from statistics import NormalDist
+
+from biasspark.metrics.evidence import normal_quantile
 
 SIGNIFICANT = 0.05
 """A p-value below is taken as evidence."""
@@ -106,7 +107,7 @@ def interval(mean: float | None, variance: float | None, level: float) -> tuple[
     """
     if mean is None or variance is None:
         return None, None
-    half = round(NormalDist().inv_cdf(0.5 + level / 2), 12) * sqrt(variance)
+    half = normal_quantile(level) * sqrt(variance)
     return mean - half, mean + half
 
 

@@ -44,11 +44,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from biasspark.arrays import Flags, Floats
 
 _NEXT_TO_0 = 1e-15
 _HALVINGS = 70
@@ -74,8 +74,8 @@ class Bounds:
     lowest: Floats
     highest: Floats
     most_variance: Floats
-    in_doubt: NDArray[np.bool_]
-    joined: NDArray[np.bool_]
+    in_doubt: Flags
+    joined: Flags
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Aucs:
     variance: Floats
     n_low: Floats
     n_high: Floats
-    by_logit: NDArray[np.bool_]
+    by_logit: Flags
 
     @property
     def mirrored(self) -> Aucs:
@@ -134,7 +134,7 @@ def list_cases(aucs: Aucs, bounds: Bounds) -> list[Aucs]:
     return cases
 
 
-def weakest(p_values: Sequence[Floats], in_doubt: NDArray[np.bool_]) -> Floats:
+def weakest(p_values: Sequence[Floats], in_doubt: Flags) -> Floats:
     """Return the largest p-value of any case; 1 where it is in doubt on which side of its bound a value lies."""
     largest: Floats = np.max(p_values, axis=0)
     return np.where(in_doubt & (largest > 0.5), 1.0, largest)
@@ -227,6 +227,14 @@ def _standard_errors_to(aucs: Aucs, step: Floats, highest: float) -> Floats:
     """Return how many standard errors it is to each AUC plus a step; infinite where an end never gets so high."""
     theta = aucs.auc + step
     return np.where(theta > highest, np.inf, np.abs(standard_errors(aucs, theta)))
+
+
+def normal_quantile(level: float) -> float:
+    """Return z such that a standard normal variable lies within ±z with probability ``level``, to twelve decimals.
+
+    Rounded because the last bits come from the platform's logarithm, and the ends of intervals must not.
+    """
+    return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
 def upper_tail(z: Floats) -> Floats:

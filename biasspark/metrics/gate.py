@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
 from biasspark.config import Gate, Intervals, Rule
+from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.suite import metric_of_pair
-from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
+from biasspark.metrics.verdicts import Candidate, Pair, judge
 from biasspark.tables.schemas import BIAS_ALERTS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
@@ -145,9 +146,7 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
         return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1, joined=known(f"{prefix}joined") == 1)
 
     return Candidate(
-        model=row[MODEL],
-        slice=row[SLICE],
-        identity=row[IDENTITY],
+        key=(row[MODEL], row[SLICE], row[IDENTITY]),
         reason=known("reason"),
         now=pair(""),
         before=pair("before_"),

@@ -20,6 +20,7 @@ from biasspark.columns import (
     POSITIVE,
     SLICE,
 )
+from biasspark.metrics.statistics import list_by_model
 
 
 @dataclass(frozen=True)
@@ -77,17 +78,16 @@ def _cell(name: str, column: str) -> Column:
 
 
 def _bins_of_model(bins: Mapping[str, Bins]) -> Column:
-    """Return the bins of a row's model, and which counts begin and follow them. As text, since literals are slow.
+    """Return the bins of a row's model, and which counts begin and follow them.
 
     The first count is of all rows, the second of those that reach place 0. After the last bin comes the last count.
     """
-    chosen = F.lit(None)
+    written = {}
     for model, own in bins.items():
         begins = [place + 2 for place in own.places]
         ends = zip(own.ends, own.ends[1:], begins, [*begins[1:-1], -1], strict=False)
-        listed = ", ".join(
+        written[model] = [
             f"named_struct('bin', {n}, 'bin_low', {low!r}D, 'bin_high', {high!r}D, 'here', {here}, 'next', {then})"
             for n, (low, high, here, then) in enumerate(ends)
-        )
-        chosen = F.when(F.col(MODEL) == F.lit(model), F.expr(f"array({listed})")).otherwise(chosen)
-    return chosen
+        ]
+    return list_by_model(written)

@@ -53,11 +53,12 @@ that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
+
+from biasspark.metrics.evidence import normal_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
 
@@ -66,14 +67,6 @@ SETTLED = 10.0
 
 _STEPS = 18
 """Steps of the fixed point: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
-
-
-def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal variable lies within ±z with probability ``level``, to twelve decimals.
-
-    Rounded because the last bits come from the platform's logarithm, and the ends of intervals must not.
-    """
-    return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
 def auc_interval(pair: Column, level: float, *, bounded: bool = False) -> Column:

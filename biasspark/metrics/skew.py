@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from biasspark.columns import FOUR_CELLS, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import PinnedSkew
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
+from biasspark.metrics.statistics import add_up
 from biasspark.metrics.suite import SUITE, Auc, cell_sizes, pivot_pairs
 
 _GROUP = (MODEL, SLICE)
@@ -110,13 +111,9 @@ def _mean_and_sd(name: str, n_trials: int) -> tuple[Column, Column]:
     """
     expected = F.col("pinned_auc_skewed" if name == "pinned_auc" else name)
     moves = F.transform("in_trials", lambda trial: trial[name] - expected)
-    total, squares = _sum(moves), _sum(F.transform(moves, lambda move: move * move))
+    total, squares = add_up(moves), add_up(F.transform(moves, lambda move: move * move))
     spread = F.greatest(squares - total * total / n_trials, F.lit(0.0))
     sd = F.sqrt(spread / (n_trials - 1)) if n_trials > 1 else F.lit(None).cast("double")
     # greatest passes over NULL, which a spread without trials must stay.
     sd = F.when(total.isNotNull(), sd)
     return (expected + total / n_trials).alias(f"{name}_sampled_mean"), sd.alias(f"{name}_sampled_sd")
-
-
-def _sum(values: Column) -> Column:
-    return F.aggregate(values, F.lit(0.0), lambda total, value: total + value)

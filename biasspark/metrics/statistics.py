@@ -13,9 +13,12 @@ each taken at the one or the other end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
+from biasspark.columns import MODEL
 from biasspark.tables.schemas import Table
 
 _WHOLE = "decimal(38,0)"
@@ -83,6 +86,20 @@ def with_auc(statistics: DataFrame) -> DataFrame:
             f"auc_variance{end}": own + other for end, own, other in zip(ends[1:], of_low, of_high, strict=True)
         }
     return statistics.withColumns(aucs | variances | {"reason": _empty_cell()})
+
+
+def add_up(values: Column) -> Column:
+    """Return the sum of an array of DOUBLE, in its order."""
+    return F.aggregate(values, F.lit(0.0), lambda total, value: total + value)
+
+
+def list_by_model(written: Mapping[str, Iterable[str]]) -> Column:
+    """Return the array that belongs to a row's model, of entries as SQL, since each literal is a call to the JVM."""
+    chosen = F.lit(None)
+    for model, entries in written.items():
+        listed = ", ".join(entries)
+        chosen = F.when(F.col(MODEL) == F.lit(model), F.expr(f"array({listed})")).otherwise(chosen)
+    return chosen
 
 
 def _empty_cell() -> Column:

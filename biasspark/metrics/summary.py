@@ -20,7 +20,7 @@ from biasspark.columns import (
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.statistics import ENDS, auc_columns, ends_of, in_table
+from biasspark.metrics.statistics import ENDS, add_up, auc_columns, ends_of, in_table
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
 from biasspark.tables.schemas import MODEL_SUMMARY
 
@@ -218,4 +218,4 @@ def _pinned_difference(end: str, ends: Sequence[str]) -> Column:
 
     overall = F.col("overall")
     terms = F.transform(_defined("pinned_auc"), term)
-    return F.when(F.size(terms) > 0, F.aggregate(terms, F.lit(0.0), lambda sum_, one: sum_ + one))
+    return F.when(F.size(terms) > 0, add_up(terms))

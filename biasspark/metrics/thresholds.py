@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -25,7 +26,8 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import Intervals
-from biasspark.metrics.intervals import normal_quantile
+from biasspark.metrics.evidence import normal_quantile
+from biasspark.metrics.statistics import add_up, list_by_model
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
 SHARES = {
@@ -130,15 +132,12 @@ def _decide(reached: DataFrame, at: At) -> DataFrame:
 
 
 def _marks(at: At) -> Column:
-    """Return the thresholds of a row's model with their places. As text, for each literal is a call to the JVM."""
-    marks = F.lit(None)
-    for model, own in at.places.items():
-        listed = ", ".join(
-            f"named_struct('threshold', {threshold!r}D, 'place', {place})"
-            for threshold, place in zip(at.thresholds, own, strict=True)
-        )
-        marks = F.when(F.col(MODEL) == F.lit(model), F.expr(f"array({listed})")).otherwise(marks)
-    return marks
+    """Return the thresholds of a row's model with their places."""
+
+    def write_mark(threshold: float, place: int) -> str:
+        return f"named_struct('threshold', {threshold!r}D, 'place', {place})"
+
+    return list_by_model({name: map(write_mark, at.thresholds, own) for name, own in at.places.items()})
 
 
 def _reaching(cell: str) -> Column:
@@ -152,10 +151,7 @@ def _share(name: str, side: str) -> Column:
 
 
 def _total(names: Sequence[str], side: str) -> Column:
-    total = F.col(f"{side}{names[0]}")
-    for name in names[1:]:
-        total = total + F.col(f"{side}{name}")
-    return total
+    return reduce(Column.__add__, (F.col(f"{side}{name}") for name in names))
 
 
 def _rate_columns(name: str, z: float) -> list[Column]:
@@ -187,5 +183,4 @@ def _length(x: Column, y: Column) -> Column:
 def _equality_difference(name: str) -> Column:
     defined = F.filter("identities", lambda identity: identity[name].isNotNull())
     terms = F.transform(defined, lambda identity: F.abs(F.col("overall")[name] - identity[name]))
-    total = F.aggregate(terms, F.lit(0.0), lambda sum_, term: sum_ + term)
-    return F.when(F.size(terms) > 0, total)
+    return F.when(F.size(terms) > 0, add_up(terms))

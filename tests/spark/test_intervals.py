@@ -12,7 +12,8 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from biasspark.metrics.intervals import SETTLED, auc_interval, normal_quantile
+from biasspark.metrics.evidence import normal_quantile
+from biasspark.metrics.intervals import SETTLED, auc_interval
 from tests.oracle.suite import logit_interval, newcombe_interval
 
 Case = tuple[float | None, float | None, int, int]  # AUC, variance, sizes

@@ -14,7 +14,7 @@ from scipy.stats import binom, false_discovery_control, norm
 from biasspark.attribution.comparison_rules import Contender, judge_contenders
 from biasspark.attribution.verdicts import Paired, weigh, weigh_margin
 from biasspark.config import Rule
-from biasspark.metrics.verdicts import Alert, Ruling
+from biasspark.metrics.alerts import Alert, Ruling
 from scripts.simulate_comparisons import Setting, estimate
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)
@@ -105,7 +105,7 @@ def test_a_model_that_is_worse_by_just_the_margin_seldom_seems_otherwise(
 
 
 def contender(identity: str, change: float, **own: Any) -> Contender:
-    return Contender(model="new", slice="all", identity=identity, paired=paired_of(0.8 + change, 0.8, **own))
+    return Contender(key=("new", "all", identity), paired=paired_of(0.8 + change, 0.8, **own))
 
 
 def judge(*contenders: Contender, rule: Rule = RULE) -> list[Alert]:
@@ -154,7 +154,7 @@ def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     ]
     assert found[1].message == "bpsn_auc of a: the run has no such row."
     assert {alert.baseline_model for alert in found} == {"old"}
-    empty = Contender(model="new", slice="all", identity="a", paired=paired_of(None, None, None))
+    empty = Contender(key=("new", "all", "a"), paired=paired_of(None, None, None))
     assert judge(empty)[0].message == "bpsn_auc of a has no value: no row of a cell is scored by both models."
 
 

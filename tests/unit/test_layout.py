@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
-GROUND_FLOOR = ("config", "errors", "columns", "features", "session", "tables.schemas")
+GROUND_FLOOR = ("arrays", "columns", "config", "errors", "features", "session", "tables.schemas")
 MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
     "biasspark/attribution/comparison_rules.py",
@@ -30,6 +30,7 @@ KERNELS = (
     "biasspark/attribution/splits.py",
     "biasspark/attribution/verdicts.py",
     "biasspark/corpus/codebook.py",
+    "biasspark/metrics/alerts.py",
     "biasspark/metrics/evidence.py",
     "biasspark/metrics/verdicts.py",
     "biasspark/ranking/bins.py",

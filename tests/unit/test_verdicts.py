@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from biasspark.config import Rule
-from biasspark.metrics.verdicts import Alert, Candidate, Pair, Ruling, judge
+from biasspark.metrics.alerts import Alert, Ruling
+from biasspark.metrics.verdicts import Candidate, Pair, judge
 
 RUN = "r1"
 
@@ -27,7 +28,7 @@ def pair_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Pair:
 
 def candidate(identity: str, auc: float, before: float | None = None) -> Candidate:
     earlier = Pair() if before is None else pair_of(before)
-    return Candidate(model="m", slice="all", identity=identity, now=pair_of(auc), before=earlier)
+    return Candidate(key=("m", "all", identity), now=pair_of(auc), before=earlier)
 
 
 def by_identity(alerts: list[Alert]) -> dict[str, Alert]:
@@ -120,8 +121,8 @@ def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
-    withheld = Candidate(model="m", slice="all", identity="a", reason="withheld")
-    single = Candidate(model="m", slice="all", identity="b", now=Pair(auc=0.75, n_low=1, n_high=4))
+    withheld = Candidate(key=("m", "all", "a"), reason="withheld")
+    single = Candidate(key=("m", "all", "b"), now=Pair(auc=0.75, n_low=1, n_high=4))
     alerts = judge(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
     alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
     alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05, RUN), [candidate("d", 0.5)])
@@ -179,7 +180,7 @@ def test_the_worst_of_equal_identities_fails_no_more_often_than_the_level() -> N
     for _ in range(400):
         aucs = 1 / (1 + np.exp(-math.log(4) - rng.normal(0, 0.06, 20)))
         pairs = [pair_of(float(auc), float((0.06 * auc * (1 - auc)) ** 2)) for auc in aucs]
-        rows = [Candidate(model="m", slice="all", identity=f"i{n}", now=pair) for n, pair in enumerate(pairs)]
+        rows = [Candidate(key=("m", "all", f"i{n}"), now=pair) for n, pair in enumerate(pairs)]
         assert min(aucs) < 0.8
         failed.append(judge(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)[-1].outcome == "fail")
     assert np.mean(failed) < 0.08
