@@ -7,23 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyspark.sql.functions as F
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.arrays import Floats
 from biasspark.attribution.compared import difference_rows, difference_variances
 from biasspark.attribution.crosses import auc_crosses
 from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.losses import Losses, are_probabilities, list_correlations, list_losses, measure_losses
 from biasspark.attribution.pairs import pair_segments
-from biasspark.attribution.segments import AUC, LosingSlice, Segment, list_segments, plan_trees, tree_rows
+from biasspark.attribution.segments import AUC, LosingSlice, Segment, TreeKey, list_segments, plan_trees, tree_rows
 from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics, subgroup_auc
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Identities, Measures, Pairs
-from biasspark.corpus.attributed import carried_columns, crowd_bits, is_in, mark_rows
+from biasspark.corpus.attributed import carried_columns, is_in, mark_rows, pack
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.eligibility import score_reason
@@ -33,7 +32,7 @@ from biasspark.corpus.groupings import Grouping, group_columns, survey_groupings
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
-from biasspark.errors import InputError
+from biasspark.errors import InputError, no_usable_row
 from biasspark.features import Condition, Feature
 from biasspark.pipeline import measure
 from biasspark.ranking.cross_engine import cross_pairs
@@ -91,7 +90,7 @@ class Attributed:
         return f"{self.survey.n_rows:,} rows: {len(book.models)} models, {len(book.slices)} slices"
 
     @property
-    def boundaries(self) -> list[NDArray[np.float64]]:
+    def boundaries(self) -> list[Floats]:
         """Where the score ranges of each model meet."""
         return self.survey.boundaries(self.measures.ranking.ranges)
 
@@ -177,10 +176,7 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
         with describe(spark, "rank every row"), input_faults("corpus"):
             losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
         if not losses:
-            raise InputError(
-                f"corpus: none of its {attributed.survey.n_rows:,} rows can be used. A row needs a label and a score. "
-                "Check [label] and [models]."
-            )
+            raise no_usable_row(attributed.survey.n_rows)
         yield losses
 
 
@@ -237,7 +233,7 @@ def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[
     attribution, features = attributed.attribution, attributed.features
     if attribution.tree is None:
         return []
-    keys = plan_trees(probable, attributed.codebook.slices, attribution.targets, ())
+    keys = plan_trees(probable, attributed.codebook.slices, attribution.targets)
     if not keys:  # only losses were asked for, and no model has any
         return []
     rows = tree_rows(attributed.ranked, keys, features, attribution.link)
@@ -251,7 +247,7 @@ def find_slices(attributed: Attributed) -> tuple[list[LosingSlice], tuple[str, .
     attribution, features = attributed.attribution, attributed.features
     if attribution.slice_search is None:
         return [], ()
-    keys = plan_trees(dict.fromkeys(attributed.codebook.models, True), attributed.codebook.slices, (AUC,), ())
+    keys = plan_trees(dict.fromkeys(attributed.codebook.models, True), attributed.codebook.slices, (AUC,))
     rows = tree_rows(attributed.ranked, keys, features, attribution.link)
     with describe(attributed.corpus.sparkSession, "search the slices"):
         found = search_slices(rows, len(keys), features, attribution.slice_search, attributed.survey.n_rows)
@@ -273,7 +269,7 @@ def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict
     with the nodes of its tree as crowds.
     """
     features, spark = attributed.features, attributed.corpus.sparkSession
-    keys = plan_trees({}, attributed.codebook.slices, (), [models])
+    keys = [TreeKey(*models, name, AUC) for name in attributed.codebook.slices]
     ranked = _rank_both(attributed, models, scored_by_both(attributed, models))
     rows = difference_rows(ranked, {key.slice: number for number, key in enumerate(keys)}, models, len(features))
     with persisted(rows), describe(spark, f"compare {models[0]} with {models[1]}"):
@@ -306,7 +302,7 @@ def _rank_both(
     if crowds is not None:
         measures = replace(measures, slices={})
         corpus = mark_rows(corpus, attributed.features, attributed.id_column, attributed.attribution.split)
-        carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: crowd_bits(crowds)}
+        carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: pack(map(is_in, crowds))}
     codebook = build_codebook(measures, attributed.survey)
     along = [own.alias(name) for name, own in carried.items()]
     examples = label_examples(corpus, measures, codebook, attributed.id_column, along)

@@ -47,6 +47,9 @@ LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED = "label", "score", "n_opposite", "ord
 IN_CROWDS, ORDERED_IN_CROWDS = "in_crowds", "ordered_in_crowds"
 GROUP = "jackknife_group"
 
+HEADER_RANGE = -1
+"""In `score_blocks` in place of a range: what the state of a model says of itself."""
+
 RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
 """The rates of decisions at a threshold, in the order of `threshold_rates`."""
 

@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Floats
 from biasspark.attribution.model_comparisons import (
-    JACKKNIFE,
     PAIRED_DELONG,
     model_comparisons,
     name_models,
@@ -17,7 +17,7 @@ from biasspark.attribution.model_comparisons import (
     paired_by_jackknife,
 )
 from biasspark.columns import GROUP
-from biasspark.config import GROUPS, Compare, Measures
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import group_of
 from biasspark.corpus.codebook import Codebook, Tally
@@ -25,8 +25,7 @@ from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
-from biasspark.errors import ConfigError, InputError
-from biasspark.ranking.blocks import Floats
+from biasspark.errors import ConfigError, no_usable_row
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
@@ -160,10 +159,7 @@ def compare(
         (counted,) = count_rows(examples, codebook).collect()
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):
-        raise InputError(
-            f"corpus: none of its {tally.n_rows:,} rows can be used. A row needs a label and a score. Check [label] "
-            "and [models]."
-        )
+        raise no_usable_row(tally.n_rows)
     identities = tuple(_list_identities(codebook, counted["counts"]))
     return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept))
 

@@ -47,6 +47,19 @@ class PublishConflict(BiasSparkError):
     exit_code = 4
 
 
+def no_usable_row(n_rows: int, why: str = "") -> InputError:
+    """Return the fault of a corpus of which no row counts for any model."""
+    return InputError(
+        f"corpus: none of its {n_rows:,} rows can be used{why}. A row needs a label and a score. Check [label] and "
+        "[models]."
+    )
+
+
+def corpus_changed(what: str) -> InputError:
+    """Return the fault of a corpus that is not, read once more, what it was."""
+    return InputError(f"corpus: {what}. The corpus must not change while it is read. Run again when it is at rest.")
+
+
 def find_error_condition(error: BaseException | None) -> str | None:
     """Find Spark's error condition, such as ``TABLE_OR_VIEW_NOT_FOUND``, of an exception or of one that caused it."""
     seen: set[int] = set()

@@ -6,10 +6,10 @@ trees, slices and either side of a pair are all conditions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+
+from biasspark.sql import write_text
 
 Condition = Mapping[int, frozenset[int]]
 """By place of a feature, the bins that are allowed. A feature that is not there is not restricted."""
@@ -17,19 +17,15 @@ Condition = Mapping[int, frozenset[int]]
 NULL_BIN = 0
 EVERYWHERE = "all rows"
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = re.compile(
-    r"""
-    all | and | any | as | asc | between | both | case | cast | check | collate | column | constraint |
-    create | cross | current_date | current_time | current_timestamp | current_user | default | desc |
-    distinct | else | end | except | exists | false | fetch | filter | for | foreign | from | full |
-    grant | group | having | in | inner | intersect | interval | into | is | join | lateral | leading |
-    left | like | limit | natural | not | null | offset | on | only | or | order | outer | overlaps |
-    primary | references | right | select | session_user | some | table | then | time | to | trailing |
-    true | union | unique | user | using | values | when | where | with
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+
+def bin_name(place: int) -> str:
+    """Return the column that holds the bin of a feature."""
+    return f"bin_{place}"
+
+
+def bin_names(n_features: int) -> list[str]:
+    """Return the columns that hold the bins of all features."""
+    return list(map(bin_name, range(n_features)))
 
 
 @dataclass(frozen=True)
@@ -81,21 +77,6 @@ def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
     """
     written = [_write(features[place], bins) for place, bins in sorted(condition.items())]
     return " AND ".join(filter(None, written)) or "TRUE"
-
-
-def write_name(name: str) -> str:
-    """Return a column's name as SQL: as it is where that is a name in Spark and in DuckDB, else in backquotes."""
-    plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name)
-    return name if plain else "`" + name.replace("`", "``") + "`"
-
-
-def write_text(text: str) -> str:
-    """Return a text as SQL that reads the same in either dialect: quotes, escapes and variables stand as numbers."""
-    parts = []
-    for special, run in groupby(text, key=lambda char: char in "'\\$"):
-        chars = list(run)
-        parts += [f"chr({ord(char)})" for char in chars] if special else [f"'{''.join(chars)}'"]
-    return parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})" if parts else "''"
 
 
 def _say(feature: Feature, bins: frozenset[int]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from biasspark import __version__
+from biasspark.arrays import Floats
 from biasspark.columns import MODEL
 from biasspark.config import Config, Measures, PinnedAuc
 from biasspark.corpus.buckets import bucket_ends
@@ -24,7 +25,7 @@ from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import input_faults, mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.templates import template_scores
-from biasspark.errors import InputError
+from biasspark.errors import no_usable_row
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.histograms import Bins, score_histograms
@@ -36,7 +37,6 @@ from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.thresholds import At, threshold_rates, threshold_summary
 from biasspark.metrics.withholding import require_rows, withhold_reached, withhold_rows, withhold_statistics
-from biasspark.ranking.blocks import Floats
 from biasspark.ranking.engine import Ranking, rank, rank_bins, read_overview
 from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
@@ -277,10 +277,7 @@ def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Pro
             tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
         if not any(tally.n_eligible.values()):
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())
-            raise InputError(
-                f"corpus: none of its {tally.n_rows:,} rows can be used ({reasons}). A row needs a label and a score. "
-                "Check [label] and [models]."
-            )
+            raise no_usable_row(tally.n_rows, f" ({reasons})")
         yield tally, profiles
 
 

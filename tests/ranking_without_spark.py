@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.codebook import Codebook, Source, Tally
-from biasspark.ranking.blocks import Block, Floats, Ints
-from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums
-from biasspark.ranking.memberships import find_entries, known_sources
-from biasspark.ranking.placements import Profile, RangeSums, measure_range
+from biasspark.ranking.blocks import Block
+from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
+from biasspark.ranking.fields import known_sources
+from biasspark.ranking.memberships import find_entries
+from biasspark.ranking.placements import CELLS_OF_PAIRS, Profile, RangeSums, measure_range
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
 from tests.oracle.pairs import Example, State, Sums, count_identity
 

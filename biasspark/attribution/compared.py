@@ -24,6 +24,7 @@ from biasspark.columns import (
     ROW_ID,
     SLICE,
 )
+from biasspark.features import bin_names
 
 
 def difference_rows(ranked: DataFrame, trees: Mapping[str, int], models: tuple[str, str], n_features: int) -> DataFrame:
@@ -49,7 +50,7 @@ def difference_rows(ranked: DataFrame, trees: Mapping[str, int], models: tuple[s
     -----
     One shuffle of all rows, by their ids.
     """
-    bins = [f"bin_{place}" for place in range(n_features)]
+    bins = bin_names(n_features)
     model, baseline = models
     own, theirs = (F.col(MODEL) == name for name in (model, baseline))
     both = ranked.groupBy(SLICE, ROW_ID).agg(

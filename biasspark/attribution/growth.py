@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from biasspark.attribution.splits import Bools, Fits, Ints, best_cut
+from biasspark.arrays import Ints
+from biasspark.attribution.splits import best_cut, leave_enough
 from biasspark.config.attribution import Tree
 from biasspark.features import Condition, Feature
 
@@ -169,7 +170,7 @@ def find_split(
     if not _may_be_split(histograms[0].counts, histograms[0].honest, limits.min_leaf):
         return None
     for place, (feature, histogram) in enumerate(zip(features, histograms, strict=True)):
-        fits = _leaves_enough(histogram, limits.min_leaf)
+        fits = leave_enough(np.stack([histogram.counts, histogram.honest], axis=1), limits.min_leaf)
         cut = best_cut(feature, histogram.counts, histogram.sums, fits, condition.get(place))
         if cut and cut.gain >= least_gain and (best is None or cut.gain > best[0]):
             best = cut.gain, Split(place, cut.left, cut.right)
@@ -197,19 +198,6 @@ def _with_siblings(
 
 def _may_be_split(counts: Ints, honest: Ints, min_leaf: int) -> bool:
     return bool(min(counts.sum(), honest.sum()) >= 2 * min_leaf)
-
-
-def _leaves_enough(histogram: Histogram, min_leaf: int) -> Fits:
-    """Return what says of cuts whether both sides hold enough rows of either kind."""
-    rows = np.stack([histogram.counts, histogram.honest], axis=1)
-    total = rows.sum(axis=0)
-
-    def fits(left: Bools) -> Bools:
-        on_left = left.astype(np.int64) @ rows
-        enough: Bools = (np.minimum(on_left, total - on_left) >= min_leaf).all(axis=1)
-        return enough
-
-    return fits
 
 
 def _apply(split: Split, key: NodeKey, node: Node) -> dict[NodeKey, Node]:

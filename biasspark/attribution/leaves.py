@@ -14,6 +14,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.attribution.growth import GrownTree, Node, NodeKey
+from biasspark.features import bin_name
 
 _BITS = 62
 """Leaves of a tree that share a BIGINT."""
@@ -69,8 +70,9 @@ def _leaf_among(leaves: Sequence[Sequence[Node]], n_bins: Mapping[int, int]) -> 
     bits = [_look_up([(1 << len(members)) - 1 for members in leaves], tree)]
     for place in sorted(asked):
         allowed = [bits_of for members in leaves for bits_of in _bits_by_bin(members, place, n_bins[place])]
-        bits.append(_look_up(allowed, tree * n_bins[place] + F.col(f"bin_{place}")))
-    ids = [node_id for members in leaves for node_id in _ids_by_bit(members)]
+        bits.append(_look_up(allowed, tree * n_bins[place] + F.col(bin_name(place))))
+    padded = ([node.node_id for node in members] + [0] * (_STRIDE - len(members)) for members in leaves)
+    ids = [node_id for members in padded for node_id in members]
     # Below a single bit all bits are set, and their number is its place; below no bit at all there are 64 ones.
     place_of_bit = F.bit_count(reduce(Column.bitwiseAND, bits) - 1)
     return F.nullif(_look_up(ids, tree * _STRIDE + place_of_bit), F.lit(0)).cast("int")
@@ -83,10 +85,6 @@ def _bits_by_bin(leaves: Sequence[Node], place: int, n_bins: int) -> list[int]:
         for bin_ in node.condition.get(place, range(n_bins)):
             allowed[bin_] |= 1 << bit
     return allowed
-
-
-def _ids_by_bit(leaves: Sequence[Node]) -> list[int]:
-    return [node.node_id for node in leaves] + [0] * (_STRIDE - len(leaves))
 
 
 def _look_up(numbers: Sequence[int], place: Column) -> Column:

@@ -88,7 +88,7 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], link: str | N
     One job; the driver collects a row for each (model, slice, segment, label).
     """
     names = [OVERALL, *segments]
-    inside = [F.when(_has_bit(place), F.lit(place + 1)) for place in range(len(segments))]
+    inside = [F.when(F.getbit(SEGMENTS, F.lit(place)) == 1, F.lit(place + 1)) for place in range(len(segments))]
     values = {
         "normalized": F.coalesce(normalized_attribution(), F.lit(0.0)),
         "cross_entropy": cross_entropy(link),
@@ -224,10 +224,6 @@ def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | 
         products += weight * (Fraction(sum_of.squares) - own_squares - other_squares) / 2
     spread = (n * x_squares - x**2) * (n * y_squares - y**2)
     return float(n * products - x * y) / sqrt(spread) if spread > 0 else None
-
-
-def _has_bit(place: int) -> Column:
-    return F.shiftright(SEGMENTS, place).bitwiseAND(F.lit(1)) == 1
 
 
 def _probability(link: str | None) -> Column:

@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame
 from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from biasspark.attribution.verdicts import Paired, judge, weigh
 from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
+from biasspark.declared import column_names
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
-PAIRED_DELONG, JACKKNIFE = "paired_delong", "jackknife"
+PAIRED_DELONG = "paired_delong"
 
 _METRICS = {(metric.low, metric.high): metric for metric in (*SUITE, Auc("auc", low=NEGATIVE, high=POSITIVE))}
 _KEY = f"{SLICE} STRING, {IDENTITY} STRING, {CROSSED} BOOLEAN"
@@ -110,7 +111,7 @@ def _interval(auc: str, variance: str, level: float) -> dict[str, Column]:
 
 def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
     """Pair the cells of all identities of a slice."""
-    fields = list(PlacedTwice._fields)
+    fields = PlacedTwice._fields
     cells = {
         (row[IDENTITY], row["cell"], row["among"]): (row, PlacedTwice(*(int(row[name]) for name in fields)))
         for row in sums.to_dict("records")
@@ -120,7 +121,7 @@ def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
         for (identity, low, high), (row, placed) in cells.items()
         if (low, high) in _METRICS
     ]
-    return pd.DataFrame(rows, columns=_names(PAIRED))
+    return pd.DataFrame(rows, columns=column_names(PAIRED))
 
 
 def _pair_groups(grouped: pd.DataFrame) -> pd.DataFrame:
@@ -131,7 +132,7 @@ def _pair_groups(grouped: pd.DataFrame) -> pd.DataFrame:
         n_low, n_high, *doubled = (int(row[name]) for name in _COUNTS)
         pair = pair_by_jackknife((n_low, n_high), (doubled[0], doubled[1]), left)
         rows.append((*(row[name] for name in (SLICE, IDENTITY, CROSSED, "low_cell", "high_cell")), *pair))
-    return pd.DataFrame(rows, columns=_names(PAIRED))
+    return pd.DataFrame(rows, columns=column_names(PAIRED))
 
 
 def _compare(level: float) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -194,7 +195,3 @@ def read_paired(row: Mapping[Any, Any]) -> Paired:
         sum_variance=known("sum_variance"),
         gaps=gaps if isinstance(metric, Gap) else None,
     )
-
-
-def _names(schema: str) -> list[str]:
-    return [column.split()[0] for column in schema.split(", ")]

@@ -23,17 +23,16 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from biasspark.arrays import Floats, Ints
+from biasspark.attribution.growth import ROOT
 from biasspark.attribution.significance import SIGNIFICANT
-from biasspark.attribution.splits import Bools, Cut, Fits, Floats, Ints, best_cut
+from biasspark.attribution.splits import Cut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
 from biasspark.metrics.evidence import adjust
 
 NEGATIVE, POSITIVE = 0, 1
 """The sides of a pair, by place."""
-
-ROOT = 1
-"""Number of the node of all pairs; the children of node k are 2k and 2k + 1."""
 
 T = TypeVar("T")
 
@@ -243,7 +242,7 @@ def _best_split(node: Node, samples: Samples, features: Sequence[Feature], fewes
             # Sums of fewer than 2^53 units: a double holds them exactly.
             sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
             inside = node.conditions[side].get(place)
-            cut = best_cut(feature, counts[:, 0] * n_opposite, sums, _leaves_enough(counts, least), inside)
+            cut = best_cut(feature, counts[:, 0] * n_opposite, sums, leave_enough(counts, least), inside)
             if cut and (best is None or cut.gain > best.cut.gain):
                 best = _Split(side, place, cut)
     return best
@@ -252,18 +251,6 @@ def _best_split(node: Node, samples: Samples, features: Sequence[Feature], fewes
 def _bins(sample: Sample, rows: Rows, side: int, place: int) -> Ints:
     bins: Ints = sample[side].bins[place, rows[side]]
     return bins
-
-
-def _leaves_enough(counts: Ints, least: Ints) -> Fits:
-    """Say of cuts whether either side has enough rows: `counts` [n_bins, 2] in training and honest, `least` [2]."""
-    every = counts.sum(axis=0)
-
-    def fits(left: Bools) -> Bools:
-        held = left @ counts
-        enough: Bools = ((held >= least) & (every - held >= least)).all(axis=1)
-        return enough
-
-    return fits
 
 
 def _divide(node: Node, split: _Split, samples: Samples) -> Iterator[Node]:
@@ -356,10 +343,9 @@ def _decide(segments: Sequence[Segment]) -> list[Segment]:
     """Adjust the tests of the leaves, and say which are found; a leaf without a test is not."""
     p_adjusted = adjust([segment.p_value if segment.is_leaf else None for segment in segments])
     return [
-        segment._replace(p_adjusted=p, found=_is_found(p, segment.false_discovery) if segment.is_leaf else None)
+        segment._replace(
+            p_adjusted=p,
+            found=p is not None and p < SIGNIFICANT and segment.false_discovery is False if segment.is_leaf else None,
+        )
         for segment, p in zip(segments, p_adjusted, strict=True)
     ]
-
-
-def _is_found(p_adjusted: float | None, false_discovery: bool | None) -> bool:
-    return p_adjusted is not None and p_adjusted < SIGNIFICANT and false_discovery is False

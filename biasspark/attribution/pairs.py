@@ -15,24 +15,24 @@ import numpy as np
 import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Window
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Segment, segment_pairs, sort_examples
-from biasspark.columns import MODEL, ROW_ID, SLICE
+from biasspark.columns import MODEL, NEGATIVE, POSITIVE, ROW_ID, SLICE
 from biasspark.config.attribution import Pairs
-from biasspark.features import Feature, say_condition, write_predicate
+from biasspark.features import Feature, bin_names, say_condition, write_predicate
 from biasspark.metrics.intervals import auc_interval
+from biasspark.tables.schemas import PAIR_SEGMENTS
 
 _GROUP = (MODEL, SLICE)
 _SIDE = (*_GROUP, "label")
 _BUCKET_BITS = 10
-_TREE = (
-    "model STRING, slice STRING, node_id INT, parent_id INT, depth INT, is_leaf BOOLEAN, negative_rule STRING, "
-    "positive_rule STRING, negative_predicate STRING, positive_predicate STRING, n_pairs_train BIGINT, "
-    "mean_train DOUBLE, n_negatives_honest BIGINT, n_positives_honest BIGINT, mean_honest DOUBLE, "
-    "variance_honest DOUBLE, p_value DOUBLE, p_train_honest DOUBLE, false_discovery BOOLEAN, p_adjusted DOUBLE, "
-    "found BOOLEAN"
+_ENDS = {"low": "mean_honest_low", "high": "mean_honest_high"}
+_TREE = StructType(
+    [field for field in PAIR_SEGMENTS.value_schema if field.name not in _ENDS.values()]
+    + [StructField("variance_honest", DoubleType())]
 )
-_COLUMNS = [column.split()[0] for column in _TREE.split(", ")]
+"""The table before the ends of the intervals are known."""
 
 
 def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pairs, level: float = 0.95) -> DataFrame:
@@ -80,17 +80,13 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
         F.col("n_negatives_honest").alias("n_low"),
         F.col("n_positives_honest").alias("n_high"),
     )
-    return trees.withColumn("ends", auc_interval(auc, level)).select(
-        *_COLUMNS[: _COLUMNS.index("variance_honest")],
-        F.col("ends")["low"].alias("mean_honest_low"),
-        F.col("ends")["high"].alias("mean_honest_high"),
-        *("p_value", "p_adjusted", "p_train_honest", "false_discovery", "found"),
-    )
+    ends = {name: F.col("ends")[end] for end, name in _ENDS.items()}
+    return trees.withColumn("ends", auc_interval(auc, level)).withColumns(ends).select(*PAIR_SEGMENTS.value_columns)
 
 
 def sample_examples(ranked: DataFrame, n_features: int, settings: Pairs) -> DataFrame:
     """Return the drawn rows: ``model, slice, label, honest BOOLEAN, score, bin_0 ..``, by model and slice together."""
-    bins = _bin_columns(n_features)
+    bins = bin_names(n_features)
     draw = F.xxhash64(F.lit(settings.seed).cast("bigint"), ROW_ID)
     drawn = ranked.select(*_SIDE, ROW_ID, "score", *bins, draw.alias("draw"))
     drawn = drawn.withColumn("bucket", F.shiftright("draw", 64 - _BUCKET_BITS))
@@ -125,8 +121,8 @@ def _grow(features: Sequence[Feature], settings: Pairs) -> Callable[[pd.DataFram
         model, name = sampled[MODEL].iloc[0], sampled[SLICE].iloc[0]
         train, honest = (_read_sample(sampled[sampled["honest"] == part], len(features)) for part in (False, True))
         segments = segment_pairs(Samples(train, honest), features, settings)
-        rows = [(model, name, *_write_segment(segment, features)) for segment in segments]
-        return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
+        rows = [{MODEL: model, SLICE: name, **_write_segment(segment, features)} for segment in segments]
+        return pd.DataFrame(rows, columns=_TREE.names, dtype=object)
 
     return run
 
@@ -137,17 +133,14 @@ def _read_sample(rows: pd.DataFrame, n_features: int) -> Sample:
 
 
 def _read_examples(rows: pd.DataFrame, n_features: int) -> Examples:
-    bins = rows[_bin_columns(n_features)].to_numpy(np.int64).T
+    bins = rows[bin_names(n_features)].to_numpy(np.int64).T
     return sort_examples(rows["score"].to_numpy(np.float64), bins)
 
 
-def _write_segment(segment: Segment, features: Sequence[Feature]) -> tuple[Any, ...]:
-    """Return the columns of a node from ``node_id`` on: its conditions as words, then as predicates."""
-    before, conditions, after = segment[:4], segment.conditions, segment[5:]
-    rules = (say_condition(condition, features) for condition in conditions)
-    predicates = (write_predicate(condition, features) for condition in conditions)
-    return (*before, *rules, *predicates, *after)
-
-
-def _bin_columns(n_features: int) -> list[str]:
-    return [f"bin_{place}" for place in range(n_features)]
+def _write_segment(segment: Segment, features: Sequence[Feature]) -> dict[str, Any]:
+    """Return what is said of a node, its conditions as words and as predicates."""
+    said = segment._asdict()
+    for side, condition in zip((NEGATIVE, POSITIVE), segment.conditions, strict=True):
+        said[f"{side}_rule"] = say_condition(condition, features)
+        said[f"{side}_predicate"] = write_predicate(condition, features)
+    return said

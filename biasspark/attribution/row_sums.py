@@ -1,4 +1,9 @@
-"""The exact sums over rows of which segments and slices are judged: what Spark adds up, and how it is read back."""
+"""ROWS, of which trees are grown and slices searched, and exact sums over them: as Spark adds up, and as read back.
+
+ROWS have a row for each tree in which an example counts: ``tree`` INT from 0; ``label`` and ``honest`` BOOLEAN, the
+latter whether it estimates and does not search; ``value`` DOUBLE within ±64; ``loss_doubled`` BIGINT, four times the
+AUC loss of the example; and ``bin_0``, ``bin_1``, ... INT, the bins of the features.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,15 @@ from biasspark.attribution.moments import read_moments, read_whole, sum_moments,
 
 KIND = ("honest", "label")
 """Group by these, and by what is judged."""
+
+
+SUM_BITS = 62
+"""Of a sum of values in whole units, BIGINT."""
+
+
+def in_units(shift: int) -> Column:
+    """Return a row's value in whole units of 2^-shift."""
+    return F.rint(F.col("value") * F.lit(2.0**shift)).cast("bigint")
 
 
 def row_sums() -> list[Column]:

@@ -18,7 +18,7 @@ from biasspark.attribution.losses import cross_entropy, gini, normalized_attribu
 from biasspark.attribution.significance import clip, interval
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
-from biasspark.features import Condition, Feature, say_condition, write_predicate
+from biasspark.features import Condition, Feature, bin_names, say_condition, write_predicate
 
 AUC = "auc"
 
@@ -47,45 +47,41 @@ class TreeKey(NamedTuple):
         return 0.0, (1.0 if self.target == "gini" else inf)
 
 
-def plan_trees(
-    models: Mapping[str, bool], slices: Sequence[str], targets: Sequence[str], compare: Sequence[tuple[str, str]]
-) -> list[TreeKey]:
-    """List the trees to grow, in the order of their numbers.
+def plan_trees(models: Mapping[str, bool], slices: Sequence[str], targets: Sequence[str]) -> list[TreeKey]:
+    """List the trees of single models to grow, in the order of their numbers.
 
     Parameters
     ----------
     models
         By name, whether the model's scores are probabilities; without, there are no trees of its losses.
     """
-    single = [
+    return [
         TreeKey(model, "", name, target)
         for target, model, name in product(targets, models, slices)
         if target == AUC or models[model]
     ]
-    return single + [TreeKey(model, baseline, name, AUC) for (model, baseline), name in product(compare, slices)]
 
 
 def tree_rows(ranked: DataFrame, keys: Sequence[TreeKey], features: Sequence[Feature], link: str | None) -> DataFrame:
-    """Return ROWS, of which trees are grown, for trees of single models; rows without opposite ones are in no tree.
+    """Return ROWS for trees of single models; rows without opposite ones are in no tree.
 
     Parameters
     ----------
     ranked : DataFrame
         RANKED rows with ``honest`` and bins.
     keys : sequence of TreeKey
-        Those of all trees, by number; trees with a baseline are left out.
+        Those of all trees, by number.
     """
     values = {AUC: normalized_attribution(), "cross_entropy": cross_entropy(link), "gini": gini(link)}
     frames = []
-    for target in dict.fromkeys(key.target for key in keys if not key.baseline_model):
-        own = {n: key for n, key in enumerate(keys) if key.target == target and not key.baseline_model}
-        number = _number_of({(key.model, key.slice): n for n, key in own.items()})
+    for target in dict.fromkeys(key.target for key in keys):
+        number = _number_of({(key.model, key.slice): n for n, key in enumerate(keys) if key.target == target})
         rows = ranked.where(F.col(N_OPPOSITE) > 0).select(
             number.alias("tree"),
             *(LABEL, HONEST),
             values[target].alias("value"),
             (2 * F.col(N_OPPOSITE) - F.col(ORDERED_DOUBLED)).alias("loss_doubled"),
-            *(f"bin_{place}" for place in range(len(features))),
+            *bin_names(len(features)),
         )
         frames.append(rows.where(F.col("tree").isNotNull()))
     return reduce(DataFrame.unionByName, frames)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from biasspark.arrays import Ints
 from biasspark.attribution.slice_kernel import Candidates, Counts, Predicate
-from biasspark.attribution.splits import Ints
 
 
 class _Combination(NamedTuple):

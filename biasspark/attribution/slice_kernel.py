@@ -31,7 +31,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from biasspark.attribution.splits import Ints
+from biasspark.arrays import Ints
 from biasspark.config.attribution import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 

@@ -3,9 +3,7 @@
     ROWS --> mean of each tree --> counts by bin --> counts by conjunction, of two predicates, then of three
          --> exact sums of the slices that are chosen
 
-ROWS have a row for each tree in which an example counts: ``tree`` INT from 0; ``label`` and ``honest`` BOOLEAN, the
-latter whether it estimates and does not search; ``value`` DOUBLE within ±64, of which slices lack; ``loss_doubled``
-BIGINT, four times the AUC loss of the example; and ``bin_0``, ``bin_1``, ... INT, the bins of the features.
+ROWS are those of `biasspark.attribution.row_sums`, with the values of which slices lack.
 """
 
 from __future__ import annotations
@@ -21,17 +19,16 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
+from biasspark.arrays import Ints
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_sums import KIND, read_row_sums, row_sums
+from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
 from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Candidates, Counts, Slice, search
-from biasspark.attribution.splits import Ints
 from biasspark.config.attribution import SliceSearch
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition, Feature, bin_name, bin_names
 
-_SUM_BITS = 62
 _COUNTS = Counts._fields
 _PARTS = "tree INT, slice INT, " + ", ".join(f"{name} BIGINT" for name in _COUNTS)
 
@@ -94,7 +91,7 @@ def search_slices(
     if not (features and n_trees):
         return FoundSlices([], {})
     rows = rows.where(F.col("tree").between(0, n_trees - 1))
-    room = _SUM_BITS - max(n_rows, 1).bit_length()
+    room = SUM_BITS - max(n_rows, 1).bit_length()
     shift = room - LARGEST_BITS - 1
     trees = _sum_trees(rows, n_trees, shift)
     counted = _count_each_row(rows, [tree.ceiling for tree in trees], len(features), room)
@@ -109,15 +106,10 @@ def search_slices(
     return FoundSlices(list(chain.from_iterable(found)), warnings)
 
 
-def _units(shift: int) -> Column:
-    """Return a row's value in units of 2^-shift."""
-    return F.rint(F.col("value") * F.lit(2.0**shift)).cast("bigint")
-
-
 def _sum_trees(rows: DataFrame, n_trees: int, shift: int) -> list[_Tree]:
     found = [_Tree(NodeSums(), 0)] * n_trees
     units = [0] * n_trees
-    for row in rows.groupBy("tree", *KIND).agg(*row_sums(), F.sum(_units(shift)).alias("units")).collect():
+    for row in rows.groupBy("tree", *KIND).agg(*row_sums(), F.sum(in_units(shift)).alias("units")).collect():
         tree = row["tree"]
         units[tree] += 0 if row["honest"] else row["units"]
         found[tree] = _Tree(found[tree].whole + read_row_sums(row), 0)
@@ -128,8 +120,8 @@ def _sum_trees(rows: DataFrame, n_trees: int, shift: int) -> list[_Tree]:
 
 def _count_each_row(rows: DataFrame, ceilings: Sequence[int], n_features: int, room: int) -> DataFrame:
     """Return the tree of each row, its bins, and what it adds to the counts of slices: numbers of so many bits."""
-    bins = [F.col(f"bin_{place}") for place in range(n_features)]
-    units = _units(room - LARGEST_BITS - 1)
+    bins = bin_names(n_features)
+    units = in_units(room - LARGEST_BITS - 1)
     mean = F.array(*(F.lit(ceiling).cast("bigint") for ceiling in ceilings))[F.col("tree")]
     honest = F.col("honest").cast("bigint")
     training = 1 - honest
@@ -145,7 +137,7 @@ def _count_each_row(rows: DataFrame, ceilings: Sequence[int], n_features: int, r
 
 def _count_bins(counted: DataFrame, n_trees: int, features: Sequence[Feature]) -> list[list[Ints]]:
     """Return by tree and feature the counts of each bin."""
-    bins = F.array(*(F.col(f"bin_{place}") for place in range(len(features))))
+    bins = F.array(*bin_names(len(features)))
     exploded = counted.select("tree", *_COUNTS, F.posexplode(bins).alias("feature", "bin"))
     found = [[np.zeros((feature.n_bins, len(_COUNTS)), np.int64) for feature in features] for _ in range(n_trees)]
     for row in exploded.groupBy("tree", "feature", "bin").agg(*_added_up()).collect():
@@ -205,7 +197,7 @@ def _slices_of_row(conditions: Mapping[int, Sequence[Condition]]) -> Column:
 
 def _meets(condition: Condition) -> Column:
     """Return whether a row meets a condition, of which the bins of each feature are consecutive."""
-    return reduce(and_, (F.col(f"bin_{place}").between(min(bins), max(bins)) for place, bins in condition.items()))
+    return reduce(and_, (F.col(bin_name(place)).between(min(bins), max(bins)) for place, bins in condition.items()))
 
 
 def _added_up() -> list[Column]:

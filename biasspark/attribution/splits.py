@@ -18,15 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from biasspark.arrays import BigInts, Flags, Floats, Ints
 from biasspark.features import NULL_BIN, Feature
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-BigInts: TypeAlias = npt.NDArray[np.object_]
-"""Python integers, which never overflow."""
-
-Fits: TypeAlias = Callable[[Bools], Bools]
+Fits: TypeAlias = Callable[[Flags], Flags]
 """Says which cuts are allowed: from the bins on the left of each, [n_cuts, n_bins], to [n_cuts]."""
 
 _AT_ONCE = 64
@@ -64,7 +59,26 @@ class _Order(NamedTuple):
 
     ranks: Ints
     gains: Floats
-    left_is_larger: Bools
+    left_is_larger: Flags
+
+
+def leave_enough(rows: Ints, least: int | Ints) -> Fits:
+    """Return what says of cuts whether both sides hold at least so many rows of every kind.
+
+    Parameters
+    ----------
+    rows : int64 [n_bins, n_kinds]
+        Of the node, by bin.
+    least : int or int64 [n_kinds]
+    """
+    every = rows.sum(axis=0)
+
+    def fits(left: Flags) -> Flags:
+        held = left @ rows
+        enough: Flags = (np.minimum(held, every - held) >= least).all(axis=1)
+        return enough
+
+    return fits
 
 
 def best_cut(
@@ -158,7 +172,7 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
     return ranks
 
 
-def _best_first(orders: Sequence[_Order], inside: Bools, loose: Bools) -> Iterator[tuple[Floats, Bools]]:
+def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags) -> Iterator[tuple[Floats, Flags]]:
     """Give some cuts at once, those that explain most first: gains, and the bins on the left. None that explains 0."""
     gains = np.concatenate([order.gains for order in orders])
     ranks = np.stack([order.ranks for order in orders])
@@ -172,5 +186,5 @@ def _best_first(orders: Sequence[_Order], inside: Bools, loose: Bools) -> Iterat
         yield gains[some], left & inside
 
 
-def _bins_of(chosen: Bools) -> frozenset[int]:
+def _bins_of(chosen: Flags) -> frozenset[int]:
     return frozenset(np.flatnonzero(chosen).tolist())

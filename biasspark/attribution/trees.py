@@ -1,8 +1,6 @@
 """Trees over the rows of a corpus: histograms by Spark, one job a level for all trees, and what their nodes hold.
 
-ROWS, of which trees are grown, have a row for each tree in which an example counts: ``tree`` INT from 0; ``label`` and
-``honest`` BOOLEAN; ``value`` DOUBLE within ±64, what the tree predicts; ``loss_doubled`` BIGINT, four times the AUC
-loss of the example; and ``bin_0``, ``bin_1``, ... INT, the bins of the features.
+ROWS are those of `biasspark.attribution.row_sums`, with the values that trees predict.
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ from biasspark.attribution.growth import (
 )
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.moments import LARGEST_BITS, read_moments, sum_moments
-from biasspark.attribution.row_sums import KIND, read_row_sums, row_sums
+from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
 from biasspark.config.attribution import Tree
-from biasspark.features import Feature
+from biasspark.features import Feature, bin_names
 
-_SUM_BITS = 62
 _COLUMNS = Histogram._fields
 
 
@@ -63,7 +60,7 @@ def grow_trees(
     aggregated before it is shuffled. The driver collects one row for each (tree, node, feature, bin) that has rows, so
     at most nodes times bins, whatever the number of rows. With `min_gain` one more job sums up the values.
     """
-    shift = _SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
+    shift = SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
     square_sums = [0.0] * n_trees
     if settings.min_gain > 0:
         square_sums = [square_sum * 4.0**shift for square_sum in _sum_squares(rows, n_trees)]
@@ -125,23 +122,21 @@ def _measure_bins(
 ) -> dict[NodeKey, list[Histogram]]:
     """Return the histograms of some leaves of the trees as they are."""
     honest = F.col("honest").cast("bigint")
-    value = F.rint(F.col("value") * F.lit(2.0**shift)).cast("bigint")
     placed = rows.select(
         "tree",
         leaf_of(trees, set(nodes)).alias("node"),
         (1 - honest).alias("counts"),
-        ((1 - honest) * value).alias("sums"),
+        ((1 - honest) * in_units(shift)).alias("sums"),
         honest.alias("honest"),
-        F.array(*(F.col(f"bin_{place}") for place in range(len(features)))).alias("bins"),
+        F.array(*bin_names(len(features))).alias("bins"),
     )
     exploded = placed.where(F.col("node").isNotNull()).select("*", F.posexplode("bins").alias("feature", "bin"))
     sums = exploded.groupBy("tree", "node", "feature", "bin").agg(*(F.sum(name).alias(name) for name in _COLUMNS))
-    found = {key: [_no_rows(feature) for feature in features] for key in nodes}
+    found = {
+        key: [Histogram(*(np.zeros(feature.n_bins, np.int64) for _ in _COLUMNS)) for feature in features]
+        for key in nodes
+    }
     for row in sums.collect():
         for column, name in zip(found[row["tree"], row["node"]][row["feature"]], _COLUMNS, strict=True):
             column[row["bin"]] = row[name]
     return found
-
-
-def _no_rows(feature: Feature) -> Histogram:
-    return Histogram(*(np.zeros(feature.n_bins, np.int64) for _ in _COLUMNS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from biasspark.columns import HONEST, ROW_ID, SEGMENTS
 from biasspark.config import Attribution, Tree
-from biasspark.corpus.features import bin_columns, bin_name
+from biasspark.corpus.features import bin_columns
 from biasspark.corpus.values import column
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition, Feature, bin_name
 
 _PARTS = 1 << 30
 
@@ -28,7 +28,7 @@ def carried_columns(
     if attribution.write_examples or attribution.pairs or attribution.compare:
         found[ROW_ID] = column(id_column)
     if attribution.segments:
-        found[SEGMENTS] = segment_bits(attribution.segments)
+        found[SEGMENTS] = pack(map(F.expr, attribution.segments.values()))
     return found
 
 
@@ -36,12 +36,6 @@ def is_honest(id_column: str, split: Tree) -> Column:
     """Return whether a row only estimates: by a seeded hash of its id as text, so not by where the row lies."""
     part = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_PARTS))
     return part < F.lit(round(split.honest_fraction * _PARTS))
-
-
-def segment_bits(segments: Mapping[str, str]) -> Column:
-    """Return a word whose bit k is set in the k-th segment; a predicate that is NULL is false."""
-    bits = [F.when(F.expr(text), F.lit(1 << place)).otherwise(F.lit(0)) for place, text in enumerate(segments.values())]
-    return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
 
 
 def mark_rows(corpus: DataFrame, features: Sequence[Feature], id_column: str, split: Tree) -> DataFrame:
@@ -56,9 +50,9 @@ def is_in(condition: Condition) -> Column:
     return reduce(Column.__and__, allowed, F.col(_reserved(HONEST)))
 
 
-def crowd_bits(conditions: Sequence[Condition]) -> Column:
-    """Return a word whose bit k is set on marked rows that are in the k-th condition."""
-    bits = [F.when(is_in(own), F.lit(1 << k)).otherwise(F.lit(0)) for k, own in enumerate(conditions)]
+def pack(flags: Iterable[Column]) -> Column:
+    """Return a word whose bit k is set where the k-th flag is; one that is NULL is false."""
+    bits = (F.when(flag, F.lit(1 << place)).otherwise(F.lit(0)) for place, flag in enumerate(flags))
     return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
 
 

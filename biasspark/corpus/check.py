@@ -22,7 +22,9 @@ from biasspark.config import Label, Measures
 from biasspark.errors import InputError, find_error_condition
 
 MOST_CATEGORICAL = 58
-_FRACTION = "a boolean, a number, or a text that holds either"
+_SINGLE = ((), "a single value")
+_NUMBER = ((NumericType, StringType), "a number, or a text that holds one")
+_FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a text that holds either")
 
 
 def check_schema(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> None:
@@ -76,17 +78,16 @@ def _column_faults(schema: StructType, measures: Measures, id_column: str | None
 
 
 def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, str, tuple[type[DataType], ...], str]]:
-    scalar = (BooleanType, NumericType, StringType)
     identities = measures.identities
     if id_column:
-        yield "[corpus] id", id_column, (), "a single value"
-    yield "[label] column", measures.label.column, scalar, _FRACTION
+        yield "[corpus] id", id_column, *_SINGLE
+    yield "[label] column", measures.label.column, *_FRACTION
     for model, name in measures.models.items():
-        yield f"[models] {model}", name, (NumericType, StringType), "a number, or a text that holds one"
+        yield f"[models] {model}", name, *_NUMBER
     for name in identities.columns:
-        yield "[identities] columns", name, scalar, _FRACTION
+        yield "[identities] columns", name, *_FRACTION
     for name in identities.categorical:
-        yield "[identities] categorical", name, (), "a single value"
+        yield "[identities] categorical", name, *_SINGLE
     if identities.array:
         yield "[identities] array", identities.array, (ArrayType,), "an array of strings"
     if identities.terms:
@@ -94,16 +95,15 @@ def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, st
     if measures.label_balance and measures.label_balance.text:
         yield "[label_balance] text", measures.label_balance.text, (StringType,), "a text"
     if measures.label_balance and measures.label_balance.length:
-        kinds = (NumericType, StringType)
-        yield "[label_balance] length", measures.label_balance.length, kinds, "a number, or a text that holds one"
+        yield "[label_balance] length", measures.label_balance.length, *_NUMBER
     if measures.templates:
-        yield "[templates] column", measures.templates.column, (), "a single value"
+        yield "[templates] column", measures.templates.column, *_SINGLE
     if measures.compare and measures.compare.cluster:
-        yield "[compare] cluster", measures.compare.cluster, (), "a single value"
+        yield "[compare] cluster", measures.compare.cluster, *_SINGLE
     for name in measures.attribution.numeric if measures.attribution else ():
-        yield "[attribution] numeric", name, (NumericType, StringType), "a number, or a text that holds one"
+        yield "[attribution] numeric", name, *_NUMBER
     for name in measures.attribution.categorical if measures.attribution else ():
-        yield "[attribution] categorical", name, (), "a single value"
+        yield "[attribution] categorical", name, *_SINGLE
 
 
 def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:

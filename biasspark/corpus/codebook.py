@@ -215,7 +215,7 @@ class Tally:
     n_rows: int
     n_rejected: int
     rejects: dict[str, int]
-    n_eligible: dict[str, int]
+    n_eligible: dict[str, int] = field(default_factory=dict)
 
 
 def _pack(wanted: list[tuple[str, int, int]]) -> dict[tuple[str, int], Field]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyspark.sql.functions as F
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 
+from biasspark.arrays import Floats
 from biasspark.config import Measures
-from biasspark.corpus.eligibility import label_of, row_reason, score_reason
-from biasspark.corpus.values import column, number
+from biasspark.corpus.eligibility import known_score, label_of, row_reason
+from biasspark.corpus.values import column
 
 SAMPLED_ROWS = 1 << 18
 """About so many rows are sampled, all of a corpus of no more."""
@@ -23,9 +23,9 @@ def sample_cuts(
     corpus: DataFrame,
     measures: Measures,
     n_rows: int,
-    edges: Sequence[NDArray[np.float64]],
+    edges: Sequence[Floats],
     id_column: str | None = None,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Return for each model the cut points of its bins, ascending.
 
     Half of them are quantiles of the sampled negatives and half of the positives, so that each label is cut into parts
@@ -47,10 +47,7 @@ def sample_cuts(
     """
     schema, parts = corpus.schema, (measures.ranking.bins or 0) // 2
     labelled = row_reason(measures.label, schema, None) == 0
-    scores = [
-        F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType)).alias(f"score_{place}")
-        for place, name in enumerate(measures.models.values())
-    ]
+    scores = [known_score(name, schema).alias(f"score_{place}") for place, name in enumerate(measures.models.values())]
     rows = corpus.where(_is_sampled(n_rows, id_column) & labelled)
     sample = rows.select(label_of(measures.label, schema).alias("positive"), *scores)
     wanted = [
@@ -64,7 +61,7 @@ def sample_cuts(
     return [np.unique(np.r_[found[2 * n], found[2 * n + 1], own]) + 0.0 for n, own in enumerate(always)]
 
 
-def choose_boundaries(cuts: Sequence[NDArray[np.float64]], ranges: int) -> list[NDArray[np.float64]]:
+def choose_boundaries(cuts: Sequence[Floats], ranges: int) -> list[Floats]:
     """Choose for each model cut points at which ranges meet; they only balance the work."""
     return [own[np.unique(np.arange(1, ranges) * len(own) // ranges)] if len(own) else own for own in cuts]
 

@@ -51,10 +51,9 @@ def score_reason(name: str, schema: StructType) -> Column:
     return _first_that_applies([applies[reason] for reason in SCORE_REASONS])
 
 
-def usable_score(name: str, schema: StructType) -> Column:
-    """Return a score as DOUBLE, 0 where it is rejected, so that it is never NULL and crosses to Python as it is."""
-    value = number(name, schema[name].dataType)
-    return F.when(score_reason(name, schema) == 0, value).otherwise(F.lit(0.0))
+def known_score(name: str, schema: StructType) -> Column:
+    """Return a score as DOUBLE, NULL where it is rejected."""
+    return F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
 
 
 def _first_that_applies(conditions: Sequence[Column]) -> Column:

@@ -13,7 +13,7 @@ from biasspark.columns import ALL_ROWS
 from biasspark.config import Measures
 from biasspark.corpus.buckets import bucket_ends, bucket_of
 from biasspark.corpus.codebook import Codebook, Field
-from biasspark.corpus.eligibility import label_of, row_reason, score_reason, usable_score
+from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
 from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
 from biasspark.corpus.survey import Survey
 from biasspark.corpus.values import combine
@@ -65,7 +65,8 @@ def label_examples(
     for number in range(len(codebook.word_columns)):
         shifted = [_shift(parts[key], place) for key, place in codebook.fields.items() if place.word == number]
         words.append(combine(Column.bitwiseOR, shifted).cast("bigint"))
-    scores = [usable_score(name, schema) for name in measures.models.values()]
+    # 0 where rejected: what is never NULL crosses to Python as it is.
+    scores = [known_score(name, schema).otherwise(F.lit(0.0)) for name in measures.models.values()]
     values = [value_column(codebook.sources[place], measures.identities, schema) for place in codebook.value_columns]
     columns = zip(
         [*words, *scores, *values],

@@ -13,17 +13,13 @@ from biasspark.config import Attribution
 from biasspark.corpus.ordered import count_up_to
 from biasspark.corpus.values import category, number
 from biasspark.errors import InputError
-from biasspark.features import NULL_BIN, Feature, write_name
+from biasspark.features import NULL_BIN, Feature, bin_name
+from biasspark.sql import write_name
 
 MOST_CATEGORIES = 1000
 """A feature of more values splits nothing that a person could read."""
 
 _BUCKETS, _ACCURACY = 64, 1000
-
-
-def bin_name(place: int) -> str:
-    """Return the column that holds the bin of a feature."""
-    return f"bin_{place}"
 
 
 def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Feature, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql.types import FloatType, StructType
 
+from biasspark.arrays import Floats
 from biasspark.config import Measures, divide
 from biasspark.corpus.survey import Survey
 
@@ -31,7 +31,7 @@ class Marks:
     ends: tuple[float, ...]
 
     @cached_property
-    def edges(self) -> NDArray[np.float64]:
+    def edges(self) -> Floats:
         """All marks, ascending, each once."""
         return np.unique(np.array([*self.thresholds, *self.ends], np.float64))
 

@@ -10,14 +10,15 @@ from urllib.parse import unquote
 
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
 from biasspark.config import Corpus, Measures, redact
 from biasspark.corpus.check import check_schema, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
-from biasspark.corpus.values import column, quote
+from biasspark.corpus.values import column
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
+from biasspark.sql import quote_name
 
 _DEFAULT_OPTIONS = {"csv": {"header": "true"}}
 
@@ -157,7 +158,8 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
     if name is None:
         return rows
     _need_column(rows, name, corpus)
-    day = F.to_date(column(name)) if _is_time(rows, name) else _text_day(name)
+    is_text = isinstance(rows.schema[name].dataType, StringType)
+    day = F.expr(f"try_cast({quote_name(name)} AS DATE)") if is_text else F.to_date(column(name))
     return rows.where(day == F.lit(run_date))
 
 
@@ -190,7 +192,9 @@ def _refuse_empty_files(spark: SparkSession, path: str) -> None:
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
     with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
     listed = (_one_slash(unquote(name)) for name in files.inputFiles())  # escaped, unlike the column
-    empty = sorted(name for name in listed if name not in with_bytes and not _is_hidden(name))
+    empty = sorted(
+        name for name in listed if name not in with_bytes and not name.rsplit("/", 1)[-1].startswith(("_", "."))
+    )
     if empty:
         names = ", ".join(map(_plain_path, empty[:20])) + (f" and {len(empty) - 20:,} more" if len(empty) > 20 else "")
         raise InputError(
@@ -207,18 +211,6 @@ def _one_slash(name: str) -> str:
 def _plain_path(name: str) -> str:
     """Return a file's URI as a person writes it: a local one without its scheme."""
     return re.sub("^file:/+", "/", name)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.rsplit("/", 1)[-1].startswith(("_", "."))
-
-
-def _is_time(rows: DataFrame, name: str) -> bool:
-    return not isinstance(rows.schema[name].dataType, StringType)
-
-
-def _text_day(name: str) -> Column:
-    return F.expr(f"try_cast({quote(name)} AS DATE)")
 
 
 def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyspark.sql.functions as F
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NumericType
 
+from biasspark.arrays import Floats
 from biasspark.config import Measures
-from biasspark.corpus.eligibility import row_reason, score_reason
-from biasspark.corpus.values import category, column, number
+from biasspark.corpus.eligibility import known_score, row_reason
+from biasspark.corpus.values import category, column
 from biasspark.errors import InputError
 
 MOST_VALUES = 10_000
@@ -48,11 +48,11 @@ class Survey:
 
     n_rows: int
     values: dict[str, tuple[str, ...]]
-    quantiles: tuple[NDArray[np.float64], ...]
+    quantiles: tuple[Floats, ...]
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_ids: int | None = None
 
-    def boundaries(self, ranges: int) -> list[NDArray[np.float64]]:
+    def boundaries(self, ranges: int) -> list[Floats]:
         """Return for each model where its ranges meet: `ranges` of them, or where that is 0 one for 500,000 rows.
 
         So many rows keep all sums of a range within 64 bits. Boundaries only balance the work.
@@ -151,8 +151,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
     schema, identities = corpus.schema, measures.identities
     columns = [(F.rand(_SEED) < _SHARE).alias("sampled")]
     for place, name in enumerate(measures.models.values()):
-        score = F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
-        columns.append(score.alias(f"score_{place}"))
+        columns.append(known_score(name, schema).alias(f"score_{place}"))
     for place, name in enumerate(identities.categorical):
         columns.append(category(name, schema[name].dataType).alias(f"value_{place}"))
     if id_column:
@@ -178,7 +177,7 @@ def _quantiles(score: str, parts: int) -> Column:
     return F.expr(f"percentile_approx({score}, array({shares}), {_ACCURACY}) FILTER (WHERE sampled AND first)")
 
 
-def _every(quantiles: NDArray[np.float64], ranges: int) -> NDArray[np.float64]:
+def _every(quantiles: Floats, ranges: int) -> Floats:
     """Choose from the quantiles those that cut into so many ranges; fewer where scores repeat."""
     places = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
     return np.unique(quantiles[places]) if len(quantiles) else quantiles

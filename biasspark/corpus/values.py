@@ -13,21 +13,18 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
-
-def quote(name: str) -> str:
-    """Return a column name as Spark SQL reads it literally, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+from biasspark.sql import quote_name
 
 
 def column(name: str) -> Column:
     """Return the top-level column of that name, also where the name has dots."""
-    return F.col(quote(name))
+    return F.col(quote_name(name))
 
 
 def number(name: str, kind: DataType) -> Column:
     """Return a column as DOUBLE: NaN stays NaN, a text that is no number is NULL."""
     if isinstance(kind, StringType):
-        return F.expr(f"try_cast(trim({quote(name)}) AS DOUBLE)")
+        return F.expr(f"try_cast(trim({quote_name(name)}) AS DOUBLE)")
     return column(name).cast("double")
 
 
@@ -39,7 +36,7 @@ def known_number(name: str, kind: DataType) -> Column:
 
 def boolean(name: str, kind: DataType) -> Column:
     """Return a column as BOOLEAN; a text that is none is NULL."""
-    return F.expr(f"try_cast(trim({quote(name)}) AS BOOLEAN)") if isinstance(kind, StringType) else column(name)
+    return F.expr(f"try_cast(trim({quote_name(name)}) AS BOOLEAN)") if isinstance(kind, StringType) else column(name)
 
 
 def at_least(name: str, kind: DataType, threshold: float) -> Column:

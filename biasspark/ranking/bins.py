@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import MANY_KEYS, Block, Floats, Ints, find_distinct, unless_all_one
+from biasspark.ranking.blocks import MANY_KEYS, Block, find_distinct, unless_all_one
 from biasspark.ranking.placements import Profile
 from biasspark.ranking.sorting import CELLS, TALLIES, Part, gather_rows
 from biasspark.ranking.state_blocks import cut_block, merge_blocks

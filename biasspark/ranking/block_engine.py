@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, GroupedData
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
@@ -28,10 +29,13 @@ from biasspark.columns import (
     POSITIVE,
 )
 from biasspark.corpus.codebook import Codebook
+from biasspark.declared import arrow_schema, column_names, to_batch
+from biasspark.errors import corpus_changed
 from biasspark.ranking.bins import count_bins, profile_bins
-from biasspark.ranking.blocks import Block, Floats, Ints
-from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
-from biasspark.ranking.placements import RIGHT, WRONG, Profile, RangeSums, measure_range
+from biasspark.ranking.blocks import Block
+from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
+from biasspark.ranking.placements import CELLS_OF_PAIRS, RIGHT, WRONG, Profile, RangeSums, measure_range, no_sums
+from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, gather_ranges
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
@@ -54,11 +58,12 @@ _REACHED = "model STRING, slice STRING, identity STRING, crossed BOOLEAN, " + ",
     f"{cell} ARRAY<BIGINT>" for cell in FOUR_CELLS
 )
 _LABELS = "identity STRING, bucket INT, n_negative BIGINT, n_positive BIGINT"
-RANGE_KEY = ("model", "slice", "score_range")
 _BUNDLE_BYTES = 16 << 20
 _CHUNK = 512
-GROUPS_A_TASK = 6
-"""A Python task costs about 0.2 s however little it does, so several ranges share one."""
+
+
+Beside = Callable[[tuple[int, int, int], list[Block], list[Block], pd.DataFrame], Iterable[tuple[Any, ...]]]
+"""From the key of a range, its base cells, its memberships and what was counted of it, the rows of a kernel."""
 
 
 def sort_into_parts(
@@ -78,18 +83,11 @@ def sort_into_parts(
     Notes
     -----
     Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership, or of bins 16 bytes for each that a task has
-    of an identity. The number of reduce tasks is explicit, because a persisted grouped map would otherwise run one task
-    for each of Spark's default partitions.
+    of an identity.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
     parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries, cuts), PARTS)
-    return spread_parts(parts, codebook, boundaries)
-
-
-def spread_parts(parts: DataFrame, codebook: Codebook, boundaries: Sequence[Floats]) -> DataFrame:
-    """Bring the parts of each range into one task."""
-    groups = len(codebook.slices) * sum(len(edges) + 2 for edges in boundaries)
-    return parts.repartition(-(-groups // GROUPS_A_TASK), *RANGE_KEY)
+    return gather_ranges(parts, boundaries, codebook, n_others=1)  # the tallies
 
 
 def rank_blocks(
@@ -137,28 +135,48 @@ def label_counts(ranked: DataFrame, codebook: Codebook) -> DataFrame:
 def group_by_identities(ranked: DataFrame, codebook: Codebook) -> GroupedData:
     """Bring together what all ranges of a model and slice say of a chunk of identities."""
     keys = ("model", "slice", "first_identity")
-    tasks = -(-len(codebook.models) * len(codebook.slices) * len(_chunks(codebook)) // GROUPS_A_TASK)
-    return ranked.where(F.col("score_range") != BALANCE_RANGE).repartition(tasks, *keys).groupBy(*keys)
+    n_groups = len(codebook.models) * len(codebook.slices) * len(_chunks(codebook))
+    return gather(ranked.where(F.col("score_range") != BALANCE_RANGE), n_groups, *keys).groupBy(*keys)
 
 
-def _sort(
-    codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+def measure_beside(parts: DataFrame, counted: DataFrame, measure: Beside, declared: str) -> DataFrame:
+    """Measure the sorted blocks of every range beside what was counted of it, rows of `RANGE_KEY`, when it was ranked.
+
+    Raises
+    ------
+    InputError
+        When it is computed, if the corpus is not as it was when it was ranked.
+    """
+
+    def run(key: tuple[Any, ...], parts: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
+        if parts.empty or counted.empty:
+            raise corpus_changed("a range of scores has rows now and had none when it was ranked, or the reverse")
+        model, number, score_range = map(int, key)
+        blocks = _blocks_of(parts, CELLS), _blocks_of(parts, MEMBERSHIPS)
+        rows = measure((model, number, score_range), *blocks, counted)
+        return pd.DataFrame(list(rows), columns=column_names(declared))
+
+    ranges = parts.where(F.col("score_range") >= 0).groupBy(*RANGE_KEY)
+    return ranges.cogroup(counted.groupBy(*RANGE_KEY)).applyInPandas(run, declared)
+
+
+def _blocks_of(parts: pd.DataFrame, kind: int) -> list[Block]:
+    return [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]]
+
+
+def _sort(codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]) -> OnBatches:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         if cuts:
-            yield from send_parts(count_bins(batches, codebook, boundaries, cuts))
-        else:
-            yield from send_parts(sort_rows(batches, codebook, boundaries))
+            return send_parts(count_bins(batches, codebook, boundaries, cuts))
+        return send_parts(sort_rows(batches, codebook, boundaries))
 
     return run
 
 
 def send_parts(parts: Iterator[Part]) -> Iterator[pa.RecordBatch]:
-    """Return parts as Spark takes them."""
-    kinds = (*(pa.int32(),) * 4, pa.binary())
-    for held in _bundle(parts):
-        columns = [pa.array(values, kind) for values, kind in zip(zip(*held, strict=True), kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, names=list(Part._fields))
+    """Hand parts over to Spark."""
+    schema = arrow_schema(PARTS)
+    return (to_batch(held, schema) for held in _bundle(parts))
 
 
 def _bundle(parts: Iterator[Part]) -> Iterator[list[Part]]:
@@ -185,10 +203,7 @@ def _place(
             chunks = _chunks(codebook) if key[2] == TALLIES_RANGE else [range(1)]
             counted = [(*key, chunk.start, 0, 0, 0, None, None, total, *(None,) * 3) for chunk in chunks]
             return pd.DataFrame(counted, columns=column_names(_RANKED))
-        blocks = {
-            kind: [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]]
-            for kind in (CELLS, MEMBERSHIPS, UNSEEN)
-        }
+        blocks = {kind: _blocks_of(parts, kind) for kind in (CELLS, MEMBERSHIPS, UNSEEN)}
         pieces = None
         if codebook.keeps_state:
             blocks = {kind: [merge_blocks(kind, own)] for kind, own in blocks.items()}
@@ -298,8 +313,3 @@ def _chunks(codebook: Codebook) -> list[range]:
     """Cut the identities' numbers: what all ranges say of one chunk is combined in one worker's memory."""
     numbers = range(len(codebook.names))
     return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
-
-
-def column_names(schema: str) -> list[str]:
-    """Return the names of the columns of a schema."""
-    return [column.split()[0] for column in schema.split(", ")]

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from biasspark.arrays import Floats, Ints
 
+Values = TypeVar("Values", Floats, Ints)
 
 MANY_KEYS = 64
 """From here on one sort of all keys is faster than one of each."""
@@ -102,7 +103,7 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     fits = place.astype(np.uint16) if (len(boundaries) + 1) * len(distinct) < 1 << 16 else place  # radix sort
     order = np.argsort(fits, kind="stable")
     place, scores = place[order], scores[order]
-    new = np.flatnonzero(np.r_[True, (place[1:] != place[:-1]) | (scores[1:] != scores[:-1])]) if len(place) else place
+    new = find_starts(place, scores)
     counts = np.diff(np.r_[new, len(place)])
     place, scores = place[new], scores[new]
     cuts = np.searchsorted(place, np.arange(len(boundaries) + 2) * len(distinct))
@@ -121,12 +122,21 @@ def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
     return {key: merge_runs(*zip(*runs, strict=True)) for key, runs in parts.items()}
 
 
-def collapse(scores: Floats) -> tuple[Floats, Ints]:
-    """Return the distinct values of a sorted array, and how often each occurs."""
-    if not len(scores):
-        return scores, np.empty(0, np.int64)
-    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
-    return scores[first], np.diff(np.r_[first, len(scores)])
+def find_starts(*columns: Ints | Floats) -> Ints:
+    """Return where runs of equal entries begin; of several columns, of entries that are equal in all."""
+    differ = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
+    return np.flatnonzero(np.r_[np.ones(min(len(columns[0]), 1), bool), differ])
+
+
+def number_runs(values: Floats) -> Ints:
+    """Return of each entry in which run of equal ones it is, from 0."""
+    return np.cumsum(np.r_[False, values[1:] != values[:-1]])
+
+
+def collapse(values: Values) -> tuple[Values, Ints]:
+    """Return of each run of equal entries the value, and how long it is."""
+    first = find_starts(values)
+    return values[first], np.diff(np.r_[first, len(values)])
 
 
 def find_distinct(keys: Ints) -> Ints:
@@ -180,7 +190,7 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
         return collapse(np.sort(values))
     order = np.argsort(values)
     values, weights = values[order], weights[order]
-    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    first = find_starts(values)
     return values[first], np.add.reduceat(weights, first)
 
 

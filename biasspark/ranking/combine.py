@@ -11,13 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from biasspark.ranking.placements import PairSums, RangeSums
-from biasspark.ranking.segments import BigInts
+from biasspark.arrays import BigInts
+from biasspark.ranking.placements import CELLS_OF_PAIRS, PairSums, RangeSums
 
 _LIMB = 62
 _LOW = (1 << _LIMB) - 1
-CELLS_OF_PAIRS = ((0, 1), (0, 3), (2, 1), (2, 3), (2, 0), (3, 1))
-"""Places in RangeSums of the low and the high cell of each pair, in the order of `columns.CELL_PAIRS`."""
 
 
 def combine_ranges(ranges: Sequence[RangeSums]) -> RangeSums:
@@ -45,16 +43,6 @@ def combine_ranges(ranges: Sequence[RangeSums]) -> RangeSums:
             )
         )
     return RangeSums(tuple(column.sum(axis=0) for column in counts), tuple(pairs))
-
-
-def no_sums(size: int) -> RangeSums:
-    """Return the sums of a score line without rows, for so many identities."""
-
-    def zeros() -> BigInts:
-        return np.zeros(size, object)
-
-    pairs = tuple(PairSums(zeros(), zeros(), zeros()) for _ in CELLS_OF_PAIRS)
-    return RangeSums((zeros(), zeros(), zeros(), zeros()), pairs)
 
 
 def encode_sums(sums: RangeSums, identities: range) -> bytes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Floats
 from biasspark.columns import LABEL, MODEL, SCORE, SLICE
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.block_engine import GROUPS_A_TASK, RANGE_KEY, column_names
-from biasspark.ranking.blocks import Floats
+from biasspark.corpus.groupings import group_name
+from biasspark.declared import column_names
 from biasspark.ranking.crosses import CrossCounts, combine_crosses, count_crosses
+from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, hand_over, read_ranges
 from biasspark.ranking.row_blocks import read_rows
 from biasspark.ranking.row_engine import cut_into_ranges
 
@@ -50,32 +51,24 @@ def cross_pairs(
     Lazy. Cost: one scan and one shuffle, of 9 bytes a score and 4 a grouping; then for each grouping a pass over the
     scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
     """
-    columns = [f"group_{place}" for place in range(len(groupings))]
+    columns = list(map(group_name, range(len(groupings))))
     parts = cut_into_ranges(examples, codebook, boundaries, columns)
     sizes = [len(groups) for groups in groupings.values()]
     counted = parts.sortWithinPartitions(*RANGE_KEY).mapInArrow(_count(columns, sizes), _BY_RANGE)
     keys = (MODEL, SLICE, "grouping")
-    tasks = -(-len(codebook.models) * len(codebook.slices) * len(groupings) // GROUPS_A_TASK)
-    return counted.repartition(tasks, *keys).groupBy(*keys).applyInPandas(_combine(codebook, groupings), _CROSSES)
+    counted = gather(counted, len(codebook.models) * len(codebook.slices) * len(groupings), *keys)
+    return counted.groupBy(*keys).applyInPandas(_combine(codebook, groupings), _CROSSES)
 
 
-def _count(
-    columns: Sequence[str], sizes: Sequence[int]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    kinds = (pa.int32(), pa.int32(), pa.int32(), pa.int32(), pa.binary())
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = (row for batch in batches for row in batch.to_pylist())
-        for key, own in groupby(parts, key=lambda part: tuple(part[name] for name in RANGE_KEY)):
-            table = read_rows([part["data"] for part in own])
+def _count(columns: Sequence[str], sizes: Sequence[int]) -> OnBatches:
+    def count(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        for key, parts in read_ranges(batches):
+            table = read_rows([part["data"] for part in parts])
             scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
             for place, (name, size) in enumerate(zip(columns, sizes, strict=True)):
-                counts = count_crosses(scores, positive, table.column(name).to_numpy(), size)
-                row = (*key, place, counts.encode())
-                values = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
-                yield pa.RecordBatch.from_arrays(values, names=column_names(_BY_RANGE))
+                yield *key, place, count_crosses(scores, positive, table.column(name).to_numpy(), size).encode()
 
-    return run
+    return lambda batches: hand_over(count(batches), _BY_RANGE)
 
 
 def _combine(codebook: Codebook, groupings: Mapping[str, tuple[str, ...]]) -> Callable[[pd.DataFrame], pd.DataFrame]:

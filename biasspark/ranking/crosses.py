@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.ranking.blocks import Floats, Ints
-from biasspark.ranking.segments import BigInts
+from biasspark.arrays import BigInts, Floats, Ints
+from biasspark.ranking.blocks import number_runs
 
 
 class CrossCounts(NamedTuple):
@@ -53,7 +53,7 @@ def count_crosses(scores: Floats, positive: np.ndarray, groups: Ints, n_groups: 
     groups : int array, shape (n,)
         The number of each row's group, below `n_groups`.
     """
-    run = np.cumsum(np.r_[True, scores[1:] != scores[:-1]]) - 1
+    run = number_runs(scores)
     high, high_group = run[positive], groups[positive]
     low, low_group = run[~positive], groups[~positive]
     n_negative = np.bincount(low_group, minlength=n_groups)

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import LABEL, SCORE
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Floats, Ints
-from biasspark.ranking.memberships import find_entries, known_sources, read_field
+from biasspark.ranking.blocks import number_runs
+from biasspark.ranking.fields import Fields, Words, hold_rows, read_scores
+from biasspark.ranking.memberships import find_entries
 from biasspark.ranking.row_blocks import columns_of, encode_rows
-from biasspark.ranking.sorting import FLUSH_ROWS
 
 KNOWN, ENTRIES, OTHER = "known_sources", "entries", "other_score"
 MEMBER, UNKNOWN = 0, 1
@@ -117,38 +118,27 @@ def cut_examples(
     -----
     Rows that are in no base are left out.
     """
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(len(one) for one in held) >= FLUSH_ROWS:
-            yield from _cut_held(pa.Table.from_batches(held), codebook, crowds, boundaries, carried)
-            held = []
-    if held:
-        yield from _cut_held(pa.Table.from_batches(held), codebook, crowds, boundaries, carried)
+    for table in hold_rows(batches):
+        yield from _cut_rows(table.combine_chunks(), codebook, crowds, boundaries, carried)
 
 
-def _cut_held(
+def _cut_rows(
     table: pa.Table, codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats], carried: Sequence[str]
 ) -> Iterator[CrowdPart]:
-    table = table.combine_chunks()
-    words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
-    known = known_sources(words, codebook)
-    usable = read_field(words, codebook.fields["row_reason", 0]) == 0
-    for model in range(len(codebook.models)):
-        usable &= read_field(words, codebook.fields["score_reason", model]) == 0
-    usable &= np.logical_or.reduce([known & mask > 0 if mask else np.ones(len(known), bool) for mask in crowds.masks])
-    slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
+    fields = Fields.of(table, codebook)
+    in_base = np.logical_or.reduce([_in_base(fields.known, mask) for mask in crowds.masks])
+    usable = np.logical_and.reduce([in_base, *fields.usable])
     along = {
-        LABEL: pa.array(read_field(words, codebook.fields["label", 0]) == 1),
-        KNOWN: pa.array(known),
-        ENTRIES: _list_entries(table, words, codebook, crowds),
+        LABEL: pa.array(fields.label == 1),
+        KNOWN: pa.array(fields.known),
+        ENTRIES: _list_entries(table, fields.words, codebook, crowds),
         **{name: table.column(name) for name in carried},
     }
-    scores = [table.column(name).to_numpy() + 0.0 for name in codebook.score_columns]  # -0.0 becomes 0.0
+    scores = list(read_scores(table, codebook))
     for model, edges in enumerate(boundaries):
         rows = pa.table({SCORE: scores[model], OTHER: scores[1 - model], **along})
-        for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
-            yield from cut_table(rows.filter(pa.array(chosen)), edges, crowds, (model, number))
+        for number, inside in enumerate(fields.slices):
+            yield from cut_table(rows.filter(pa.array(usable & inside)), edges, crowds, (model, number))
 
 
 def cut_table(table: pa.Table, edges: Floats, crowds: Crowds, key: tuple[int, int]) -> Iterator[CrowdPart]:
@@ -166,13 +156,17 @@ def cut_table(table: pa.Table, edges: Floats, crowds: Crowds, key: tuple[int, in
 def find_crowds(table: pa.Table, crowds: Crowds) -> list[Ints]:
     """Return for every crowd which of the rows are in it."""
     positive, known = table.column(LABEL).to_numpy(), table.column(KNOWN).to_numpy()
-    bases = [known & mask > 0 if mask else np.ones(len(known), bool) for mask in crowds.masks]
+    bases = [_in_base(known, mask) for mask in crowds.masks]
     found = [np.flatnonzero(base & (positive == label)) for base in bases for label in (False, True)]
     lengths, codes = read_lists(table, ENTRIES)
     rows = np.repeat(np.arange(len(positive)), lengths)
     crowd = 2 * codes.astype(np.int64) + positive[rows]
     ends = np.cumsum(np.bincount(crowd, minlength=4 * len(crowds.identities)))
     return found + np.split(rows[np.argsort(crowd, kind="stable")], ends[:-1])
+
+
+def _in_base(known: Ints, mask: int) -> Flags:
+    return known & mask > 0 if mask else np.ones(len(known), bool)
 
 
 def read_lists(table: pa.Table, name: str) -> tuple[Ints, np.ndarray]:
@@ -186,7 +180,7 @@ class ScoreLine:
 
     def __init__(self, table: pa.Table, crowds: Crowds, below: Ints) -> None:
         scores = table.column(SCORE).to_numpy()
-        self.run = np.cumsum(np.r_[True, scores[1:] != scores[:-1]]) - 1
+        self.run = number_runs(scores)
         self.members = find_crowds(table, crowds)
         self._below = below
 
@@ -202,7 +196,7 @@ def with_columns(table: pa.Table, **columns: pa.Array) -> pa.Table:
     return pa.table(columns_of(table) | columns)
 
 
-def _list_entries(table: pa.Table, words: dict[int, Ints], codebook: Codebook, crowds: Crowds) -> pa.ListArray:
+def _list_entries(table: pa.Table, words: Words, codebook: Codebook, crowds: Crowds) -> pa.ListArray:
     """Return for each row its entries: twice the place of the identity, plus one where it is unknown."""
     values = {place: table.column(name).combine_chunks() for place, name in codebook.value_columns.items()}
     values = {p: v.combine_chunks() if isinstance(v, pa.ChunkedArray) else v for p, v in values.items()}

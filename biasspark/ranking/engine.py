@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
 
+from biasspark.arrays import Floats
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.labels import label_counts
 from biasspark.ranking import block_engine, window_engine
 from biasspark.ranking.bins import bins_of
-from biasspark.ranking.blocks import Floats
 from biasspark.ranking.placements import Profile
 
 

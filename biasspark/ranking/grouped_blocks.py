@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from biasspark.arrays import BigInts, Ints
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, GROUP
-from biasspark.ranking.blocks import Ints
+from biasspark.ranking.blocks import number_runs
 from biasspark.ranking.crowds import MEMBER, UNKNOWN, Crowds, find_crowds
+from biasspark.ranking.placements import CELLS_OF_PAIRS
 from biasspark.ranking.row_blocks import read_rows
-from biasspark.ranking.segments import BigInts
-
-_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, high in CELL_PAIRS)
 
 
 class GroupSums(NamedTuple):
@@ -77,7 +76,7 @@ def sum_groups(blocks: Sequence[bytes], crowds: Crowds, n_groups: int) -> GroupS
         )
         cells = [*inside, *(bases[crowds.base(place, label)] - inside[label] - unknown[label] for label in (0, 1))]
         sums.n[place] = [line.by_group(cell.by_key) for cell in cells]
-        for pair, (low, high) in enumerate(_PAIRS):
+        for pair, (low, high) in enumerate(CELLS_OF_PAIRS):
             sums.u_doubled[place, pair], sums.touched[place, pair] = line.touch(cells[low], cells[high])
     return sums
 
@@ -96,7 +95,7 @@ def combine_groups(ranges: Sequence[GroupSums], n_identities: int, n_groups: int
     """
     n_rows = sum(int(sums.n.sum(axis=2).max(initial=0)) for sums in ranges)
     total = _no_sums(n_identities, n_groups, np.int64 if 4 * n_rows < 1 << 31 else object)
-    lows, highs = ([pair[side] for pair in _PAIRS] for side in range(2))
+    lows, highs = ([pair[side] for pair in CELLS_OF_PAIRS] for side in range(2))
     for sums in ranges:
         low: NDArray[Any] = total.n[:, lows]
         high: NDArray[Any] = sums.n[:, highs].astype(total.n.dtype)
@@ -122,7 +121,7 @@ class _GroupedLine:
     """Rows ascending by score: each has a run of equal scores, and a key for its run within its group."""
 
     def __init__(self, scores: np.ndarray, groups: np.ndarray, n_groups: int) -> None:
-        run = np.cumsum(np.r_[True, scores[1:] != scores[:-1]]) - 1
+        run = number_runs(scores)
         self._n_runs, self._n_groups = int(run[-1]) + 1, n_groups
         keys, self._key = np.unique(groups.astype(np.int64) * self._n_runs + run, return_inverse=True)
         self._run, self._group, self._run_of_key = run, keys // self._n_runs, keys % self._n_runs

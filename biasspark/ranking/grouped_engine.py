@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Floats
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
@@ -22,11 +22,11 @@ from biasspark.columns import (
     SLICE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.block_engine import RANGE_KEY, column_names
-from biasspark.ranking.blocks import Floats
+from biasspark.declared import column_names
 from biasspark.ranking.crowds import Crowds, cut_examples
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
-from biasspark.ranking.paired_engine import PARTS, gather_ranges, read_blocks, to_batches
+from biasspark.ranking.paired_engine import PARTS
+from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather_ranges, hand_over, read_ranges
 
 _BY_RANGE = "model INT, slice INT, score_range INT, data BINARY"
 _GROUPED = (
@@ -78,25 +78,16 @@ def rank_without_groups(
     return all_ranges.groupBy(SLICE).applyInPandas(_combine(codebook, crowds, n_groups), _GROUPED)
 
 
-def _cut(
-    codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return to_batches(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)))
-
-    return run
+def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
+    return lambda batches: hand_over(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)), PARTS)
 
 
-def _sum(crowds: Crowds, n_groups: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary())
+def _sum(crowds: Crowds, n_groups: int) -> OnBatches:
+    def add_up(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        for key, parts in read_ranges(batches):
+            yield *key, sum_groups([part["data"] for part in parts], crowds, n_groups).encode()
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for key, parts in read_blocks(batches):
-            row = (*key, sum_groups([part["data"] for part in parts], crowds, n_groups).encode())
-            columns = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, names=column_names(_BY_RANGE))
-
-    return run
+    return lambda batches: hand_over(add_up(batches), _BY_RANGE)
 
 
 def _combine(codebook: Codebook, crowds: Crowds, n_groups: int) -> Callable[[pd.DataFrame], pd.DataFrame]:

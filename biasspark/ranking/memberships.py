@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.corpus.codebook import Codebook, Field, Source
-from biasspark.errors import InputError
-from biasspark.ranking.blocks import Ints
+from biasspark.arrays import Ints
+from biasspark.corpus.codebook import Codebook, Source
+from biasspark.errors import corpus_changed
+from biasspark.ranking.fields import Words, known_sources
 
 
 class Entries(NamedTuple):
@@ -31,18 +32,13 @@ class Entries(NamedTuple):
     unknown: Ints
 
 
-def read_field(words: Mapping[int, Ints], place: Field) -> Ints:
-    """Return the values of one bit field."""
-    return (words[place.word] >> place.shift) & ((1 << place.width) - 1)
-
-
-def find_entries(words: Mapping[int, Ints], values: Mapping[int, pa.Array], codebook: Codebook) -> Entries:
+def find_entries(words: Words, values: Mapping[int, pa.Array], codebook: Codebook) -> Entries:
     """Return the memberships of a batch of rows, crossed pairs included.
 
     Parameters
     ----------
     words : mapping of int to int64 array
-        The packed words, by number.
+        The packed words.
     values : mapping of int to pyarrow.Array
         The strings of the sources that have them, by place of the source; NULL where the source is unknown.
 
@@ -81,15 +77,7 @@ def find_unseen(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
     return _entries(rows, sides, [np.ones(len(part), np.int64) for part in rows])
 
 
-def known_sources(words: Mapping[int, Ints], codebook: Codebook) -> Ints:
-    """Return for each row which nullable sources are known, as bits."""
-    pattern = np.zeros(len(words[0]), np.int64)
-    for bit in range(len(codebook.nullable_sources)):
-        pattern |= read_field(words, codebook.fields["known", bit]) << bit
-    return pattern
-
-
-def _flagged(words: Mapping[int, Ints], codebook: Codebook) -> Entries:
+def _flagged(words: Words, codebook: Codebook) -> Entries:
     """Read memberships from bits, on the few rows that have any."""
     pattern = known_sources(words, codebook)
     rows, identities, unknowns = [], [], []
@@ -122,10 +110,7 @@ def _known_values(column: pa.Array, source: Source, codebook: Codebook) -> Entri
     numbers = np.array([codebook.number[name] for name in source.values.values()], np.int64)
     place = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
     if place.null_count:
-        raise InputError(
-            f"corpus: '{source.name}' has a value that was not there when the corpus was surveyed. "
-            "The corpus must not change while it is read. Run again when it is at rest."
-        )
+        raise corpus_changed(f"'{source.name}' has a value that was not there when the corpus was surveyed")
     found = numbers[place.to_numpy(zero_copy_only=False).astype(np.int64)]
     return Entries(rows, found, np.zeros(len(rows), np.int64))
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
@@ -22,7 +23,6 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
-from biasspark.ranking.blocks import Floats, Ints
 from biasspark.ranking.crowds import (
     KNOWN,
     MEMBER,

@@ -2,41 +2,35 @@ r"""Two models' placements of the same rows on Spark: EXAMPLES of two models -> 
 
     EXAMPLES --mapInArrow--> parts of the first model --shuffle--> placed --shuffle--> placed twice --> sums
 
-At either shuffle the counts of every range are taken from the same exchange that is ranked, and broadcast.
+A row takes along its placements by one model to where it is placed by the other: see `paired_blocks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY, MODEL, OVERALL, SLICE
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY, OVERALL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
-from biasspark.corpus.values import combine
-from biasspark.ranking.block_engine import GROUPS_A_TASK, RANGE_KEY, column_names
-from biasspark.ranking.blocks import Floats
-from biasspark.ranking.crowds import Around, CrowdPart, Crowds, cut_examples
+from biasspark.declared import arrow_schema, to_batch
+from biasspark.ranking.crowds import Around, Crowds, cut_examples
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
+from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges
 
 PARTS = "model INT, slice INT, score_range INT, counts ARRAY<BIGINT>, data BINARY"
 """The fields of `CrowdPart`."""
 
-_AROUND = "of_model INT, of_slice INT, of_score_range INT, below ARRAY<BIGINT>, totals ARRAY<BIGINT>"
 _SUMS = "slice INT, identity INT, cell INT, among INT, n BIGINT, " + ", ".join(
     f"{name} DECIMAL(38,0)" for name in Products._fields[1:]
 )
 _KEY = ("slice", "identity", "cell", "among")
-_WHOLE = pa.decimal128(38, 0)
-
-Parts = Iterable[pa.RecordBatch]
 
 
 def sum_paired_placements(
@@ -68,56 +62,25 @@ def sum_paired_placements(
     crowds = Crowds.of(codebook, identities)
     scored = examples.select(*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values())
     first = scored.mapInArrow(_cut(codebook, crowds, boundaries), PARTS)
-    second = surround_ranges(first, boundaries[:1], codebook).mapInArrow(_place(crowds, boundaries[1]), PARTS)
-    sums = surround_ranges(second, boundaries[1:], codebook).mapInArrow(_sum(crowds), _SUMS)
+    second = _surround(first, boundaries[:1], codebook).mapInArrow(_place(crowds, boundaries[1]), PARTS)
+    sums = _surround(second, boundaries[1:], codebook).mapInArrow(_sum(crowds), _SUMS)
     return _name_cells(_add_up(sums, len(codebook.slices), len(identities)), codebook, identities)
 
 
-def surround_ranges(parts: DataFrame, boundaries: Sequence[Floats], codebook: Codebook) -> DataFrame:
-    """Bring the parts of every range together, each with what lies around it.
-
-    Parameters
-    ----------
-    parts : DataFrame
-        Of the fields of `CrowdPart`.
-    boundaries : sequence of float64 arrays
-        Of the models whose parts they are.
-    """
-    parts = gather_ranges(parts, boundaries, codebook)
-    # Both sides read all columns of the parts, and compare them null-safe: a filter or a projection that Spark moved to
-    # before the shuffle would make another one of it.
-    counts = F.collect_list("counts").alias("counts")
-    by_range = parts.groupBy(*RANGE_KEY).agg(counts, F.sum(F.length("data")).alias("n_bytes"))
-    around = by_range.groupBy(MODEL, SLICE).applyInPandas(_look_around, _AROUND)
-    same_range = combine(Column.__and__, [parts[name].eqNullSafe(around[f"of_{name}"]) for name in RANGE_KEY])
-    return parts.join(F.broadcast(around), same_range).sortWithinPartitions(*RANGE_KEY)
+def _surround(parts: DataFrame, boundaries: Sequence[Floats], codebook: Codebook) -> DataFrame:
+    """Bring the parts of every range of these models together, each with what lies around it."""
+    return surround_ranges(gather_ranges(parts, boundaries, codebook), ("counts",), _look_around, Around._fields)
 
 
-def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], codebook: Codebook) -> DataFrame:
-    """Bring the parts of every range together in one task: one shuffle."""
-    groups = len(codebook.slices) * sum(len(edges) + 1 for edges in boundaries)
-    return parts.repartition(-(-groups // GROUPS_A_TASK), *RANGE_KEY)
+def _look_around(counts: Ints) -> Around:
+    """Return what lies around every range of a (model, slice)."""
+    return Around(counts.cumsum(0) - counts, np.broadcast_to(counts.sum(0), counts.shape))
 
 
-def read_blocks(batches: Parts) -> Iterator[tuple[tuple[int, int, int], list[dict[str, Any]]]]:
-    """Read the parts of one range after another, each with its key."""
-    parts = (row for batch in batches for row in batch.to_pylist())
-    for key, own in groupby(parts, key=lambda part: tuple(part[name] for name in RANGE_KEY)):
-        yield key, list(own)
-
-
-def read_ranges(batches: Parts) -> Iterator[tuple[int, list[bytes], Around]]:
-    """Read what `surround_ranges` brought together: of every range its slice, its blocks, and what lies around it."""
-    for (_, number, _), parts in read_blocks(batches):
+def _read_surrounded(batches: Batches) -> Iterator[tuple[int, list[bytes], Around]]:
+    """Read of every range its slice, its blocks, and what lies around it."""
+    for (_, number, _), parts in read_ranges(batches):
         yield number, [part["data"] for part in parts], Around(*(np.array(parts[0][name]) for name in Around._fields))
-
-
-def to_batches(parts: Iterable[CrowdPart]) -> Iterator[pa.RecordBatch]:
-    """Hand parts over to Spark, each for itself."""
-    kinds = (pa.int32(), pa.int32(), pa.int32(), pa.list_(pa.int64()), pa.binary())
-    for part in parts:
-        columns = [pa.array([value], kind) for value, kind in zip(part, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, names=list(CrowdPart._fields))
 
 
 def _add_up(sums: DataFrame, n_slices: int, n_identities: int) -> DataFrame:
@@ -151,35 +114,24 @@ def _name_cells(sums: DataFrame, codebook: Codebook, identities: Sequence[int]) 
     )
 
 
-def _look_around(ranges: pd.DataFrame) -> pd.DataFrame:
-    """Return what lies around every range of a (model, slice)."""
-    ranges = ranges.sort_values("score_range")
-    counts = np.stack([np.stack(list(parts)).sum(0) for parts in ranges["counts"]])
-    around = Around(counts.cumsum(0) - counts, np.broadcast_to(counts.sum(0), counts.shape))
-    columns = [*(ranges[name] for name in RANGE_KEY), *map(list, around)]
-    return pd.DataFrame(dict(zip(column_names(_AROUND), columns, strict=True)))
+def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
+    return lambda batches: hand_over(cut_examples(batches, codebook, crowds, boundaries[:1]), PARTS)
 
 
-def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> Callable[[Parts], Parts]:
-    def run(batches: Parts) -> Parts:
-        return to_batches(cut_examples(batches, codebook, crowds, boundaries[:1]))
+def _place(crowds: Crowds, edges: Floats) -> OnBatches:
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number, blocks, around in _read_surrounded(batches):
+            yield from hand_over(place_by_first(blocks, around, crowds, edges, number), PARTS)
 
     return run
 
 
-def _place(crowds: Crowds, edges: Floats) -> Callable[[Parts], Parts]:
-    def run(batches: Parts) -> Parts:
-        for number, blocks, around in read_ranges(batches):
-            yield from to_batches(place_by_first(blocks, around, crowds, edges, number))
-
-    return run
-
-
-def _sum(crowds: Crowds) -> Callable[[Parts], Parts]:
+def _sum(crowds: Crowds) -> OnBatches:
     places = {number: place for place, number in enumerate(crowds.identities)}
 
-    def run(batches: Parts) -> Parts:
-        for number, blocks, around in read_ranges(batches):
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(_SUMS)
+        for number, blocks, around in _read_surrounded(batches):
             cells: list[tuple[Any, ...]] = [
                 (
                     number,
@@ -190,8 +142,6 @@ def _sum(crowds: Crowds) -> Callable[[Parts], Parts]:
                 )
                 for found in sum_products(blocks, around, crowds)
             ]
-            kinds = [*[pa.int32()] * len(_KEY), pa.int64(), *[_WHOLE] * (len(Products._fields) - 1)]
-            columns = [pa.array(values, kind) for values, kind in zip(zip(*cells, strict=True), kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, names=column_names(_SUMS))
+            yield to_batch(cells, schema)
 
     return run

@@ -8,22 +8,23 @@ RANKED says where the rows of each range stand on the score line, and so every r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Ints
 from biasspark.config import PinnedAuc
 from biasspark.corpus.codebook import Codebook
+from biasspark.declared import column_names
 from biasspark.errors import InputError
-from biasspark.ranking.block_engine import GROUPS_A_TASK, RANGE_KEY, column_names, group_by_identities, read_group
-from biasspark.ranking.blocks import Block, Ints
+from biasspark.ranking.block_engine import Beside, group_by_identities, measure_beside, read_group
+from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import decode_sums
 from biasspark.ranking.pinned_trials import Offsets, Trials, mean_and_sd, measure_trials, pool_ranges
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
+from biasspark.ranking.ranges import gather
 
 _BY_RANGE = "model INT, slice INT, score_range INT, first_identity INT, data BINARY"
 _SAMPLED = "model STRING, slice STRING, identity STRING, sampled_mean DOUBLE, sampled_sd DOUBLE"
@@ -72,12 +73,11 @@ def sampled_pinned_auc(parts: DataFrame, ranked: DataFrame, codebook: Codebook, 
     """
     _refuse_too_many(codebook, pinned)
     offsets = group_by_identities(ranked, codebook).applyInPandas(_find_offsets(codebook), _BY_RANGE)
-    blocks = parts.where(F.col("score_range") >= 0).groupBy(*RANGE_KEY)
-    drawn = blocks.cogroup(offsets.groupBy(*RANGE_KEY)).applyInPandas(_draw(codebook, pinned), _BY_RANGE)
+    drawn = measure_beside(parts, offsets, _draw(codebook, pinned), _BY_RANGE)
     keys = ("model", "slice", "first_identity")
     rows = -(-len(codebook.names) // _identities_a_row(pinned))
-    tasks = -(-len(codebook.models) * len(codebook.slices) * rows // GROUPS_A_TASK)
-    return drawn.repartition(tasks, *keys).groupBy(*keys).applyInPandas(_summarise(codebook, pinned), _SAMPLED)
+    drawn = gather(drawn, len(codebook.models) * len(codebook.slices) * rows, *keys)
+    return drawn.groupBy(*keys).applyInPandas(_summarise(codebook, pinned), _SAMPLED)
 
 
 def _refuse_too_many(codebook: Codebook, pinned: PinnedAuc) -> None:
@@ -115,22 +115,15 @@ def _sizes(data: bytes) -> Ints:
     return cells[::2] + cells[1::2]
 
 
-def _draw(codebook: Codebook, pinned: PinnedAuc) -> Callable[[Any, pd.DataFrame, pd.DataFrame], pd.DataFrame]:
-    def run(key: tuple[Any, ...], parts: pd.DataFrame, offsets: pd.DataFrame) -> pd.DataFrame:
-        if parts.empty or offsets.empty:
-            raise InputError(
-                "corpus: a range of scores has rows now and had none when it was ranked, or the reverse. The corpus "
-                "must not change while it is read. Run again when it is at rest."
-            )
-        model, number, _ = map(int, key)
+def _draw(codebook: Codebook, pinned: PinnedAuc) -> Beside:
+    def run(
+        key: tuple[int, int, int], cells: list[Block], memberships: list[Block], offsets: pd.DataFrame
+    ) -> Iterator[tuple[Any, ...]]:
+        model, number, _ = key
         trials = Trials(pinned, codebook.models[model], codebook.slices[number], codebook.names)
-        cells, memberships = (
-            [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]] for kind in (CELLS, MEMBERSHIPS)
-        )
         every_offset = Offsets.decode(offsets.sort_values("first_identity")["data"])
         counted = measure_trials(cells, memberships, codebook.base_masks, every_offset, trials)
-        rows = [(*map(int, key), first, data) for first, data in _bundle(counted, _identities_a_row(pinned))]
-        return pd.DataFrame(rows, columns=column_names(_BY_RANGE))
+        return ((*key, first, data) for first, data in _bundle(counted, _identities_a_row(pinned)))
 
     return run
 

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasspark.arrays import Ints
 from biasspark.config import PinnedAuc
-from biasspark.errors import InputError
-from biasspark.ranking.blocks import Block, Ints, merge_cells
+from biasspark.errors import corpus_changed
+from biasspark.ranking.blocks import Block, find_starts, merge_cells
 from biasspark.ranking.placements import Cell, Points, find_points, merge_base
 from biasspark.ranking.segments import Segments
 from biasspark.ranking.subsets import Subset, draw_places, stable_number
@@ -247,9 +248,7 @@ class _Pool(NamedTuple):
 def _pool(trial: Ints, elements: Ints, counts: Ints) -> _Pool:
     """Add up rows that are in the order (trial, element)."""
     rank, label = elements >> 1, elements & 1
-    if not len(rank):
-        return _Pool(trial, rank, counts, counts)
-    first = np.flatnonzero(np.append(True, (trial[1:] != trial[:-1]) | (rank[1:] != rank[:-1])))
+    first = find_starts(trial, rank)
     negative, positive = (np.add.reduceat(counts * part, first) for part in (1 - label, label))
     return _Pool(trial[first], rank[first], negative, positive)
 
@@ -313,8 +312,7 @@ def _refuse_other_rows(points: Points, base_sizes: Sequence[int], offsets: Offse
     other = np.flatnonzero((here != offsets.here).any(axis=0))
     if len(other):
         (inside, outside), (was_inside, was_outside) = here[:, other[0]], offsets.here[:, other[0]]
-        raise InputError(
-            f"corpus: a range of scores has {inside:,} rows in '{identities[other[0]]}' and {outside:,} outside, and "
-            f"had {was_inside:,} and {was_outside:,} when it was ranked. The corpus must not change while it is read. "
-            "Run again when it is at rest."
+        raise corpus_changed(
+            f"a range of scores has {inside:,} rows in '{identities[other[0]]}' and {outside:,} outside, and had "
+            f"{was_inside:,} and {was_outside:,} when it was ranked"
         )

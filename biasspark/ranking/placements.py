@@ -22,13 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasspark.arrays import BigInts, Floats, Ints
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS
 from biasspark.errors import InputError
-from biasspark.ranking.blocks import Block, Floats, Ints, merge_cells, merge_runs, order_entries
-from biasspark.ranking.segments import BigInts, Segments
+from biasspark.ranking.blocks import Block, find_starts, merge_cells, merge_runs, order_entries
+from biasspark.ranking.segments import Segments
+
+CELLS_OF_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, high in CELL_PAIRS)
+"""Places of the low and the high cell of each pair."""
 
 _NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
 """Up to so many rows in a range no sum passes 63 bits: the largest, a cross term of placements, is at most 8 n³."""
-
 
 MOST_ROWS = 2**30 - 1
 """More rows of one label in one range would make doubled placements, squared, pass 62 bits."""
@@ -78,6 +82,13 @@ class RangeSums(NamedTuple):
 
     cells: tuple[BigInts, ...]
     pairs: tuple[PairSums, ...]
+
+
+def no_sums(size: int) -> RangeSums:
+    """Return the sums of no rows, for so many identities."""
+    cells = np.zeros((len(FOUR_CELLS), size), object)
+    pairs = np.zeros((len(CELLS_OF_PAIRS), len(PairSums._fields), size), object)
+    return RangeSums(tuple(cells), tuple(PairSums(*pair) for pair in pairs))
 
 
 class Profile(NamedTuple):
@@ -220,7 +231,7 @@ def find_points(memberships: Sequence[Block]) -> Points:
     order = order_entries(keys >> 2, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
     identity = keys >> 2
-    first = np.flatnonzero(np.append(True, (identity[1:] != identity[:-1]) | (scores[1:] != scores[:-1])))
+    first = find_starts(identity, scores)
     states = [np.add.reduceat(np.where(keys & 3 == state, counts, 0), first) for state in range(4)]
     members, unknowns = (states[0], states[1]), (states[2], states[3])
     taken = (members[0] + unknowns[0], members[1] + unknowns[1])
@@ -229,13 +240,7 @@ def find_points(memberships: Sequence[Block]) -> Points:
 
 def _without_entries(masks: Ints, bases: Mapping[int, Base]) -> RangeSums:
     """Return the sums of identities of which no row has an entry here: the background is the base."""
-    size = len(masks)
-
-    def zeros() -> BigInts:
-        return np.zeros(size, object)
-
-    pairs = tuple(PairSums(zeros(), zeros(), zeros()) for _ in range(6))
-    sums = RangeSums((zeros(), zeros(), zeros(), zeros()), pairs)
+    sums = no_sums(len(masks))
     for mask, base in bases.items():
         here = masks == mask
         sums.cells[2][here], sums.cells[3][here] = base.n_negative, base.n_positive

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.ranking.blocks import Block, Floats, Ints
-
-CELLS_OF_IDENTITY = 4
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import FOUR_CELLS
+from biasspark.ranking.blocks import Block
 
 
 class Places(NamedTuple):
@@ -80,7 +80,7 @@ def add_reached(ranges: Sequence[Places], n_identities: int, n_edges: int) -> In
     int64 array, shape (4, identities, n_edges + 1)
         Entry 0 counts all rows of the cell, entry k + 1 those with a score of edge k or more.
     """
-    total = np.zeros((CELLS_OF_IDENTITY, n_identities, n_edges + 1), np.int64)
+    total = np.zeros((len(FOUR_CELLS), n_identities, n_edges + 1), np.int64)
     for first, counts in ranges:
         total[:, :, first : first + counts.shape[2]] += counts
     return np.ascontiguousarray(total[:, :, ::-1].cumsum(axis=2)[:, :, ::-1])
@@ -96,4 +96,4 @@ def encode_places(places: Places, identities: range) -> bytes:
 def decode_places(data: bytes) -> Places:
     """Return the counts that `encode_places` wrote."""
     words = np.frombuffer(data, np.int64)
-    return Places(int(words[0]), words[2:].reshape(CELLS_OF_IDENTITY, -1, words[1]))
+    return Places(int(words[0]), words[2:].reshape(len(FOUR_CELLS), -1, words[1]))

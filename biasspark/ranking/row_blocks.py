@@ -14,16 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import IN_CROWDS, LABEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE
 from biasspark.corpus.codebook import Codebook
 from biasspark.errors import InputError
-from biasspark.ranking.blocks import Floats, Ints
-from biasspark.ranking.memberships import read_field
-from biasspark.ranking.sorting import FLUSH_ROWS
+from biasspark.ranking.blocks import find_starts, number_runs
+from biasspark.ranking.fields import Fields, hold_rows, read_scores
 
-Flags = NDArray[np.bool_]
 _ROWS_A_BATCH = 1 << 17
 MOST_ROWS = 1 << 26
 """Of one range: sums of so many doubled placements stay below 2^53."""
@@ -67,30 +65,20 @@ def cut_rows(
     n_crowds : int
         How many crowds there are besides everybody; the column ``in_crowds`` goes along and tells who is in them.
     """
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(len(one) for one in held) >= FLUSH_ROWS:
-            yield from _cut_table(pa.Table.from_batches(held), codebook, boundaries, carried, n_crowds)
-            held = []
-    if held:
-        yield from _cut_table(pa.Table.from_batches(held), codebook, boundaries, carried, n_crowds)
+    for table in hold_rows(batches):
+        yield from _cut_table(table, codebook, boundaries, carried, n_crowds)
 
 
 def _cut_table(
     table: pa.Table, codebook: Codebook, boundaries: Sequence[Floats], carried: Sequence[str], n_crowds: int
 ) -> Iterator[RowPart]:
-    words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
-    positive = read_field(words, codebook.fields["label", 0]) == 1
-    stays = read_field(words, codebook.fields["row_reason", 0]) == 0
-    slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
+    fields = Fields.of(table, codebook)
+    positive = fields.label == 1
     along = table.select(list(carried)).combine_chunks()
     crowds = _find_crowds(along, n_crowds)
-    for model, name in enumerate(codebook.score_columns):
-        scores = table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
-        usable = stays & (read_field(words, codebook.fields["score_reason", model]) == 0)
-        for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
-            rows = np.flatnonzero(chosen)
+    for model, scores in enumerate(read_scores(table, codebook)):
+        for number, inside in enumerate(fields.slices):
+            rows = np.flatnonzero(fields.usable[model] & inside)
             ranges = np.searchsorted(boundaries[model], scores[rows], "right").astype(np.uint16)
             rows = rows[np.argsort(ranges, kind="stable")]  # a radix sort
             ends = np.cumsum(np.bincount(ranges, minlength=len(boundaries[model]) + 1))
@@ -138,7 +126,7 @@ def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.Rec
 
 def read_rows(blocks: Sequence[bytes]) -> pa.Table:
     """Return all rows of a range, ascending by score."""
-    table = pa.concat_tables(map(_decode, blocks)).combine_chunks()
+    table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in blocks).combine_chunks()
     if table.num_rows > MOST_ROWS:
         raise InputError(
             f"corpus: more than {MOST_ROWS:,} rows share one score or one narrow range. So many do not fit a worker. "
@@ -157,8 +145,7 @@ def double_placements(scores: Floats, positive: Flags, crowd: Flags, around: Sur
     around : Surroundings
         Of the crowd alone.
     """
-    first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
-    run = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(scores)]))
+    first, run = find_starts(scores), number_runs(scores)
     positives = np.add.reduceat((positive & crowd).astype(np.int64), first)
     negatives = np.add.reduceat((~positive & crowd).astype(np.int64), first)
     below = around.negatives_below + np.cumsum(negatives) - negatives
@@ -190,7 +177,3 @@ def encode_rows(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
-
-
-def _decode(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-BigInts = NDArray[np.object_]
-"""Python integers, where 64 bits may not be enough."""
+from biasspark.arrays import BigInts, Ints
 
 _LIMB = 31
 _LOW = (1 << _LIMB) - 1

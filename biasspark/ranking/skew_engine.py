@@ -8,7 +8,7 @@ RANKED says where the rows of each range stand on the score line, and so every r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -20,13 +20,12 @@ from pyspark.sql import DataFrame
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import PinnedSkew
 from biasspark.corpus.codebook import Codebook
-from biasspark.errors import InputError
-from biasspark.ranking.block_engine import RANGE_KEY, Group, column_names, group_by_identities, read_group
+from biasspark.declared import column_names
+from biasspark.ranking.block_engine import Beside, Group, group_by_identities, measure_beside, read_group
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import decode_sums
-from biasspark.ranking.placements import Cell
+from biasspark.ranking.ranges import RANGE_KEY
 from biasspark.ranking.skew_trials import SkewTrials, Standing, find_cells, sum_kept
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
 
 _STANDINGS = "model INT, slice INT, score_range INT, below ARRAY<BIGINT>, here ARRAY<BIGINT>, total ARRAY<BIGINT>"
 _KEPT = (
@@ -66,8 +65,7 @@ def sum_kept_rows(parts: DataFrame, ranked: DataFrame, codebook: Codebook, skew:
     trials together; no row of the corpus is shuffled anew where the parts are persisted.
     """
     standings = group_by_identities(ranked, codebook).applyInPandas(_find_standings(codebook, skew), _STANDINGS)
-    blocks = parts.where(F.col("score_range") >= 0).groupBy(*RANGE_KEY)
-    kept = blocks.cogroup(standings.groupBy(*RANGE_KEY)).applyInPandas(_keep(codebook, skew), _KEPT)
+    kept = measure_beside(parts, standings, _keep(codebook, skew), _KEPT)
     sums = (F.sum(name).cast("decimal(38,0)").alias(name) for name in ("subgroup_doubled", "background_doubled"))
     return kept.groupBy("model", "slice", "trial").agg(F.max("n_dropped").alias("n_dropped"), *sums)
 
@@ -91,29 +89,19 @@ def _list_standings(group: Group, place: int) -> list[tuple[Any, ...]]:
     return [(*key, *counts) for key, *counts in zip(keys, below, here, total, strict=True)]
 
 
-def _keep(codebook: Codebook, skew: PinnedSkew) -> Callable[[Any, pd.DataFrame, pd.DataFrame], pd.DataFrame]:
-    def run(key: tuple[Any, ...], parts: pd.DataFrame, standings: pd.DataFrame) -> pd.DataFrame:
-        if parts.empty or standings.empty:
-            raise InputError(
-                "corpus: a range of scores has rows now and had none when it was ranked, or the reverse. The corpus "
-                "must not change while it is read. Run again when it is at rest."
-            )
-        group = codebook.models[int(key[0])], codebook.slices[int(key[1])]
-        stand = _read_standings(standings)
+def _keep(codebook: Codebook, skew: PinnedSkew) -> Beside:
+    identity = codebook.number[skew.identity]
+
+    def run(
+        key: tuple[int, int, int], cells: list[Block], memberships: list[Block], standings: pd.DataFrame
+    ) -> Iterator[tuple[Any, ...]]:
+        group = codebook.models[key[0]], codebook.slices[key[1]]
+        own, stand = find_cells(cells, memberships, codebook.base_masks[identity], identity), _read_standings(standings)
         n_dropped = skew.n_dropped(stand[skew.cell].total)
-        doubled = sum_kept(_read_cells(parts, codebook, skew), stand, SkewTrials(skew, *group))
-        rows = [(*group, trial, n_dropped, *map(Decimal, both)) for trial, both in enumerate(doubled, 1)]
-        return pd.DataFrame(rows, columns=column_names(_KEPT))
+        doubled = sum_kept(own, stand, SkewTrials(skew, *group))
+        return ((*group, trial, n_dropped, *map(Decimal, both)) for trial, both in enumerate(doubled, 1))
 
     return run
-
-
-def _read_cells(parts: pd.DataFrame, codebook: Codebook, skew: PinnedSkew) -> dict[str, Cell]:
-    cells, memberships = (
-        [Block.decode(data) for data in parts.loc[parts["kind"] == kind, "data"]] for kind in (CELLS, MEMBERSHIPS)
-    )
-    number = codebook.number[skew.identity]
-    return find_cells(cells, memberships, codebook.base_masks[number], number)
 
 
 def _read_standings(standings: pd.DataFrame) -> dict[str, Standing]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
@@ -23,8 +24,8 @@ from biasspark.columns import (
     SUBGROUP_POSITIVE,
 )
 from biasspark.config import PinnedSkew
-from biasspark.errors import InputError
-from biasspark.ranking.blocks import Block, Floats, Ints, merge_cells
+from biasspark.errors import corpus_changed
+from biasspark.ranking.blocks import Block, merge_cells
 from biasspark.ranking.placements import Cell, find_points, merge_base
 from biasspark.ranking.subsets import Subset, draw_places, stable_number
 
@@ -149,7 +150,6 @@ def _refuse_other_rows(cells: Mapping[str, Cell], standings: Mapping[str, Standi
     for name, cell in cells.items():
         n_rows, n_ranked = int(cell.running[-1]), standings[name].here
         if n_rows != n_ranked:
-            raise InputError(
-                f"corpus: a range of scores has {n_rows:,} rows of {name}, and had {n_ranked:,} when it was ranked. "
-                "The corpus must not change while it is read. Run again when it is at rest."
+            raise corpus_changed(
+                f"a range of scores has {n_rows:,} rows of {name}, and had {n_ranked:,} when it was ranked"
             )

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Block, Floats, Ints, sort_cells, sort_memberships
-from biasspark.ranking.memberships import Entries, find_entries, find_unseen, known_sources, read_field
+from biasspark.ranking.blocks import Block, sort_cells, sort_memberships
+from biasspark.ranking.fields import Fields, Words, hold_rows, read_field, read_scores
+from biasspark.ranking.memberships import Entries, find_entries, find_unseen
 from biasspark.ranking.placements import cell_key, membership_key
-
-FLUSH_ROWS = 500_000
-"""Rows sorted at a time: as fast as 2 M, in half the memory."""
 
 CELLS, MEMBERSHIPS, TALLIES, UNSEEN = 0, 1, 2, 3
 """What a part holds: blocks of base cells and of memberships, counts, and a block of what `find_unseen` finds."""
@@ -50,8 +49,8 @@ def sort_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries:
 
     Notes
     -----
-    Memory is bounded by `FLUSH_ROWS` and one batch, whatever the corpus. Tallies leave with the blocks they count, so
-    a task that is run again counts once.
+    Memory is bounded by `fields.FLUSH_ROWS` and one batch, whatever the corpus. Tallies leave with the blocks they
+    count, so a task that is run again counts once.
     """
 
     def sort(kind: int, model: int, keys: Ints, scores: Floats) -> Iterator[tuple[int, Block]]:
@@ -62,36 +61,26 @@ def sort_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries:
 
 def gather_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, gather: Gather) -> Iterator[Part]:
     """Do what `sort_rows` does, with blocks that are made in another way."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(len(one) for one in held) >= FLUSH_ROWS:
-            yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
-            held = []
-    if held:
-        yield from _gather_table(pa.Table.from_batches(held), codebook, gather)
+    for table in hold_rows(batches):
+        yield from _gather_table(table, codebook, gather)
 
 
 def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterator[Part]:
-    words = {n: table.column(name).to_numpy() for n, name in enumerate(codebook.word_columns)}
+    fields = Fields.of(table, codebook)
+    words, label = fields.words, fields.label
     values = {place: _one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
-    label = read_field(words, codebook.fields["label", 0])
-    pattern = known_sources(words, codebook)
-    cells = cell_key(pattern, label)
+    cells = cell_key(fields.known, label)
     sparse = [(MEMBERSHIPS, entries)]
     if codebook.keeps_state and codebook.crossed:
-        sparse.append((UNSEEN, find_unseen(entries, pattern, codebook)))
+        sparse.append((UNSEEN, find_unseen(entries, fields.known, codebook)))
     keyed = [(kind, own.row, membership_key(own.identity, own.unknown, label[own.row])) for kind, own in sparse]
-    row_reason = read_field(words, codebook.fields["row_reason", 0])
     if codebook.n_buckets is not None:
         yield Part(0, 0, BALANCE_RANGE, TALLIES, count_labels(words, label, entries, codebook).tobytes())
-    tallies = _tally(words, row_reason, entries, codebook).tobytes()
-    slices = [read_field(words, codebook.fields["slice", n]) == 1 for n in range(1, len(codebook.slices))]
-    for model, name in enumerate(codebook.score_columns):
-        scores = table.column(name).to_numpy() + 0.0  # -0.0 becomes 0.0
-        usable = (row_reason == 0) & (read_field(words, codebook.fields["score_reason", model]) == 0)
-        for number, chosen in enumerate([usable, *(usable & inside for inside in slices)]):
+    tallies = _tally(words, entries, codebook).tobytes()
+    for model, scores in enumerate(read_scores(table, codebook)):
+        for number, inside in enumerate(fields.slices):
+            chosen = fields.usable[model] & inside
             yield Part(model, number, TALLIES_RANGE, TALLIES, tallies)
             for score_range, block in gather(CELLS, model, cells[chosen], scores[chosen]):
                 yield Part(model, number, score_range, CELLS, block.encode())
@@ -101,7 +90,7 @@ def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterat
                     yield Part(model, number, score_range, kind, block.encode())
 
 
-def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook: Codebook) -> Ints:
+def count_labels(words: Words, label: Ints, entries: Entries, codebook: Codebook) -> Ints:
     """Count the labelled rows of every identity, crossed pairs left out: (overall) first, and it counts them all.
 
     Returns
@@ -121,8 +110,9 @@ def count_labels(words: dict[int, Ints], label: Ints, entries: Entries, codebook
     return counts.astype(np.int64)
 
 
-def _tally(words: dict[int, Ints], row_reason: Ints, entries: Entries, codebook: Codebook) -> Ints:
+def _tally(words: Words, entries: Entries, codebook: Codebook) -> Ints:
     """Count rows, rejects by reason and rows of each pair, in the order of `Codebook.tallies`."""
+    row_reason = read_field(words, codebook.fields["row_reason", 0])
     stays = row_reason == 0
     reasons = [read_field(words, codebook.fields["score_reason", n]) * stays for n in range(len(codebook.models))]
     rejected = ~stays | np.logical_and.reduce([reason > 0 for reason in reasons])

@@ -15,13 +15,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import (
     MANY_KEYS,
     Block,
-    Floats,
-    Ints,
+    collapse,
     cut_runs,
+    find_starts,
     merge_cells,
     order_entries,
     unless_all_one,
@@ -45,10 +46,8 @@ def merge_blocks(kind: int, blocks: Sequence[Block]) -> Block:
     keys, scores, counts = _entries(blocks)
     order = order_entries(keys, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
-    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (scores[1:] != scores[:-1])]) if len(keys) else keys
-    summed = np.add.reduceat(counts, first) if len(first) else counts
-    distinct, lengths = np.unique(keys[first], return_counts=True)
-    return Block(distinct, lengths, scores[first], unless_all_one(summed))
+    first = find_starts(keys, scores)
+    return Block(*collapse(keys[first]), scores[first], unless_all_one(np.add.reduceat(counts, first)))
 
 
 def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
@@ -146,8 +145,8 @@ def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
     keys, scores, counts = keys[order], scores[order], counts[order]
     for number, (start, stop) in enumerate(pairwise(np.r_[0, np.cumsum(np.bincount(ranges))].tolist())):
         if stop > start:
-            own, lengths = _runs(keys[start:stop])
-            yield first + number, Block(own, lengths, scores[start:stop], unless_all_one(counts[start:stop]))
+            own = scores[start:stop], unless_all_one(counts[start:stop])
+            yield first + number, Block(*collapse(keys[start:stop]), *own)
 
 
 def _entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:
@@ -157,12 +156,6 @@ def _entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:
     counts = [block.counts if len(block.counts) else np.ones(len(block.scores), np.int64) for block in blocks]
     scores = np.concatenate([np.empty(0), *(block.scores for block in blocks)])
     return np.concatenate([nothing, *keys]), scores, np.concatenate([nothing, *counts])
-
-
-def _runs(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the keys that stand in runs, each once, and how long the runs are."""
-    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    return keys[first], np.diff(np.r_[first, len(keys)])
 
 
 def _one_block(keys: Sequence[int], scores: Sequence[Floats], counts: Sequence[Ints]) -> Block:

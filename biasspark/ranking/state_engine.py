@@ -8,26 +8,23 @@ The corpus is read by neither: the blocks come of the ranking that a night does 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
-import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.columns import ALL_ROWS, MODEL, SLICE
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import ALL_ROWS, HEADER_RANGE, MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
-from biasspark.ranking.block_engine import PARTS, send_parts, spread_parts
-from biasspark.ranking.blocks import Floats, Ints
+from biasspark.ranking.block_engine import PARTS, send_parts
 from biasspark.ranking.memberships import pair_number
+from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges
 from biasspark.ranking.sorting import TALLIES, TALLIES_RANGE, Part
 from biasspark.ranking.state_blocks import MOST_BYTES, Renumbering, cut_block, enter_window, read_piece
 from biasspark.ranking.state_header import Cut, Header, name_state
-
-HEADER_RANGE = TALLIES_RANGE
-"""In place of a range: the header of a model."""
 
 NIGHT = "night"
 _SCORES_A_TASK = 1_000_000
@@ -106,15 +103,14 @@ def read_states(
     members = sum(
         _count_members(own[window.models[0]], by, window) for own, by in zip(headers, renumberings, strict=True)
     )
-    return spread_parts(parts.unionAll(_tallies(rows, np.asarray(members), window)), window, boundaries)
+    parts = parts.unionAll(_tallies(rows, np.asarray(members), window))
+    return gather_ranges(parts, boundaries, window, n_others=1)  # the tallies
 
 
-def _enter(
-    renumberings: Sequence[Renumbering], window: Codebook, boundaries: Sequence[Floats]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _enter(renumberings: Sequence[Renumbering], window: Codebook, boundaries: Sequence[Floats]) -> OnBatches:
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
 
-    def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    def parts_of(batches: Batches) -> Iterator[Part]:
         for night, model, own, piece in (row for batch in batches for row in zip(*batch.columns, strict=True)):
             key = models[model.as_py()], slices[own.as_py()]
             kind, block = read_piece(piece.as_buffer())
@@ -122,10 +118,7 @@ def _enter(
                 for score_range, cut in cut_block(renumbered, boundaries[key[0]]):
                     yield Part(*key, score_range, entered, cut.encode())
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from send_parts(parts_of(batches))
-
-    return run
+    return lambda batches: send_parts(parts_of(batches))
 
 
 def _count_members(header: Header, renumbering: Renumbering, window: Codebook) -> Ints:

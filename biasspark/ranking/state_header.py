@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from biasspark.ranking.blocks import Floats
+from biasspark.arrays import Floats
 
 FORMAT = 1
 """Of blocks and headers; another one does not merge."""

@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from biasspark.ranking.blocks import Ints
+from biasspark.arrays import Ints
 
 _FEW = 2048
 """So many places are drawn at once: to halve a stretch takes as long as to draw a hundred."""

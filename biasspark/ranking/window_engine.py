@@ -14,6 +14,7 @@ from functools import partial, reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
+from biasspark.arrays import Floats
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
@@ -29,7 +30,6 @@ from biasspark.columns import (
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import field, name_of, states
 from biasspark.corpus.tallies import count_rows
-from biasspark.ranking.blocks import Floats
 
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.balance import label_balance
@@ -20,7 +21,7 @@ from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_aucs
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.thresholds import At, threshold_rates
-from biasspark.ranking.blocks import Block, Floats, Ints
+from biasspark.ranking.blocks import Block
 from biasspark.ranking.reached import add_reached, count_places
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE
 from tests.oracle.suite import STATISTICS_SCHEMA, auc_by_pairs, statistics_rows

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasspark.arrays import Floats
 from biasspark.ranking import placements
 from biasspark.ranking.bins import bins_of, count_bins, count_cells, count_memberships, profile_bins
-from biasspark.ranking.blocks import Block, Floats
+from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import combine_ranges
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
 from biasspark.ranking.reached import count_places
@@ -182,7 +183,7 @@ def test_profile(bins: dict[int, int], expected: Profile) -> None:
 
 
 def test_a_task_hands_on_one_part_of_each_range_and_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biasspark.ranking.sorting.FLUSH_ROWS", 10)
+    monkeypatch.setattr("biasspark.ranking.fields.FLUSH_ROWS", 10)
     codebook = codebook_of(flags("a", nullable=False), models=2)
     rng = np.random.default_rng(1)
     fields = membership_fields(codebook, {"a": (rng.random(300) < 0.3).tolist()}) | {

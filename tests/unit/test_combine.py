@@ -7,8 +7,8 @@ import pytest
 
 from biasspark.columns import CELL_PAIRS
 from biasspark.ranking.blocks import sort_cells, sort_memberships
-from biasspark.ranking.combine import CELLS_OF_PAIRS, combine_ranges, decode_sums, encode_sums, no_sums
-from biasspark.ranking.placements import PairSums, RangeSums, measure_range, membership_key
+from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
+from biasspark.ranking.placements import CELLS_OF_PAIRS, PairSums, RangeSums, measure_range, membership_key, no_sums
 from tests.oracle.pairs import CELLS, Example, count_identity, count_pairs
 from tests.ranking_without_spark import six_pairs
 

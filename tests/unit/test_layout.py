@@ -17,9 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
-GROUND_FLOOR = ("arrays", "columns", "config", "errors", "features", "session", "tables.schemas")
+GROUND_FLOOR = ("arrays", "columns", "config", "declared", "errors", "features", "session", "sql", "tables.schemas")
 MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
+    "biasspark/declared.py",
     "biasspark/attribution/comparison_rules.py",
     "biasspark/attribution/growth.py",
     "biasspark/attribution/paired.py",
@@ -37,6 +38,7 @@ KERNELS = (
     "biasspark/ranking/blocks.py",
     "biasspark/ranking/combine.py",
     "biasspark/ranking/crowds.py",
+    "biasspark/ranking/fields.py",
     "biasspark/ranking/grouped_blocks.py",
     "biasspark/ranking/memberships.py",
     "biasspark/ranking/paired_blocks.py",

@@ -12,7 +12,8 @@ import pytest
 
 from biasspark.corpus.codebook import Codebook, Source, any_term
 from biasspark.errors import InputError
-from biasspark.ranking.memberships import Entries, find_entries, read_field
+from biasspark.ranking.fields import read_field
+from biasspark.ranking.memberships import Entries, find_entries
 from tests.oracle.pairs import State, cross_all
 from tests.ranking_without_spark import (
     array,

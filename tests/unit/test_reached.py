@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import Block, Floats, Ints
+from biasspark.ranking.blocks import Block
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS
 from tests.oracle.pairs import State

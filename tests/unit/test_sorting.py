@@ -11,7 +11,7 @@ import pytest
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking import sorting
+from biasspark.ranking import fields
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES, TALLIES_RANGE
 from tests.oracle.pairs import Example, State, count_identity, cross_all
@@ -120,7 +120,7 @@ def test_a_profile_says_what_the_scores_are_like() -> None:
 def test_flushes_batches_and_tasks_change_nothing(flush: int, tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = random_corpus()
     whole = rank_batches([corpus.batch], corpus.codebook, [[0.0], [0.0]])
-    monkeypatch.setattr(sorting, "FLUSH_ROWS", flush)
+    monkeypatch.setattr(fields, "FLUSH_ROWS", flush)
     batches = [corpus.batch.slice(start, 6) for start in range(0, ROWS, 6)]
     parts = [
         part for task in range(tasks) for part in sort_batches(batches[task::tasks], corpus.codebook, [[0.0], [0.0]])

@@ -1,0 +1,45 @@
+"""Names and texts as SQL that nothing in them ends."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = re.compile(
+    r"""
+    all | and | any | as | asc | between | both | case | cast | check | collate | column | constraint |
+    create | cross | current_date | current_time | current_timestamp | current_user | default | desc |
+    distinct | else | end | except | exists | false | fetch | filter | for | foreign | from | full |
+    grant | group | having | in | inner | intersect | interval | into | is | join | lateral | leading |
+    left | like | limit | natural | not | null | offset | on | only | or | order | outer | overlaps |
+    primary | references | right | select | session_user | some | table | then | time | to | trailing |
+    true | union | unique | user | using | values | when | where | with
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def quote_name(name: str) -> str:
+    """Return one part of a name as Spark SQL reads it literally, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_string(text: str) -> str:
+    """Return a Spark SQL literal; what could end it or a statement is written as an escape."""
+    return "'" + re.sub(r"[\x00-\x1f\x7f'\"\\;]", lambda found: f"\\u{ord(found[0]):04x}", text) + "'"
+
+
+def write_name(name: str) -> str:
+    """Return a column's name as SQL: as it is where that is a name in Spark and in DuckDB, else in backquotes."""
+    plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name)
+    return name if plain else quote_name(name)
+
+
+def write_text(text: str) -> str:
+    """Return a text as SQL that reads the same in either dialect: quotes, escapes and variables stand as numbers."""
+    parts = []
+    for special, run in groupby(text, key=lambda char: char in "'\\$"):
+        chars = list(run)
+        parts += [f"chr({ord(char)})" for char in chars] if special else [f"'{''.join(chars)}'"]
+    return parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})" if parts else "''"
