@@ -15,7 +15,7 @@ from biasspark.mitigation.training_data import generate_additions, plan_mitigati
 from biasspark.session import describe, persisted
 from biasspark.synthetic.imbalanced import generate_comments
 from biasspark.synthetic.madlibs import madlibs_corpus
-from biasspark.tables.store import named_fault
+from biasspark.tables.contract import named_fault
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +17,7 @@ from biasspark import __version__
 from biasspark.config import show_value
 from biasspark.errors import InputError
 from biasspark.tables.publish import append_to_ledger
-from biasspark.tables.runs import ACCEPTED, Run, RunRecord, new_run
+from biasspark.tables.runs import ACCEPTED, Run, RunRecord, from_micros, new_run
 from biasspark.tables.store import Store
 
 JOB = "accept_run"
@@ -53,8 +52,7 @@ def find_last_accepted(spark: SparkSession, store: Store, run: Run) -> Run | Non
     (found,) = runs.agg(latest).select("latest.run_date", "latest.run_id", "latest.started").collect()
     if found["run_id"] is None:
         return None
-    started_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found["started"])
-    return Run(found["run_date"], run.corpus, run.job, found["run_id"], started_at)
+    return Run(found["run_date"], run.corpus, run.job, found["run_id"], from_micros(found["started"]))
 
 
 def _accepted_by_people(ledger: DataFrame, job: str) -> DataFrame:

@@ -12,20 +12,11 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError
+from biasspark.sql import quote_string
 from biasspark.tables.schemas import RUN_DATE, RUN_ID, Column, Table
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: (22|P0)\w{3}")  # after its condition it quotes values
-
-
-def quote_string(text: str) -> str:
-    """Return a Spark SQL literal; what could end it or a statement is written as an escape."""
-    return "'" + re.sub(r"[\x00-\x1f\x7f'\"\\;]", lambda found: f"\\u{ord(found[0]):04x}", text) + "'"
-
-
-def quote_name(name: str) -> str:
-    """Return one part of a Spark SQL name, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def define_column(column: Column) -> str:

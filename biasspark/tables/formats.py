@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, ConfigError
-from biasspark.tables.contract import named_fault, quote_name, quote_string
+from biasspark.sql import quote_name, quote_string
+from biasspark.tables.contract import named_fault
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 
 _EXTENSIONS = "spark.sql.extensions"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 import pyspark.sql.functions as F
 from pyspark.sql import Row, SparkSession
@@ -20,12 +20,11 @@ from biasspark.tables.acceptance import JOB as ACCEPTING_JOB
 from biasspark.tables.publish import publish
 from biasspark.tables.published import read_published
 from biasspark.tables.retention import LedgerRow, Policy, Removal, choose_removals, find_latest, find_nameless
-from biasspark.tables.runs import Run, RunRecord, new_run
+from biasspark.tables.runs import Run, RunRecord, from_micros, new_run
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store
 
 BYTES_A_FILE = 128 * 2**20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def _read_ledger(spark: SparkSession, store: Store) -> list[LedgerRow]:
 
 
 def _ledger_row(row: Row) -> LedgerRow:
-    published_at = _EPOCH + timedelta(microseconds=row["published"])
+    published_at = from_micros(row["published"])
     names = ("run_date", "corpus", "job", "run_id", "accepted", "window_start")
     return LedgerRow(published_at=published_at, **{name: row[name] for name in names})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,12 +13,11 @@ import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.tables.runs import Run
+from biasspark.columns import HEADER_RANGE
+from biasspark.tables.contract import no_rows
+from biasspark.tables.runs import EPOCH, Run
 from biasspark.tables.schemas import CORPUS, RUN_DATE, SCORE_BLOCKS
-from biasspark.tables.store import Store, no_rows
-
-HEADER_RANGE = -1
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+from biasspark.tables.store import Store
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def list_nights(spark: SparkSession, store: Store, series: Series, first: date, 
     rows = between.groupBy(RUN_DATE.name).agg(found.alias("latest")).orderBy(RUN_DATE.name).collect()
     return {
         row[RUN_DATE.name]: Night(
-            Run(row[RUN_DATE.name], series.corpus, series.job, row["latest"]["run_id"], _LONG_AGO),
+            Run(row[RUN_DATE.name], series.corpus, series.job, row["latest"]["run_id"], EPOCH),
             row["latest"]["n_rows"],
             row["latest"]["n_rejected"],
             row["latest"]["rejects"],
@@ -80,7 +79,7 @@ def list_configurations(spark: SparkSession, store: Store, series: Series) -> li
     by_config = own.groupBy("config").agg(latest.alias("latest"), F.max("published_at").alias("published_at"))
     rows = by_config.orderBy(F.desc("published_at"), F.desc("latest.run_id")).select("config", "latest.*").collect()
     return [
-        (json.loads(row["config"]), Run(row[RUN_DATE.name], series.corpus, series.job, row["run_id"], _LONG_AGO))
+        (json.loads(row["config"]), Run(row[RUN_DATE.name], series.corpus, series.job, row["run_id"], EPOCH))
         for row in rows
     ]
 

@@ -10,26 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial, reduce
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.session import describe, run_side_by_side
-from biasspark.tables.runs import Run, RunRecord, new_run
+from biasspark.tables.contract import list_columns, list_types, named_fault, no_rows
+from biasspark.tables.runs import Run, RunRecord, from_micros, to_micros
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
-from biasspark.tables.store import Store, list_columns, list_types, named_fault, no_rows
-
-__all__ = ["PublishedRun", "Run", "RunRecord", "append_to_ledger", "new_run", "publish"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+from biasspark.tables.store import Store
 
 
 @dataclass(frozen=True)
@@ -134,7 +129,7 @@ def _check_frames(frames: Mapping[Table, DataFrame | None], run: Run) -> None:
     for table, frame in frames.items():
         if frame is None:
             continue
-        contract = StructType([column.field for column in (*table.key, *table.values)])
+        contract = table.value_schema
         if sorted(list_types(frame.schema)) != sorted(list_types(contract)):
             faults.append(
                 f"{table.name}: the frame has {list_columns(frame.schema)}. The table has {list_columns(contract)}. "
@@ -250,17 +245,17 @@ def _choose_time(ledger: DataFrame, run: Run) -> datetime:
     ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job)) & same_window
     published = F.unix_micros("published_at").alias("published")
     before = ledger.where(ours).select("run_id", published).collect()
-    started = _to_micros(run.started_at)
+    started = to_micros(run.started_at)
     others = [row for row in before if row["published"] > started]
     if others:
         last = max(others, key=lambda row: int(row["published"]))
         raise PublishConflict(
             f"bias_runs: run {last['run_id']} of {run.job} for {run.run_date}, corpus {run.corpus!r}, was published at "
-            f"{_EPOCH + last['published'] * _MICROSECOND}, after this one started at {run.started_at}. Of two runs of "
+            f"{from_micros(last['published'])}, after this one started at {run.started_at}. Of two runs of "
             "a night at once the first to publish counts. Nothing was published. Run again to supersede it."
         )
     latest = max((row["published"] for row in before), default=0)
-    return max(datetime.now(UTC), _EPOCH + (latest + 1) * _MICROSECOND)
+    return max(datetime.now(UTC), from_micros(latest + 1))
 
 
 def _append_row(row: DataFrame, run: Run, store: Store) -> None:
@@ -292,15 +287,11 @@ def _ledger_row(spark: SparkSession, run: Run, record: RunRecord, published_at: 
         "code_version": F.lit(record.code_version),
         "spark_version": F.lit(record.spark_version),
         # As a number, which no time zone of a session or a machine can shift.
-        "started_at": F.timestamp_micros(F.lit(_to_micros(run.started_at))),
-        "published_at": F.timestamp_micros(F.lit(_to_micros(published_at))),
+        "started_at": F.timestamp_micros(F.lit(to_micros(run.started_at))),
+        "published_at": F.timestamp_micros(F.lit(to_micros(published_at))),
         "window_start": F.lit(run.window_start),
         "run_id": F.lit(run.run_id),
     }
     return spark.range(1).select(
         *(_with_comment(column, values[column.name].cast(column.type)) for column in BIAS_RUNS.columns)
     )
-
-
-def _to_micros(time: datetime) -> int:
-    return (time - _EPOCH) // _MICROSECOND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import redact, show_value
 from biasspark.errors import InputError
-from biasspark.tables.runs import Run
+from biasspark.tables.runs import Run, from_micros
 from biasspark.tables.schemas import CORPUS, RUN_DATE, Table
 from biasspark.tables.store import Store
 
@@ -34,8 +34,7 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     (found,) = own.agg(latest).select("latest.run_id", "latest.started").collect()
     if found["run_id"] is None:
         raise InputError(_describe_absence(spark, store, job, run_date, corpus))
-    started_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found["started"])
-    return Run(run_date, corpus, job, found["run_id"], started_at)
+    return Run(run_date, corpus, job, found["run_id"], from_micros(found["started"]))
 
 
 def read_published(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:

@@ -6,10 +6,12 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 PUBLISHED, ACCEPTED = "published", "accepted"
 """What the ledger says of a run: that readers see it, and that a gate or a person found it good, too."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
 RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
@@ -60,6 +62,16 @@ class Run:
     def partition(self) -> str:
         """The folder of the run within a table's folder."""
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
+
+
+def to_micros(time: datetime) -> int:
+    """Return the microseconds since 1970, a number that no time zone of a session or a machine can shift."""
+    return (time - EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the time of so many microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:

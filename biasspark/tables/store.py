@@ -9,28 +9,13 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Output
-from biasspark.tables.contract import has_columns, list_columns, list_types, named_fault, no_rows, quote_string
 from biasspark.tables.formats import FORMATS
 from biasspark.tables.lake import DeltaFolder, LakeStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import Table
 
-__all__ = [
-    "CatalogStore",
-    "DeltaFolder",
-    "LakeStore",
-    "PathStore",
-    "Store",
-    "has_columns",
-    "list_columns",
-    "list_types",
-    "named_fault",
-    "no_rows",
-    "open_store",
-    "quote_string",
-    "session_settings",
-]
+__all__ = ["CatalogStore", "DeltaFolder", "LakeStore", "PathStore", "Store", "open_store", "session_settings"]
 
 
 class Store(Protocol):

@@ -18,8 +18,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Column, Table
-from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, has_columns, named_fault, quote_string
+from biasspark.sql import quote_string
+from biasspark.tables.contract import has_columns, named_fault
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Table
+from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
@@ -36,7 +38,7 @@ _DUCKDB_TYPES = {
 }
 
 
-def refresh_views(spark: SparkSession, store: PathStore | CatalogStore) -> tuple[str, ...]:
+def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
     """Make the views of all tables that are there, after a run is published.
 
     Returns
@@ -53,7 +55,7 @@ def refresh_views(spark: SparkSession, store: PathStore | CatalogStore) -> tuple
         return _write_files(store)
     if isinstance(store, DeltaFolder):
         return _write_delta_file(spark, store)
-    return _create_views(spark, store)
+    return _create_views(spark, store) if isinstance(store, CatalogStore) else ()
 
 
 def spark_views(path: str, tables: Sequence[Table]) -> str:
@@ -205,7 +207,9 @@ def _latest_query(table: Table, rows: str, ledger: str, latest: str) -> str:
 
 def _duckdb_files_view(folder: str, table: Table) -> str:
     root = "'" + folder.rstrip("/").replace("'", "''") + "'"
-    columns = "\n".join(f"    NULL::{_duckdb_type(c)} AS {c.name},  -- {c.comment}" for c in table.columns)
+    columns = "\n".join(
+        f"    NULL::{_DUCKDB_TYPES.get(c.type, c.type)} AS {c.name},  -- {c.comment}" for c in table.columns
+    )
     # The branch without rows gives order and types, also of columns that older files lack.
     return (
         f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT {', '.join(table.names)}\nFROM (\n"
@@ -220,10 +224,6 @@ def _duckdb_latest_view(table: Table) -> str:
     latest = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
     query = _latest_query(table, table.name, BIAS_RUNS.name, latest)
     return f"CREATE OR REPLACE VIEW latest_{table.name} AS\n{query};"
-
-
-def _duckdb_type(column: Column) -> str:
-    return _DUCKDB_TYPES.get(column.type, column.type)
 
 
 def _assemble(statements: Sequence[str], *notes: str) -> str:

@@ -72,13 +72,7 @@ __all__ = [
 TABLES = {
     table.name: table
     for table in (
-        U_STATISTICS,
-        BIAS_METRICS,
-        MODEL_SUMMARY,
-        PINNED_AUC,
-        THRESHOLD_RATES,
-        THRESHOLD_SUMMARY,
-        SCORE_HISTOGRAMS,
+        *WINDOW_TABLES,  # those of a night that windows have, too
         TEMPLATE_SCORES,
         LABEL_BALANCE,
         BIAS_ALERTS,
