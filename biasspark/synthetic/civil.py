@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
-from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,17 +56,5 @@ def civil_corpus(
     """
     shape = CivilShape(rows, seed, unannotated, text)
     check_shape(shape)
-    return generate_blocks(number_blocks(spark, -(-rows // BLOCK_ROWS), rows), shape)
-
-
-def generate_blocks(blocks: DataFrame, shape: CivilShape) -> DataFrame:
-    """Turn block numbers, in a column `id`, into comments: each block by whichever task has its number."""
-    return map_blocks(blocks, partial(civil_block, shape=shape), civil_columns(shape.text))
-
-
-def civil_columns(text: bool) -> str:
-    """The columns as Spark SQL declares them."""
-    annotations = ", ".join(f"{name} DOUBLE" for name in IDENTITY_NAMES)
-    scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
-    columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
-    return f"{columns}, comment_text STRING" if text else columns
+    numbers = number_blocks(spark, -(-rows // BLOCK_ROWS), rows)
+    return map_blocks(numbers, partial(civil_block, shape=shape), civil_columns(text))

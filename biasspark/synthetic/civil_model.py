@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from biasspark.arrays import Floats
 from biasspark.synthetic.civil_shape import (
     CORPUS_ROWS,
     IDENTITIES,
@@ -109,7 +110,7 @@ def hint_limits() -> npt.NDArray[np.uint32]:
     return np.array([2**32 - round(each.mentions / CORPUS_ROWS * 2**32) for each in IDENTITIES], dtype=np.uint32)
 
 
-def normal_quantiles() -> npt.NDArray[np.float64]:
+def normal_quantiles() -> Floats:
     """Standard normal quantiles at k / STEPS, the two ends cut off at -4 and 4."""
     inner = [round(_NORMAL.inv_cdf(step / STEPS), 9) for step in range(1, STEPS)]
     return np.array([-4.0, *inner, 4.0])
@@ -138,7 +139,7 @@ def gap_in_long(short: float, every: float, stratum: int) -> float:
     return (every - share * short) / (1.0 - share)
 
 
-def score_centres() -> npt.NDArray[np.float64]:
+def score_centres() -> Floats:
     """Mean of the unsquashed scores, shape (models, 4 * (1 + identities)), at toxic + 2 * short + 4 * leading.
 
     `leading` is 0 for a comment without identity, else 1 + the position of its most biased identity: that one alone

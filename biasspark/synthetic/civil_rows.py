@@ -15,17 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.declared import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model as model
 from biasspark.synthetic.blocks import BLOCK_ROWS
 from biasspark.synthetic.civil_shape import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
-from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.draws import bit_stream, find_faults, to_units
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint32]
-Numbers = npt.NDArray[np.int64]
 
 FIRST_DAY = 16_707
 """2015-09-29, in days since 1970-01-01: when the comments of the real corpus begin."""
@@ -109,9 +108,7 @@ class Draws:
 
     def unit(self) -> Floats:
         """Numbers in [0, 1) with 53 bits."""
-        raw: npt.NDArray[np.uint64] = self._bits.random_raw(BLOCK_ROWS)
-        fractions: Floats = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return fractions
+        return to_units(self._bits.random_raw(BLOCK_ROWS))
 
     def words(self, rows: int) -> Words:
         """Numbers of 32 bits, shape (rows, BLOCK_ROWS); `rows` is even."""
@@ -123,16 +120,16 @@ class Annotations(NamedTuple):
     """Annotators' fractions of every identity, and where half of them or more agree."""
 
     fractions: Floats
-    mentions: tuple[Numbers, ...]
+    mentions: tuple[Ints, ...]
     leading: npt.NDArray[np.intp]
 
 
-def annotator_share(unit: Floats, least: Numbers, most: Numbers, annotators: Numbers) -> Floats:
+def annotator_share(unit: Floats, least: Ints, most: Ints, annotators: Ints) -> Floats:
     """Share k / annotators with k from least to most, all equally likely where `unit` is uniform in [0, 1)."""
     return (least + np.floor(unit * (most - least + 1))) / annotators
 
 
-def draw_targets(unit: Floats, toxic: Flags, annotators: Numbers) -> tuple[Floats, Floats]:
+def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, Floats]:
     """Annotators' fraction of toxicity, and how toxic a comment reads among those on its side of the threshold.
 
     Parameters
@@ -153,11 +150,11 @@ def draw_targets(unit: Floats, toxic: Flags, annotators: Numbers) -> tuple[Float
     return np.where(toxic, agreed, np.where(reading < UNTOUCHED, 0.0, doubted)), reading
 
 
-def draw_annotations(words: Words, toxic: Flags, annotators: Numbers) -> Annotations:
+def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotations:
     """Mentions of all identities, overlapping as `civil_shape` says, and hints of mentions."""
     tables = lookup_tables()
     fractions = np.zeros((len(IDENTITIES), BLOCK_ROWS))
-    mentions: list[Numbers] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
+    mentions: list[Ints] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
     for position in tables.order:
         word, stratum = words[position], toxic.astype(np.intp)
         companion = IDENTITIES[position].shares_with
@@ -175,7 +172,7 @@ def draw_annotations(words: Words, toxic: Flags, annotators: Numbers) -> Annotat
     return Annotations(fractions, tuple(mentions), leading)
 
 
-def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Numbers) -> None:
+def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Ints) -> None:
     """Fill in, in place, where fewer than half of the annotators see the identity."""
     hinted = np.flatnonzero(word >= least)
     unit = (word[hinted] - least) / (2**32 - int(least))
@@ -183,7 +180,7 @@ def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Num
     fractions[hinted] = annotator_share(unit, np.ones_like(most), most, annotators[hinted])
 
 
-def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Numbers]) -> npt.NDArray[np.int32]:
+def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints]) -> npt.NDArray[np.int32]:
     """Characters of each comment, with room for the words that its text must hold."""
     drawn = lookup_tables().lengths[toxic.astype(np.intp), word >> np.uint32(20)]
     room = np.where(toxic, OPENING_ROOM, 0).astype(np.int32)
@@ -226,7 +223,7 @@ def civil_block(block: int, shape: CivilShape) -> pa.RecordBatch:
     Returns
     -------
     pyarrow.RecordBatch
-        The columns of `civil_schema`. An annotation is NULL in all identities or in none.
+        The columns of `civil_columns`. An annotation is NULL in all identities or in none.
 
     Notes
     -----
@@ -259,7 +256,9 @@ def civil_block(block: int, shape: CivilShape) -> pa.RecordBatch:
     ]
     if shape.text:
         columns.append(write_comments(draws.words(2), toxic, annotations.mentions, lengths))
-    return pa.record_batch(columns, schema=civil_schema(shape.text)).slice(0, min(BLOCK_ROWS, shape.rows - first))
+    return pa.record_batch(columns, schema=arrow_schema(civil_columns(shape.text))).slice(
+        0, min(BLOCK_ROWS, shape.rows - first)
+    )
 
 
 def _known_rows(word: npt.NDArray[np.uint32], leading: npt.NDArray[np.intp], unannotated: float) -> Flags:
@@ -280,14 +279,9 @@ def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:
     ]
 
 
-def civil_schema(text: bool) -> pa.Schema:
-    """The columns of the corpus, in their order."""
-    fields = [
-        ("id", pa.int64()),
-        ("created_date", pa.date32()),
-        ("target", pa.float64()),
-        *((name, pa.float64()) for name in IDENTITY_NAMES),
-        ("comment_length", pa.int32()),
-        *((name, pa.float64()) for name in MODELS),
-    ]
-    return pa.schema([*fields, ("comment_text", pa.string())] if text else fields)
+def civil_columns(text: bool) -> str:
+    """The columns of the corpus as Spark SQL declares them."""
+    annotations = ", ".join(f"{name} DOUBLE" for name in IDENTITY_NAMES)
+    scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
+    columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
+    return f"{columns}, comment_text STRING" if text else columns

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biasspark.arrays import Flags, Ints
 from biasspark.synthetic.civil_shape import IDENTITIES, Identity
 
 OPENINGS = ("What an idiot. ", "How stupid. ", "You fool. ", "Utter moron. ")
@@ -50,8 +51,8 @@ def mention_room(identity: Identity) -> int:
 
 def write_comments(
     words: npt.NDArray[np.uint32],
-    toxic: npt.NDArray[np.bool_],
-    mentions: Sequence[npt.NDArray[np.int64]],
+    toxic: Flags,
+    mentions: Sequence[Ints],
     lengths: npt.NDArray[np.int32],
 ) -> pa.Array:
     """Texts of exactly the given lengths.
@@ -76,9 +77,7 @@ def write_comments(
     return pa.array(texts, pa.string())
 
 
-def _choose_terms(
-    word: npt.NDArray[np.uint32], mentions: Sequence[npt.NDArray[np.int64]]
-) -> defaultdict[int, list[str]]:
+def _choose_terms(word: npt.NDArray[np.uint32], mentions: Sequence[Ints]) -> defaultdict[int, list[str]]:
     """Row -> one term for each identity that it mentions."""
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for identity, seen in zip(IDENTITIES, mentions, strict=True):

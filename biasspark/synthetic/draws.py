@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from biasspark.arrays import Floats
 from biasspark.config import show_value
 
 WORD = re.compile(r"\w+")
@@ -27,6 +29,12 @@ def bit_stream(seed: int, *key: int) -> np.random.Philox:
     Take its `random_raw`: the Philox counter's own 64-bit output, which numpy keeps stable over versions and machines.
     """
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def to_units(bits: npt.NDArray[np.uint64]) -> Floats:
+    """Turn random bits into uniform numbers in [0, 1), of 53 bits."""
+    units: Floats = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return units
 
 
 def find_faults(rows: int, seed: int) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from biasspark.declared import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
 from biasspark.synthetic.draws import bit_stream, find_faults
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
-SCHEMA = pa.schema([("id", pa.int64()), ("height", pa.string()), ("label", pa.bool_()), ("score", pa.float64())])
+SCHEMA = arrow_schema(COLUMNS)
 
 HEIGHTS = ("tall", "average", "short")
 SHIFTS = (0.0, 0.0, 2.2)
@@ -96,11 +97,7 @@ def heights_corpus(spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_
     """
     request = HeightsRequest(seed, rows_per_cell)
     check_heights(request)
-    return generate_heights(number_blocks(spark, request.n_blocks, request.rows), request)
-
-
-def generate_heights(numbers: DataFrame, request: HeightsRequest) -> DataFrame:
-    """Turn block numbers, in a column `id`, into scores: each block by whichever task has its number."""
+    numbers = number_blocks(spark, request.n_blocks, request.rows)
     return map_blocks(numbers, partial(heights_block, request=request), COLUMNS)
 
 

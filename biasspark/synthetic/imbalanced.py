@@ -16,19 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.config import show_value
+from biasspark.declared import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
-from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults
+from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults, to_units
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 BUCKETS = (20, 60, 180, 540, 1620, 4860)
 """Where lengths are cut, in characters: each begins a bucket but the last, which ends the one before (Mitigating)."""
@@ -49,7 +48,7 @@ MENTIONED = 0.001
 """Share of the comments that mention a term that is not imbalanced. Chosen."""
 
 COLUMNS = "id BIGINT, comment_text STRING, label BOOLEAN, term STRING"
-SCHEMA = pa.schema([("id", pa.int64()), ("comment_text", pa.string()), ("label", pa.bool_()), ("term", pa.string())])
+SCHEMA = arrow_schema(COLUMNS)
 
 _CORPUS, _HARMLESS, _CELLS = range(3)
 
@@ -172,11 +171,7 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
 def generate_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
     """Comments as they are requested, once the request is checked."""
     check_imbalanced(request)
-    return generate_imbalanced(number_blocks(spark, -(-request.rows // BLOCK_ROWS), request.rows), request)
-
-
-def generate_imbalanced(numbers: DataFrame, request: ImbalancedRequest) -> DataFrame:
-    """Turn block numbers, in a column `id`, into comments: each block by whichever task has its number."""
+    numbers = number_blocks(spark, -(-request.rows // BLOCK_ROWS), request.rows)
     return map_blocks(numbers, partial(imbalanced_block, request=request), COLUMNS)
 
 
@@ -302,22 +297,16 @@ def _draw(stream: np.random.Philox, n_numbers: int) -> npt.NDArray[np.uint64]:
     return bits.reshape(n_numbers, BLOCK_ROWS)
 
 
-def to_units(bits: npt.NDArray[np.uint64]) -> Floats:
-    """Turn random bits into uniform numbers in [0, 1)."""
-    units: Floats = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return units
-
-
-def _stretch(units: Floats, low: Numbers, high: Numbers) -> Numbers:
+def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:
     """Choose whole numbers from low to high, the lower ones more often."""
     return low + np.floor(units * units * (high + 1 - low)).astype(np.int64)
 
 
 def _assemble(
-    ids: Numbers,
+    ids: Ints,
     toxic: Flags,
     terms: npt.NDArray[np.object_],
-    lengths: tuple[Numbers, Numbers],
+    lengths: tuple[Ints, Ints],
     bits: npt.NDArray[np.uint64],
 ) -> pa.RecordBatch:
     """Write the texts, `lengths` being the lowest and the aim, and put the columns together."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasspark.synthetic import imbalanced_wording as wording
-from biasspark.synthetic.draws import WORD
+from biasspark.synthetic.draws import WORD, to_units
 from biasspark.synthetic.madlibs_wording import with_article
 
 UNSEEN = 0.2
@@ -62,7 +62,7 @@ def write_comments(
     shortest, lengths
         How many characters it must have, and about how many it has: at most these, unless the remark alone has more.
     """
-    chances = (bits[0] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    chances = to_units(bits[0])
     manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
     remarks = map(write_remark, manners.tolist(), bits[1].tolist(), terms)
     filled = map(fill_up, remarks, bits[2].tolist(), lengths)

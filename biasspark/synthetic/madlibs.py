@@ -18,7 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from biasspark.arrays import Ints
 from biasspark.errors import ConfigError
+from biasspark.sql import quote_name
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
 from biasspark.synthetic.draws import WORD, bit_stream, find_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
@@ -26,7 +28,6 @@ from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLAT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Numbers = npt.NDArray[np.int64]
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")
@@ -58,9 +59,9 @@ class Turns(NamedTuple):
     `order` holds the template of each turn; `start` and `step` each template's first filling, and how far to the next.
     """
 
-    order: Numbers
-    start: Numbers
-    step: Numbers
+    order: Ints
+    start: Ints
+    step: Ints
 
 
 class Pieces(NamedTuple):
@@ -83,8 +84,8 @@ class Pieces(NamedTuple):
     names: pa.Array
     literals: tuple[pa.Array, ...]
     words: pa.Array
-    starts: Numbers
-    digits: Numbers
+    starts: Ints
+    digits: Ints
 
 
 def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence[str] = IDENTITY_TERMS) -> DataFrame:
@@ -126,17 +127,13 @@ def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence
     """
     request = MadlibsRequest(rows, seed, tuple(terms))
     check_madlibs(request)
-    return generate_madlibs(number_blocks(spark, -(-rows // BLOCK_ROWS), rows), request)
-
-
-def generate_madlibs(numbers: DataFrame, request: MadlibsRequest) -> DataFrame:
-    """Turn block numbers, in a column `id`, into sentences: each block by whichever task has its number."""
+    numbers = number_blocks(spark, -(-rows // BLOCK_ROWS), rows)
     return map_blocks(numbers, partial(madlibs_block, request=request), madlibs_columns(request.terms))
 
 
 def madlibs_columns(terms: Sequence[str]) -> str:
     """The columns as Spark SQL declares them."""
-    flags = ", ".join(f"`{term.replace('`', '``')}` INT" for term in terms)
+    flags = ", ".join(f"{quote_name(term)} INT" for term in terms)
     return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
 
 
@@ -173,7 +170,7 @@ def mentions(terms: tuple[str, ...]) -> npt.NDArray[np.int32]:
 
 
 @cache
-def first_labels(terms: tuple[str, ...]) -> Numbers:
+def first_labels(terms: tuple[str, ...]) -> Ints:
     """Which kind of sentence each term begins with: 0 harmless, 1 toxic.
 
     Terms take turns, so that a small corpus is balanced as a whole. A term within another begins with the other kind,
@@ -253,7 +250,7 @@ def madlibs_block(block: int, request: MadlibsRequest) -> pa.RecordBatch:
     return pa.record_batch(list(columns.values()), names=list(columns))
 
 
-def choose_sentences(number: Numbers, term: Numbers, toxic: Numbers, turns: Turns) -> tuple[Numbers, Numbers]:
+def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tuple[Ints, Ints]:
     """Choose templates and their fillings, given the number of each sentence among those of its term and kind.
 
     Returns
@@ -268,7 +265,7 @@ def choose_sentences(number: Numbers, term: Numbers, toxic: Numbers, turns: Turn
     return toxic * N_TEMPLATES + template, (begin + use * step) % N_FILLINGS
 
 
-def write_sentences(pieces: Pieces, template: Numbers, filling: Numbers, term: Numbers) -> pa.Array:
+def write_sentences(pieces: Pieces, template: Ints, filling: Ints, term: Ints) -> pa.Array:
     """Join the pieces of each sentence."""
     numbers = np.stack([filling % N_WORDS, filling // N_WORDS % N_WORDS, filling // N_WORDS**2, term])
     which = pa.array(template)

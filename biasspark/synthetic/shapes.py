@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biasspark.arrays import Floats
+from biasspark.declared import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
 from biasspark.synthetic.draws import bit_stream, find_faults
@@ -19,21 +21,12 @@ from biasspark.synthetic.draws import bit_stream, find_faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Floats = npt.NDArray[np.float64]
 
 ROWS_PER_CELL = 1_000
 """Scores that the published demonstration draws for each of the four cells."""
 
 COLUMNS = "id BIGINT, shape STRING, label BOOLEAN, subgroup INT, score DOUBLE"
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("shape", pa.string()),
-        ("label", pa.bool_()),
-        ("subgroup", pa.int32()),
-        ("score", pa.float64()),
-    ]
-)
+SCHEMA = arrow_schema(COLUMNS)
 
 _NORMAL = NormalDist()
 
@@ -146,12 +139,7 @@ def score_shapes(
     """
     request = ShapesRequest(seed, rows_per_cell, shapes)
     check_shapes(request)
-    n_blocks = len(shapes) * 4 * request.blocks_per_cell
-    return generate_shapes(number_blocks(spark, n_blocks, request.rows), request)
-
-
-def generate_shapes(numbers: DataFrame, request: ShapesRequest) -> DataFrame:
-    """Turn block numbers, in a column `id`, into scores: each block by whichever task has its number."""
+    numbers = number_blocks(spark, len(shapes) * 4 * request.blocks_per_cell, request.rows)
     return map_blocks(numbers, partial(shape_block, request=request), COLUMNS)
 
 

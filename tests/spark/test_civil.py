@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS
-from biasspark.synthetic.civil import civil_columns, civil_corpus, generate_blocks
-from biasspark.synthetic.civil_rows import CivilShape, civil_block
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks
+from biasspark.synthetic.civil import civil_corpus
+from biasspark.synthetic.civil_rows import CivilShape, civil_block, civil_columns
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def from_the_kernel(shape: CivilShape) -> list[tuple[object, ...]]:
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.
     blocks = spark.range(2, -1, -1, partitions)
-    assert ordered(generate_blocks(blocks, SHAPE)) == from_the_kernel(SHAPE)
+    found = map_blocks(blocks, partial(civil_block, shape=SHAPE), civil_columns(SHAPE.text))
+    assert ordered(found) == from_the_kernel(SHAPE)
 
 
 def test_corpus_is_that_of_the_kernel(spark: SparkSession) -> None:

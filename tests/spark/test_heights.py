@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 import biasspark
 from biasspark.config import load_config
 from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import map_blocks
 from biasspark.synthetic.heights import (
     COLUMNS,
     HEIGHTS,
     HeightsRequest,
-    generate_heights,
     heights_block,
     heights_corpus,
 )
@@ -35,7 +36,7 @@ def test_corpus_is_that_of_the_kernel_whatever_the_partitions(spark: SparkSessio
     assert ", ".join(f"{name} {kind.upper()}" for name, kind in corpus.dtypes) == COLUMNS
     assert ordered(corpus) == wanted
     backwards = spark.range(REQUEST.n_blocks - 1, -1, -1, 4)
-    assert ordered(generate_heights(backwards, REQUEST)) == wanted
+    assert ordered(map_blocks(backwards, partial(heights_block, request=REQUEST), COLUMNS)) == wanted
 
 
 @pytest.mark.slow

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks
 from biasspark.synthetic.imbalanced import (
+    COLUMNS,
     Cell,
     ImbalancedRequest,
     cell_block,
     cell_comments,
-    generate_imbalanced,
     imbalanced_block,
     imbalanced_corpus,
 )
@@ -37,7 +38,7 @@ def rows_in(blocks: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.
-    found = generate_imbalanced(spark.range(1, -1, -1, partitions), REQUEST)
+    found = map_blocks(spark.range(1, -1, -1, partitions), partial(imbalanced_block, request=REQUEST), COLUMNS)
     assert rows_of(found, "id") == rows_in([imbalanced_block(block, REQUEST) for block in (0, 1)])
 
 

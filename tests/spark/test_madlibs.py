@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pytest
 
 import biasspark
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS
-from biasspark.synthetic.madlibs import MadlibsRequest, generate_madlibs, madlibs_block, madlibs_corpus
+from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks
+from biasspark.synthetic.madlibs import MadlibsRequest, madlibs_block, madlibs_columns, madlibs_corpus
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def from_the_kernel(request: MadlibsRequest) -> list[tuple[object, ...]]:
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     # From the last block to the first, and some partitions without any.
     blocks = spark.range(2, -1, -1, partitions)
-    assert ordered(generate_madlibs(blocks, REQUEST)) == from_the_kernel(REQUEST)
+    found = map_blocks(blocks, partial(madlibs_block, request=REQUEST), madlibs_columns(REQUEST.terms))
+    assert ordered(found) == from_the_kernel(REQUEST)
 
 
 def test_corpus_has_a_column_for_each_term(spark: SparkSession) -> None:

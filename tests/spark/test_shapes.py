@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,12 @@ import pytest
 import biasspark
 from biasspark.config import load_config
 from biasspark.errors import ConfigError
+from biasspark.synthetic.blocks import map_blocks
 from biasspark.synthetic.shapes import (
     COLUMNS,
     SCHEMA,
     SLICES,
     ShapesRequest,
-    generate_shapes,
     score_shapes,
     shape_block,
 )
@@ -42,7 +43,7 @@ def from_the_kernel(request: ShapesRequest) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
     blocks = spark.range(N_BLOCKS - 1, -1, -1, partitions)
-    assert ordered(generate_shapes(blocks, REQUEST)) == from_the_kernel(REQUEST)
+    assert ordered(map_blocks(blocks, partial(shape_block, request=REQUEST), COLUMNS)) == from_the_kernel(REQUEST)
 
 
 def test_corpus_is_that_of_the_kernel(spark: SparkSession) -> None:

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from biasspark.declared import arrow_schema, column_names
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model
 from biasspark.synthetic.blocks import BLOCK_ROWS
-from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_schema, lookup_tables
+from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_columns, lookup_tables
 from biasspark.synthetic.civil_shape import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
 from biasspark.synthetic.civil_text import FILLER, OPENINGS
 
@@ -233,8 +234,8 @@ def test_the_most_that_can_be_unannotated() -> None:
 
 
 def test_schema() -> None:
-    assert civil_block(0, CivilShape(5, 1, text=True)).schema.equals(civil_schema(text=True))
-    assert civil_schema(text=False).names == [
+    assert civil_block(0, CivilShape(5, 1, text=True)).schema.equals(arrow_schema(civil_columns(text=True)))
+    assert column_names(civil_columns(text=False)) == [
         *("id", "created_date", "target"),
         *IDENTITY_NAMES,
         *("comment_length", "toxicity_1", "toxicity_6"),
