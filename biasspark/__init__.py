@@ -37,33 +37,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Looked up when first asked for: executors import the kernels, and those need no pyspark.
-_HOMES = {
-    "bias_metrics": "biasspark.api",
-    "u_statistics": "biasspark.api",
-    "model_summary": "biasspark.api",
-    "pinned_auc": "biasspark.api",
-    "pinned_skew": "biasspark.api",
-    "threshold_rates": "biasspark.api",
-    "threshold_summary": "biasspark.api",
-    "score_histograms": "biasspark.api",
-    "side_by_side": "biasspark.api",
-    "model_comparisons": "biasspark.api",
-    "label_balance": "biasspark.api",
-    "template_scores": "biasspark.api",
-    "example_attributions": "biasspark.attribution_api",
-    "attribution_correlations": "biasspark.attribution_api",
-    "attribution_segments": "biasspark.attribution_api",
-    "attribution_slices": "biasspark.attribution_api",
-    "pair_segments": "biasspark.attribution_api",
-    "auc_crosses": "biasspark.attribution_api",
-    "loss_by_segment": "biasspark.attribution_api",
-    "Identities": "biasspark.config",
-    "BiasSparkError": "biasspark.errors",
-    "ConfigError": "biasspark.errors",
-    "InputError": "biasspark.errors",
-    "PublishConflict": "biasspark.errors",
-}
+# Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
+_HOMES = ("biasspark.errors", "biasspark.config", "biasspark.api", "biasspark.attribution_api")
 
 __all__ = [
     "BiasSparkError",
@@ -94,9 +69,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return next(getattr(home, name) for home in map(import_module, _HOMES) if hasattr(home, name))
 
 
 def __dir__() -> list[str]:

@@ -41,6 +41,7 @@ examples:
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
 UNEXPECTED = 1
+GATE_FAILED = 5
 INTERRUPTED = 130
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
@@ -278,19 +279,13 @@ class Progress:
         """
         if not self._redraws:
             return
-        if total <= 0:
-            self._erase()
-            return
         with self._lock:
-            filled = BAR_WIDTH * min(done, total) // total
-            bar = "#" * filled + "." * (BAR_WIDTH - filled)
-            line = f"{self._stamp()} [{bar}] {done}/{total} {self._stage}"
+            line = ""
+            if total > 0:
+                filled = BAR_WIDTH * min(done, total) // total
+                bar = "#" * filled + "." * (BAR_WIDTH - filled)
+                line = f"{self._stamp()} [{bar}] {done}/{total} {self._stage}"
             self._stream.write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
-            self._stream.flush()
-
-    def _erase(self) -> None:
-        with self._lock:
-            self._stream.write(ERASE_LINE)
             self._stream.flush()
 
     def _stamp(self) -> str:

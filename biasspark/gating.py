@@ -11,6 +11,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.attribution.comparison_alerts import comparison_alerts
+from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Gate, show_visibly
 from biasspark.errors import InputError
@@ -22,7 +23,6 @@ from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import U_STATISTICS
 from biasspark.tables.store import Store
 
-GATE_FAILED = 5
 WORST_FIRST = (FAIL, WARN, INSUFFICIENT, PASS)
 SHOWN = ("outcome", "rule", MODEL, SLICE, "message")
 

@@ -13,15 +13,14 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark import __version__
 from biasspark.config import Config, Measures, merge_rules
-from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook
 from biasspark.corpus.marks import mark_scores
 from biasspark.corpus.source import input_faults
 from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import InputError
-from biasspark.pipeline import JOB, Measurement, cut_at, statistics_of
+from biasspark.pipeline import JOB, Measurement, cut_at, describe_run, statistics_of
 from biasspark.ranking.engine import rank_parts
 from biasspark.ranking.state_agreement import find_disagreements
 from biasspark.ranking.state_engine import read_states, state_rows
@@ -46,12 +45,12 @@ from biasspark.tables.nights import (
 )
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
-from biasspark.tables.store import CatalogStore, PathStore
+from biasspark.tables.store import Store
 
 # ---- a night
 
 
-def keep_state(measurement: Measurement, config: Config, store: PathStore | CatalogStore) -> Measurement:
+def keep_state(measurement: Measurement, config: Config, store: Store) -> Measurement:
     """Return the measurement of a night that keeps its state, cut as the last night of the same rules was.
 
     Notes
@@ -102,9 +101,7 @@ def state_of(measurement: Measurement, config: Config) -> DataFrame:
     return state_rows(ranked, codebook, headers, measurement.cuts)
 
 
-def _find_last(
-    spark: SparkSession, store: PathStore | CatalogStore, config: Config, types: Mapping[str, str]
-) -> dict[str, State]:
+def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, State]:
     """Return the state of each model on the night last published that was measured by the same rules."""
     rules = merge_rules(config.resolved())
     last: dict[str, State] = {}
@@ -165,7 +162,7 @@ class Window:
 
 
 def find_window(
-    spark: SparkSession, store: PathStore | CatalogStore, config: Config, days: tuple[date, date], allow_missing: bool
+    spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
     """Find the state of all nights of a window, and see that it merges.
 
@@ -253,16 +250,13 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, DataF
 def describe_window(window: Window, config: Config, spark_version: str) -> RunRecord:
     """Return what the ledger says of a window: the counts of its nights added up, and which days it lacks."""
     reasons = dict.fromkeys(reason for night in window.nights for reason in night.rejects)
-    return RunRecord(
+    tally = Tally(
         n_rows=sum(night.n_rows for night in window.nights),
         n_rejected=sum(night.n_rejected for night in window.nights),
         rejects={reason: sum(night.rejects.get(reason, 0) for night in window.nights) for reason in reasons},
-        warnings=tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items()),
-        config=config.json,
-        config_hash=config.hash,
-        code_version=__version__,
-        spark_version=spark_version,
     )
+    warnings = tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items())
+    return describe_run(config, tally, warnings, spark_version)
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
-from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import Config
 from biasspark.gating import judged, show_alerts
+from biasspark.highlights import WORST, worst_identities
 from biasspark.merging import (
     Window,
     describe_window,
@@ -26,30 +24,16 @@ from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import (
-    ATTRIBUTION_SEGMENTS,
     BIAS_ALERTS,
     BIAS_METRICS,
-    LOSS_BY_SEGMENT,
-    MODEL_COMPARISONS,
     SCORE_BLOCKS,
     WINDOW_TABLES,
 )
-from biasspark.tables.store import CatalogStore, PathStore
+from biasspark.tables.store import Store
 from biasspark.tables.views import refresh_views
 
-WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
-MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
-_HONEST = ("rule", "n_honest", "mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
-_DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
-LOST = (MODEL, SLICE, *_HONEST)
-WON = (MODEL, "baseline_model", SLICE, *_HONEST)
-CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
-LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
 
-
-def run_night(
-    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
-) -> Outcome:
+def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, judge, publish, and say what came of it."""
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")
@@ -77,9 +61,7 @@ def run_night(
     return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))
 
 
-def run_window(
-    window: Window, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
-) -> Outcome:
+def run_window(window: Window, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Merge the nights of a window, publish, and say what came of it."""
     spark = window.blocks.sparkSession
     measurement = merge_nights(window, config)
@@ -100,7 +82,7 @@ def run_window(
 
 def conclude(
     spark: SparkSession,
-    store: PathStore | CatalogStore,
+    store: Store,
     published: PublishedRun,
     record: RunRecord,
     show: Callable[[], str],
@@ -122,66 +104,3 @@ def conclude(
     summary |= {"n_rows": record.n_rows, "n_rejected": record.n_rejected, "rejects": record.rejects}
     summary |= {"warnings": warnings, "tables": published.n_rows, "output": store.root}
     return Outcome(summary=summary, table=table + "".join(f"\nwarning: {text}" for text in warnings))
-
-
-def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:
-    """Return the identities with the lowest of their subgroup, BPSN and BNSP AUC, crossed pairs left out."""
-    lowest = F.least("subgroup_auc", "bpsn_auc", "bnsp_auc")
-    rows = (
-        metrics.where(lowest.isNotNull() & ~F.col(CROSSED))
-        .orderBy(lowest, *WORST[:3])
-        .select(*WORST)
-        .limit(most)
-        .collect()
-    )
-    return [row.asDict() for row in rows]
-
-
-def show_lost(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
-    """Return tables of the leaves that lose most, and of those where a compared model wins; else of named segments."""
-    leaves = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
-    lost = leaves.where("baseline_model = ''").orderBy("mean_honest", MODEL, SLICE, "node_id")
-    won = leaves.where("mean_honest > 0 AND baseline_model <> ''").orderBy(
-        F.col("mean_honest").desc(), MODEL, "baseline_model", SLICE, "node_id"
-    )
-    losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment")
-    shown = [_format_rows(lost, LOST, most), _format_rows(won, WON, most)]
-    return "\n\n".join(filter(None, shown)) or _format_rows(losses, LOSSES, most)
-
-
-def show_changes(spark: SparkSession, store: PathStore | CatalogStore, run: Run, most: int = 10) -> str:
-    """Return tables of what got worse and of what got better, the surest first, and how often each verdict fell."""
-    found = store.read(spark, MODEL_COMPARISONS, run)
-    order = ("p_value", F.abs("difference").desc(), MODEL, SLICE, IDENTITY, "metric")  # many p-values round to 0
-    changed = [
-        (verdict, _format_rows(found.where(F.col("verdict") == verdict).orderBy(*order), CHANGED, most))
-        for verdict in ("worse", "better")
-    ]
-    counts = found.groupBy(MODEL, "baseline_model", SLICE, "verdict").count()
-    shown = [f"{verdict}:\n{table}" for verdict, table in changed if table]
-    return "\n\n".join([*shown, _format_rows(counts.orderBy(MODEL, SLICE, "verdict"), tuple(counts.columns), 40)])
-
-
-def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:
-    """Lay out the first rows; nothing if there are none."""
-    found = [row.asDict() for row in rows.select(*columns).limit(most).collect()]
-    return format_table(found, columns) if found else ""
-
-
-def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC moves most, a metric a row: its value before rows are dropped, and after."""
-    far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
-    found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
-    return [row for one in found for row in _list_moves(one)]
-
-
-def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
-    key = {name: skewed[name] for name in (MODEL, SLICE, "n_rows", "n_dropped")}
-    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARISED_AUCS)}
-    for metric, name, after, sd in (
-        ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
-        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
-    ):
-        before, now = skewed[name], skewed[after]
-        moved = None if before is None or now is None else now - before
-        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "moved": moved}

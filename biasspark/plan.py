@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from biasspark.columns import ALL_ROWS
-from biasspark.config import Attribution, Config, Identities
+from biasspark.config import JACKKNIFE, Attribution, Config, Identities
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 
 
 def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
     """Return the plan of a run: sources, models, identities, slices, tables, and what it will cost."""
+    return lay_out(_plan_night(config, n_columns, tables))
+
+
+def lay_out(lines: Mapping[str, str]) -> str:
+    """Return a plan, a line for each of its parts."""
+    return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
+
+
+def _plan_night(config: Config, n_columns: int, tables: tuple[Table, ...]) -> dict[str, str]:
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     passes = [
         "survey",
@@ -24,11 +35,12 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
     shuffled = f"1 of the corpus, {moved}"
+    of_the_day = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
     if bins := config.ranking.bins:
         shuffled = f"none of the corpus; 1 of counts, one for each of {bins:,} bins and each identity, of every task"
-    lines = {
+    return {
         "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({n_columns} columns)",
-        "rows": " and ".join(filter(None, [corpus.filter, _run_date(corpus.run_date_column)])) or "all",
+        "rows": " and ".join(filter(None, [corpus.filter, of_the_day])) or "all",
         "label": f"{label.column}{_rule(label.threshold, label.positive)}",
         "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items()),
         "identities": "; ".join(_sources(config.identities)),
@@ -41,18 +53,17 @@ def describe_plan(config: Config, n_columns: int, tables: tuple[Table, ...]) -> 
         "scans": scans,
         "shuffles": shuffled,
     }
-    return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
 
 
 def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
     """Return the plan of an attribution: features, what is searched and compared, tables, and what it will cost."""
     assert config.attribution is not None  # the job asks for it
-    asked, whole = config.attribution, describe_plan(config, n_columns, tables).splitlines()
-    kept = [line for line in whole if line.startswith(("corpus:", "rows:", "label:", "models:", "slices:", "tables:"))]
+    asked, night = config.attribution, _plan_night(config, n_columns, tables)
     passes = ["survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
     passes += ["groupings", "crosses"] if asked.groupings else []
     passes += ["segments, twice"] if asked.segments or asked.tree or asked.slice_search else []
     passes += ["of each comparison one, and one a slice"] if asked.compare else []
+    kept = {what: night[what] for what in ("corpus", "rows", "label", "models", "slices", "tables")}
     lines = {
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_searches(asked)) or "nothing",
@@ -61,16 +72,15 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
         "scans": f"{len(passes) + len(asked.compare) * (1 + 1 + len(config.slices))} or more ({', '.join(passes)})",
         "shuffles": "1 of every ranked row, of 9 bytes a score and the bins; 1 more for crosses, segments, comparisons",
     }
-    return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
+    return lay_out(kept | lines)
 
 
 def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
     """Return the plan of a comparison: which models, by which method, tables, and what it will cost."""
     assert config.compare is not None  # the job asks for it
-    asked, whole = config.compare, describe_plan(config, n_columns, tables).splitlines()
-    told = ("corpus:", "rows:", "label:", "identities:", "slices:", "tables:")
+    asked, night = config.compare, _plan_night(config, n_columns, tables)
     method, shuffles = "paired DeLong", "2 for each model: of a score, and of 8 bytes an identity for each row"
-    if asked.method == "jackknife":
+    if asked.method == JACKKNIFE:
         by = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else config.corpus.id
         method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 for each model, of both scores of each row"
     rules = config.gate.of_comparisons if config.gate else ()
@@ -81,8 +91,8 @@ def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...
         "scans": f"{2 + len(asked.models)} or more (survey, counts, one for each model and 32 identities)",
         "shuffles": shuffles,
     }
-    kept = [line for line in whole if line.startswith(told)]
-    return "\n".join([*kept, *(f"{what + ':':<12} {text}" for what, text in lines.items())])
+    kept = {what: night[what] for what in ("corpus", "rows", "label", "identities", "slices", "tables")}
+    return lay_out(kept | lines)
 
 
 def _name_rules(config: Config) -> str:
@@ -123,10 +133,6 @@ def _further(config: Config) -> list[str]:
     if config.state:
         found.append("sorted scores kept for windows of nights")
     return found
-
-
-def _run_date(column: str | None) -> str:
-    return f"{column} is the run date" if column else ""
 
 
 def _rule(threshold: float | None, positive: tuple[object, ...] | None) -> str:

@@ -13,14 +13,15 @@ from biasspark.cli import Outcome, Progress, job_parser, run_job
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
-from biasspark.night import conclude, show_lost
+from biasspark.highlights import show_lost
+from biasspark.night import conclude
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_attribution
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_RUNS, tables_of
-from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
+from biasspark.tables.store import Store, open_store, session_settings
 
 JOB = "attribution"
 
@@ -48,9 +49,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
 
 
-def run_night(
-    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
-) -> Outcome:
+def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, search, publish, and say where most is lost."""
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")

@@ -18,14 +18,15 @@ from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.gating import judged_comparison, show_alerts
-from biasspark.night import conclude, show_changes
+from biasspark.highlights import show_changes
+from biasspark.night import conclude
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_comparison
 from biasspark.session import follow_tasks, job_session, persisted
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_RUNS, COMPARISON_ALERTS, MODEL_COMPARISONS, tables_of
-from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
+from biasspark.tables.store import Store, open_store, session_settings
 
 JOB = MODEL_COMPARISONS.job
 
@@ -49,9 +50,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
 
 
-def run_night(
-    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
-) -> Outcome:
+def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, compare, publish, and say what changed."""
     spark = corpus.sparkSession
     progress.stage(f"survey of {config.corpus.name}")

@@ -12,14 +12,15 @@ from biasspark.config import Config, PinnedSkew, load_config
 from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
-from biasspark.night import MOVED, conclude, moved_most
+from biasspark.highlights import MOVED, moved_most
+from biasspark.night import conclude
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once, skew_classes
-from biasspark.plan import describe_plan
+from biasspark.plan import describe_plan, lay_out
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW
-from biasspark.tables.store import CatalogStore, PathStore, open_store, session_settings
+from biasspark.tables.store import Store, open_store, session_settings
 
 JOB = "pinned_skew"
 
@@ -36,15 +37,14 @@ def main(arguments: argparse.Namespace) -> Outcome:
         corpus = read_corpus(spark, config.corpus, arguments.run_date, narrowed)
         store.check(spark, tables)
         if arguments.dry_run:
-            plan = f"{describe_plan(narrowed, len(corpus.columns), tables)}\n{'drops:':<12} {describe_drops(skew)}"
+            drops = lay_out({"drops": describe_drops(skew)})
+            plan = f"{describe_plan(narrowed, len(corpus.columns), tables)}\n{drops}"
             return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
         with follow_tasks(spark, progress.advance):
             return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
 
 
-def run_night(
-    corpus: DataFrame, config: Config, store: PathStore | CatalogStore, run: Run, progress: Progress
-) -> Outcome:
+def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, drop rows, publish, and say what moved."""
     spark, skew = corpus.sparkSession, find_experiment(config)
     progress.stage(f"survey of {config.corpus.name}")

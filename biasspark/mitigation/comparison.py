@@ -8,12 +8,11 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome, format_table
+from biasspark.cli import GATE_FAILED, Outcome, format_table
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.mitigation.settings import MODELS
 
 JOB = "mitigation_experiment"
-GATE_FAILED = 5
 
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
 MEASURES = ("auc", DIFFERENCE, *(f"{name}_min" for name in SUMMARISED_AUCS), LARGEST_GAP)

@@ -12,6 +12,7 @@ from biasspark.config import Config, Corpus, parse_config, redact, show_value
 from biasspark.config.section import Section, is_number, keys_of
 from biasspark.config.source import apply_overrides, locate, read_toml
 from biasspark.errors import ConfigError
+from biasspark.plan import lay_out
 from biasspark.synthetic.corpora import read_terms
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest, check_imbalanced
 from biasspark.synthetic.madlibs import MadlibsRequest, check_madlibs
@@ -101,15 +102,12 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experime
     """
     faults: list[str] = []
     table = apply_overrides(read_toml(Path(path)), overrides, faults)
-    return _read_experiment(table, Path(path).parent, faults)
+    return parse_experiment(table, Path(path).parent, faults)
 
 
-def parse_experiment(table: Mapping[str, Any], base: Path) -> Experiment:
-    """Check a configuration of the experiment that was read already: see `load_experiment`."""
-    return _read_experiment(table, base, [])
-
-
-def _read_experiment(table: Mapping[str, Any], base: Path, faults: list[str]) -> Experiment:
+def parse_experiment(table: Mapping[str, Any], base: Path, so_far: Sequence[str] = ()) -> Experiment:
+    """Check a configuration of the experiment that was read already, with faults: see `load_experiment`."""
+    faults = list(so_far)
     mitigation = _read_mitigation(table.get("mitigation"), base, faults)
     faults += [
         f"[{name}]: given. The experiment makes its own corpora and models. Remove the table."
@@ -230,4 +228,4 @@ def describe_experiment(experiment: Experiment) -> str:
         "test set": f"{settings.test_rows:,} templated sentences, published as {settings.corpus}",
         "output": f"{experiment.resolved()['output']['path']}, corpora below {FOLDER} in it",
     }
-    return "\n".join(f"{what + ':':<12} {text}" for what, text in lines.items())
+    return lay_out(lines)
