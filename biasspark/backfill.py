@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-import traceback
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from biasspark.cli import (
     NIGHTLY_EXAMPLES,
-    UNEXPECTED,
     Outcome,
     Progress,
     RunDate,
-    describe_unexpected,
     job_parser,
     parse_date,
+    print_failure,
     print_outcome,
 )
-from biasspark.config import Config, show_value, show_visibly
-from biasspark.errors import BiasSparkError, ConfigError
+from biasspark.config import Config, show_value
+from biasspark.errors import ConfigError
 
 JOB = "bias_metrics"
 MOST_NIGHTS = 3660
@@ -143,16 +140,7 @@ def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> 
     """Measure a night; a failure is an outcome as well."""
     try:
         return measure(day)
-    except BiasSparkError as error:
-        return _fail(day, error.exit_code, error.faults, error if debug else None)
     except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
-        return _fail(day, UNEXPECTED, (describe_unexpected(error),), error if debug else None)
-
-
-def _fail(day: date, exit_code: int, faults: Sequence[str], traced: BaseException | None) -> Outcome:
-    if traced is not None:
-        traceback.print_exception(traced)
-    for fault in faults:
-        sys.stderr.write(f"{day}: error: {show_visibly(fault)}\n")
+        exit_code, faults = print_failure(str(day), error, debug)
     summary = {"job": JOB, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
     return Outcome(summary=summary, exit_code=exit_code)

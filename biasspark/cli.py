@@ -40,7 +40,6 @@ examples:
   spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
-UNEXPECTED = 1
 GATE_FAILED = 5
 INTERRUPTED = 130
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -212,13 +211,32 @@ def run_job(
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        return _finish(main(arguments))
-    except BiasSparkError as error:
-        return _fail(parser, error.exit_code, error.faults, error if arguments.debug else None)
+        outcome = main(arguments)
+        return outcome if isinstance(outcome, int) else print_outcome(outcome)
     except KeyboardInterrupt:
-        return _fail(parser, INTERRUPTED, ("interrupted",))
+        print(f"{parser.prog}: error: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - nothing above would keep its message, and data, from showing
-        return _fail(parser, UNEXPECTED, (describe_unexpected(error),), error if arguments.debug else None)
+        exit_code, _ = print_failure(parser.prog, error, arguments.debug)
+        return exit_code
+
+
+def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
+    """Print on stderr why something failed, a line a fault, and give the exit code and the faults.
+
+    Parameters
+    ----------
+    who
+        What failed: each line begins with it.
+    debug
+        Whether the traceback is printed as well, which may show data.
+    """
+    if debug:
+        traceback.print_exception(error)
+    known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
+    for fault in known.faults:
+        print(f"{who}: error: {show_visibly(fault)}", file=sys.stderr)
+    return known.exit_code, known.faults
 
 
 def describe_unexpected(error: BaseException) -> str:
@@ -325,20 +343,6 @@ def print_outcome(outcome: Outcome) -> int:
         print(outcome.table)
     print_summary(outcome.summary)
     return outcome.exit_code
-
-
-def _finish(outcome: Outcome | int) -> int:
-    return outcome if isinstance(outcome, int) else print_outcome(outcome)
-
-
-def _fail(
-    parser: argparse.ArgumentParser, exit_code: int, faults: Sequence[str], traced: BaseException | None = None
-) -> int:
-    if traced is not None:
-        traceback.print_exception(traced)
-    for fault in faults:
-        print(f"{parser.prog}: error: {show_visibly(fault)}", file=sys.stderr)
-    return exit_code
 
 
 def _print_whatever_the_encoding() -> None:

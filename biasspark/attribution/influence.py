@@ -6,7 +6,6 @@ mean of a segment twice: as a row of it, and as one that its rows are compared w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,25 +15,31 @@ class CellPair(NamedTuple):
 
     Attributes
     ----------
+    n_low, n_high
+        Rows of the cells.
     u_doubled
         2 x pairs with the high row's score above, + ties.
     low_square_sum, high_square_sum
         Sum over the rows of that cell of its doubled placement, squared.
     """
 
+    n_low: int
+    n_high: int
     u_doubled: int
     low_square_sum: int
     high_square_sum: int
 
+    @property
+    def mirrored(self) -> CellPair:
+        """The same upside down: low is high."""
+        return CellPair(self.n_high, self.n_low, self.u_doubled, self.high_square_sum, self.low_square_sum)
 
-@dataclass(frozen=True, kw_only=True)
-class RankedSegment:
+
+class RankedSegment(NamedTuple):
     """What a ranking engine counts of a segment's honest rows, the subgroup, and all other rows of the slice.
 
     Attributes
     ----------
-    n_subgroup_negative, n_subgroup_positive, n_background_negative, n_background_positive
-        Sizes of the four cells.
     subgroup
         The pair of cells (subgroup_negative, subgroup_positive).
     bpsn
@@ -46,15 +51,17 @@ class RankedSegment:
         all rows of the other label.
     """
 
-    n_subgroup_negative: int
-    n_subgroup_positive: int
-    n_background_negative: int
-    n_background_positive: int
     subgroup: CellPair
     bpsn: CellPair
     bnsp: CellPair
     negative_square_sum: int
     positive_square_sum: int
+
+    @property
+    def mirrored(self) -> RankedSegment:
+        """The same upside down: negatives are positives."""
+        subgroup, bpsn, bnsp = (pair.mirrored for pair in (self.subgroup, self.bnsp, self.bpsn))
+        return RankedSegment(subgroup, bpsn, bnsp, self.positive_square_sum, self.negative_square_sum)
 
 
 def influence_variance(segment: RankedSegment) -> float | None:
@@ -92,7 +99,7 @@ def influence_variance(segment: RankedSegment) -> float | None:
 
     Costs some fifty operations on whole numbers, whatever the number of rows.
     """
-    return variance_of_influences(_negatives(segment), _positives(segment))
+    return variance_of_influences(_place_positives(segment.mirrored), _place_positives(segment))
 
 
 def variance_of_influences(negatives: Placed, positives: Placed) -> float | None:
@@ -152,27 +159,15 @@ class Placed(NamedTuple):
         return own + 2 * both / self.n + compared / self.n**2
 
 
-def _positives(segment: RankedSegment) -> Placed:
+def _place_positives(segment: RankedSegment) -> Placed:
+    subgroup, bpsn, bnsp = segment[:3]
     return Placed(
-        n=segment.n_subgroup_positive + segment.n_background_positive,
-        k=segment.n_subgroup_positive,
-        placed=segment.subgroup.u_doubled + segment.bnsp.u_doubled,
-        placed_inside=segment.subgroup.u_doubled,
+        n=subgroup.n_high + bpsn.n_high,
+        k=subgroup.n_high,
+        placed=subgroup.u_doubled + bnsp.u_doubled,
+        placed_inside=subgroup.u_doubled,
         squares=segment.positive_square_sum,
-        squares_inside=segment.subgroup.high_square_sum,
-        squares_outside=segment.bnsp.high_square_sum,
-        squares_inside_of_all=segment.subgroup.high_square_sum + segment.bpsn.high_square_sum,
-    )
-
-
-def _negatives(segment: RankedSegment) -> Placed:
-    return Placed(
-        n=segment.n_subgroup_negative + segment.n_background_negative,
-        k=segment.n_subgroup_negative,
-        placed=segment.subgroup.u_doubled + segment.bpsn.u_doubled,
-        placed_inside=segment.subgroup.u_doubled,
-        squares=segment.negative_square_sum,
-        squares_inside=segment.subgroup.low_square_sum,
-        squares_outside=segment.bpsn.low_square_sum,
-        squares_inside_of_all=segment.subgroup.low_square_sum + segment.bnsp.low_square_sum,
+        squares_inside=subgroup.high_square_sum,
+        squares_outside=bnsp.high_square_sum,
+        squares_inside_of_all=subgroup.high_square_sum + bpsn.high_square_sum,
     )

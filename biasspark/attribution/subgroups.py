@@ -73,25 +73,9 @@ def subgroup_auc(pairs: Pairs) -> float | None:
 
 def variance_of_mean(pairs: Pairs, sums: NodeSums) -> float | None:
     """Return the variance of the mean normalised attribution of a segment's honest rows: see `influence_variance`."""
-    sizes = {
-        SUBGROUP_NEGATIVE: pairs[WITHIN]["n_low"],
-        SUBGROUP_POSITIVE: pairs[WITHIN]["n_high"],
-        BACKGROUND_NEGATIVE: pairs[_BNSP]["n_low"],
-        BACKGROUND_POSITIVE: pairs[_BPSN]["n_high"],
-    }
-    n_negative = sizes[SUBGROUP_NEGATIVE] + sizes[BACKGROUND_NEGATIVE]
-    n_positive = sizes[SUBGROUP_POSITIVE] + sizes[BACKGROUND_POSITIVE]
-    return influence_variance(
-        RankedSegment(
-            **{f"n_{cell}": n for cell, n in sizes.items()},
-            subgroup=_read_pair(pairs[WITHIN]),
-            bpsn=_read_pair(pairs[_BPSN]),
-            bnsp=_read_pair(pairs[_BNSP]),
-            negative_square_sum=sums.honest_negative.ordered_square_sum(n_positive),
-            positive_square_sum=sums.honest_positive.ordered_square_sum(n_negative),
-        )
+    subgroup, bpsn, bnsp = (
+        CellPair(*(int(pairs[cells][name]) for name in CellPair._fields)) for cells in (WITHIN, _BPSN, _BNSP)
     )
-
-
-def _read_pair(row: Row) -> CellPair:
-    return CellPair(*(int(row[name]) for name in CellPair._fields))
+    negative_square_sum = sums.honest_negative.ordered_square_sum(subgroup.n_high + bpsn.n_high)
+    positive_square_sum = sums.honest_positive.ordered_square_sum(subgroup.n_low + bnsp.n_low)
+    return influence_variance(RankedSegment(subgroup, bpsn, bnsp, negative_square_sum, positive_square_sum))

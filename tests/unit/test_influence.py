@@ -53,7 +53,7 @@ def count_pairs(low: list[Example], high: list[Example]) -> CellPair:
     low_placements = [sum(row) for row in doubled]
     high_placements = [sum(column) for column in zip(*doubled, strict=True)] if low else [0] * len(high)
     squares = [sum(placement**2 for placement in placements) for placements in (low_placements, high_placements)]
-    return CellPair(sum(low_placements), *squares)
+    return CellPair(len(low), len(high), sum(low_placements), *squares)
 
 
 def rank(rows: list[Example]) -> RankedSegment:
@@ -63,10 +63,6 @@ def rank(rows: list[Example]) -> RankedSegment:
     }
     positives, negatives = cells[True, True] + cells[False, True], cells[True, False] + cells[False, False]
     return RankedSegment(
-        n_subgroup_negative=len(cells[True, False]),
-        n_subgroup_positive=len(cells[True, True]),
-        n_background_negative=len(cells[False, False]),
-        n_background_positive=len(cells[False, True]),
         subgroup=count_pairs(cells[True, False], cells[True, True]),
         bpsn=count_pairs(cells[True, False], cells[False, True]),
         bnsp=count_pairs(cells[False, False], cells[True, True]),
