@@ -24,15 +24,7 @@ from biasspark.pipeline import JOB, Measurement, cut_at, describe_run, statistic
 from biasspark.ranking.engine import rank_parts
 from biasspark.ranking.state_agreement import find_disagreements
 from biasspark.ranking.state_engine import read_states, state_rows
-from biasspark.ranking.state_header import (
-    Cut,
-    Header,
-    State,
-    is_lopsided,
-    join_extremes,
-    join_quantiles,
-    reuse_cut,
-)
+from biasspark.ranking.state_header import Cut, Header, State, is_lopsided, join_extremes, join_quantiles, reuse_cut
 from biasspark.session import describe, persisted
 from biasspark.tables.nights import (
     Night,

@@ -11,24 +11,11 @@ from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.config import Config
 from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
-from biasspark.merging import (
-    Window,
-    describe_window,
-    keep_state,
-    merge_nights,
-    merged_once,
-    state_of,
-    window_tables,
-)
+from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import (
-    BIAS_ALERTS,
-    BIAS_METRICS,
-    SCORE_BLOCKS,
-    WINDOW_TABLES,
-)
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, SCORE_BLOCKS, WINDOW_TABLES
 from biasspark.tables.store import Store
 from biasspark.tables.views import refresh_views
 

@@ -12,15 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.attribution.evidence import NodeSums
-from biasspark.attribution.growth import (
-    ROOT,
-    GrownTree,
-    Histogram,
-    Histograms,
-    Limits,
-    NodeKey,
-    grow,
-)
+from biasspark.attribution.growth import ROOT, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.moments import LARGEST_BITS, read_moments, sum_moments
 from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums

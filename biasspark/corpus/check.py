@@ -7,16 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    MapType,
-    NumericType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, MapType, NumericType, StringType, StructType
 
 from biasspark.config import Label, Measures
 from biasspark.errors import InputError, find_error_condition

@@ -8,15 +8,7 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import (
-    CROSSED,
-    IDENTITY,
-    MODEL,
-    OVERALL,
-    SLICE,
-    SUMMARISED_AUCS,
-    SUMMARISED_GAPS,
-)
+from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc

@@ -17,14 +17,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import SUITE_GAPS
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
-from biasspark.metrics.evidence import (
-    Aucs,
-    Bounds,
-    compare_with_baseline,
-    compare_with_bound,
-    list_cases,
-    weakest,
-)
+from biasspark.metrics.evidence import Aucs, Bounds, compare_with_baseline, compare_with_bound, list_cases, weakest
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 

@@ -20,14 +20,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, GroupedData
 
 from biasspark.arrays import Floats, Ints
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CELL_PAIRS,
-    FOUR_CELLS,
-    NEGATIVE,
-    POSITIVE,
-)
+from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.corpus.codebook import Codebook
 from biasspark.declared import arrow_schema, column_names, to_batch
 from biasspark.errors import corpus_changed

@@ -17,16 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
 from biasspark.arrays import Floats, Ints
-from biasspark.columns import (
-    IN_CROWDS,
-    LABEL,
-    MODEL,
-    N_OPPOSITE,
-    ORDERED_DOUBLED,
-    ORDERED_IN_CROWDS,
-    SCORE,
-    SLICE,
-)
+from biasspark.columns import IN_CROWDS, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges

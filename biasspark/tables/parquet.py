@@ -20,13 +20,7 @@ from biasspark.config import redact
 from biasspark.errors import ConfigError, InputError
 from biasspark.session import delete_folder, list_folder
 from biasspark.sql import quote_name, quote_string
-from biasspark.tables.contract import (
-    PARTITION,
-    define_column,
-    find_misfits,
-    named_fault,
-    no_rows,
-)
+from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 
