@@ -133,6 +133,14 @@ def number_runs(values: Floats) -> Ints:
     return np.cumsum(np.r_[False, values[1:] != values[:-1]])
 
 
+def double_below(counts: Ints) -> Ints:
+    """Return for each run of equal scores twice the rows before it plus its own, from how many rows the runs have.
+
+    That is the doubled placement of a row at that score above them; below them it is twice all rows less that.
+    """
+    return 2 * np.cumsum(counts) - counts
+
+
 def collapse(values: Values) -> tuple[Values, Ints]:
     """Return of each run of equal entries the value, and how long it is."""
     first = find_starts(values)

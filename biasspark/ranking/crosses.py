@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.blocks import number_runs
+from biasspark.ranking.blocks import double_below, number_runs
 
 
 class CrossCounts(NamedTuple):
@@ -60,7 +60,7 @@ def count_crosses(scores: Floats, positive: np.ndarray, groups: Ints, n_groups: 
     pairs = np.zeros((n_groups, n_groups), np.int64)
     for group in np.flatnonzero(n_negative):
         at = np.bincount(low[low_group == group], minlength=run[-1] + 1)
-        placements = (2 * np.cumsum(at) - at)[high]
+        placements = double_below(at)[high]
         # Sums of a range stay below 2^53, so doubles hold them exactly.
         pairs[:, group] = np.bincount(high_group, placements, n_groups)
     return CrossCounts(np.bincount(high_group, minlength=n_groups), n_negative, pairs)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import LABEL, SCORE
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import number_runs
+from biasspark.ranking.blocks import double_below, number_runs
 from biasspark.ranking.fields import Fields, Words, hold_rows, read_scores
 from biasspark.ranking.memberships import find_entries
 from biasspark.ranking.row_blocks import columns_of, encode_rows
@@ -187,7 +187,7 @@ class ScoreLine:
     def placements(self, crowd: int) -> Ints:
         """Return for each row twice the rows of a crowd whose score is below its own, plus its ties."""
         at = np.bincount(self.run[self.members[crowd]], minlength=self.run[-1] + 1)
-        placed: Ints = (2 * (self._below[crowd] + np.cumsum(at) - at) + at)[self.run]
+        placed: Ints = (2 * self._below[crowd] + double_below(at))[self.run]
         return placed
 
 

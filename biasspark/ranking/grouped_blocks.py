@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from biasspark.arrays import BigInts, Ints
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, GROUP
-from biasspark.ranking.blocks import number_runs
+from biasspark.ranking.blocks import double_below, number_runs
 from biasspark.ranking.crowds import MEMBER, UNKNOWN, Crowds, find_crowds
 from biasspark.ranking.placements import CELLS_OF_PAIRS
 from biasspark.ranking.row_blocks import read_rows
@@ -138,8 +138,8 @@ class _GroupedLine:
 
     def touch(self, low: _Counts, high: _Counts) -> tuple[int, Ints]:
         """Return twice U of two cells, and the part of it with a row of each group on either side."""
-        below = 2 * np.cumsum(low.by_run) - low.by_run
-        above = 2 * (high.by_run.sum() - np.cumsum(high.by_run)) + high.by_run
+        below = double_below(low.by_run)
+        above = 2 * high.by_run.sum() - double_below(high.by_run)
         within = np.r_[0, np.cumsum(low.by_key)]
         own_below = within[1:] + within[:-1] - 2 * within[self._starts][self._group]
         as_high = self.by_group(high.by_key * below[self._run_of_key])

@@ -19,7 +19,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import IN_CROWDS, LABEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE
 from biasspark.corpus.codebook import Codebook
 from biasspark.errors import InputError
-from biasspark.ranking.blocks import find_starts, number_runs
+from biasspark.ranking.blocks import double_below, find_starts, number_runs
 from biasspark.ranking.fields import Fields, hold_rows, read_scores
 
 _ROWS_A_BATCH = 1 << 17
@@ -148,9 +148,9 @@ def double_placements(scores: Floats, positive: Flags, crowd: Flags, around: Sur
     first, run = find_starts(scores), number_runs(scores)
     positives = np.add.reduceat((positive & crowd).astype(np.int64), first)
     negatives = np.add.reduceat((~positive & crowd).astype(np.int64), first)
-    below = around.negatives_below + np.cumsum(negatives) - negatives
-    above = around.positives_above + positives.sum() - np.cumsum(positives)
-    placed: Ints = np.where(positive, (2 * below + negatives)[run], (2 * above + positives)[run])
+    above = 2 * around.negatives_below + double_below(negatives)
+    below = 2 * (around.positives_above + positives.sum()) - double_below(positives)
+    placed: Ints = np.where(positive, above[run], below[run])
     return placed
 
 
