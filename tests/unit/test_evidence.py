@@ -226,7 +226,7 @@ def boxes(draw: st.DrawFn) -> tuple[Case, Bounds, Case]:
     within = low + draw(st.floats(0, 1)) * (high - low)
     assume(0 < within < 1)
     possible = min(draw(st.floats(least, highest)), (most / min(auc, 1 - auc) * min(within, 1 - within)) ** 2)
-    other_method = draw(st.booleans()) if joined else by_logit
+    other_method = draw(st.booleans()) if bounds.joined[0] else by_logit
     return (auc, variance, m, n, by_logit), bounds, (within, possible, m, n, other_method)
 
 
