@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats
@@ -68,7 +69,10 @@ def _count(columns: Sequence[str], sizes: Sequence[int]) -> OnBatches:
             for place, (name, size) in enumerate(zip(columns, sizes, strict=True)):
                 yield *key, place, count_crosses(scores, positive, table.column(name).to_numpy(), size).encode()
 
-    return lambda batches: hand_over(count(batches), _BY_RANGE)
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return hand_over(count(batches), _BY_RANGE)
+
+    return run
 
 
 def _combine(codebook: Codebook, groupings: Mapping[str, tuple[str, ...]]) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
@@ -79,15 +80,21 @@ def rank_without_groups(
 
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
-    return lambda batches: hand_over(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)), PARTS)
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return hand_over(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)), PARTS)
+
+    return run
 
 
 def _sum(crowds: Crowds, n_groups: int) -> OnBatches:
-    def add_up(batches: Batches) -> Iterator[tuple[Any, ...]]:
-        for key, parts in read_ranges(batches):
-            yield *key, sum_groups([part["data"] for part in parts], crowds, n_groups).encode()
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = (
+            (*key, sum_groups([part["data"] for part in parts], crowds, n_groups).encode())
+            for key, parts in read_ranges(batches)
+        )
+        return hand_over(rows, _BY_RANGE)
 
-    return lambda batches: hand_over(add_up(batches), _BY_RANGE)
+    return run
 
 
 def _combine(codebook: Codebook, crowds: Crowds, n_groups: int) -> Callable[[pd.DataFrame], pd.DataFrame]:

@@ -115,7 +115,10 @@ def _name_cells(sums: DataFrame, codebook: Codebook, identities: Sequence[int]) 
 
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
-    return lambda batches: hand_over(cut_examples(batches, codebook, crowds, boundaries[:1]), PARTS)
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return hand_over(cut_examples(batches, codebook, crowds, boundaries[:1]), PARTS)
+
+    return run
 
 
 def _place(crowds: Crowds, edges: Floats) -> OnBatches:

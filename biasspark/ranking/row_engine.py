@@ -90,7 +90,10 @@ def _schema_of_rows(examples: DataFrame, carried: Sequence[str], n_crowds: int) 
 
 
 def _cut(codebook: Codebook, boundaries: Sequence[Floats], carried: tuple[str, ...], n_crowds: int) -> OnBatches:
-    return lambda batches: hand_over(cut_rows(batches, codebook, boundaries, carried, n_crowds), _PARTS)
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return hand_over(cut_rows(batches, codebook, boundaries, carried, n_crowds), _PARTS)
+
+    return run
 
 
 def _look_around(negatives: Ints, positives: Ints) -> Surroundings:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
@@ -118,7 +119,10 @@ def _enter(renumberings: Sequence[Renumbering], window: Codebook, boundaries: Se
                 for score_range, cut in cut_block(renumbered, boundaries[key[0]]):
                     yield Part(*key, score_range, entered, cut.encode())
 
-    return lambda batches: send_parts(parts_of(batches))
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return send_parts(parts_of(batches))
+
+    return run
 
 
 def _count_members(header: Header, renumbering: Renumbering, window: Codebook) -> Ints:
