@@ -224,7 +224,7 @@ def boxes(draw: st.DrawFn) -> tuple[Case, Bounds, Case]:
     in_doubt = np.array([low < high or least < highest])
     bounds = Bounds(np.array([low]), np.array([high]), np.array([highest]), in_doubt, in_doubt & joined)
     within = low + draw(st.floats(0, 1)) * (high - low)
-    assume(0 < within < 1)
+    assume(1e-12 < within < 1 - 1e-12)
     possible = min(draw(st.floats(least, highest)), (most / min(auc, 1 - auc) * min(within, 1 - within)) ** 2)
     other_method = draw(st.booleans()) if bounds.joined[0] else by_logit
     return (auc, variance, m, n, by_logit), bounds, (within, possible, m, n, other_method)
