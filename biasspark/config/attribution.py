@@ -153,7 +153,7 @@ def read_attribution(value: object, models: Collection[str], faults: list[str]) 
         segments=_read_texts(section, "segments", "a segment's name", "the predicate"),
         compare=_read_pairs_of_models(section, models),
         targets=_read_targets(section),
-        link=section.choice("link", LINKS) if "link" in section.table else None,
+        link=_read_link(section),
         tree=_read_tree(section.table.get("tree"), faults),
         pairs=_read_pairs(section.table.get("pairs"), faults),
         slice_search=_read_slice_search(section.table.get("slice_search"), faults),
@@ -180,8 +180,8 @@ def _read_pairs_of_models(section: Section, models: Collection[str]) -> tuple[tu
             case _:
                 section.complain(
                     f"compare: {show_value(pair)}",
-                    f"It must be two different models of {list_choices(models)}, the second the baseline. Write, for "
-                    'example, compare = [["new", "old"]].',
+                    f"It must be two different models of {list_choices(models) or '[models]'}, the second the "
+                    'baseline. Write, for example, compare = [["new", "old"]].',
                 )
     for model, baseline in find_repeated(found):
         section.complain("compare", f"{quote(model)} and {quote(baseline)} are listed twice. Remove one.")
@@ -195,6 +195,14 @@ def _read_targets(section: Section) -> tuple[str, ...]:
             section.complain(f"targets: {quote(target)}", f"It must be one of {list_choices(TARGETS)}. Correct it.")
     section.refuse_repeated("targets", found)
     return found
+
+
+def _read_link(section: Section) -> str | None:
+    link = section.optional_text("link", 'link = "logit"')
+    if link is None or link in LINKS:
+        return link
+    section.refuse("link", f"It must be {list_choices(LINKS)}.", "Correct it, or remove the line where there is none.")
+    return None
 
 
 def _read_tree(value: object, faults: list[str]) -> Tree | None:
@@ -219,7 +227,7 @@ def _read_pairs(value: object, faults: list[str]) -> Pairs | None:
         positives=section.whole("positives", Pairs.positives, MOST_SAMPLED, least=2),
         negatives=section.whole("negatives", Pairs.negatives, MOST_SAMPLED, least=2),
         max_depth=section.whole("max_depth", Pairs.max_depth, MOST_DEPTH, least=1),
-        min_leaf=section.whole("min_leaf", 1, least=1) if "min_leaf" in section.table else None,
+        min_leaf=section.optional_whole("min_leaf", least=1),
         min_side=section.whole("min_side", Pairs.min_side, least=2),
         seed=section.whole("seed", Pairs.seed),
     )

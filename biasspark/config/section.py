@@ -107,14 +107,13 @@ class Section:
 
     def whole(self, key: str, default: int, most: int = MOST_WHOLE, least: int = 0) -> int:
         """Read a whole number from ``least`` to ``most``."""
-        value = self.table.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            self.refuse(key, f"It must be a whole number, not {describe_kind(value)}.", _mend_by_default(default))
-        elif not least <= int(value) <= most:
-            self.refuse(key, f"It must lie between {least} and {most}.", _mend_by_default(default))
-        else:
-            return int(value)
-        return default
+        found = self._read_whole(key, self.table.get(key, default), (least, most), _mend_by_default(default))
+        return default if found is None else found
+
+    def optional_whole(self, key: str, least: int = 0) -> int | None:
+        """Read a whole number, ``least`` or more, that may be there."""
+        value = self.table.get(key)
+        return None if value is None else self._read_whole(key, value, (least, MOST_WHOLE), _mend(""))
 
     def number(self, key: str, default: float) -> float:
         """Read a finite number."""
@@ -194,6 +193,16 @@ class Section:
             if isinstance(name, str) and isinstance(value, str) and not name_rule and not value_rule:
                 accepted[name] = value
         return accepted
+
+    def _read_whole(self, key: str, value: object, span: tuple[int, int], mend: str) -> int | None:
+        least, most = span
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            self.refuse(key, f"It must be a whole number, not {describe_kind(value)}.", mend)
+        elif not least <= int(value) <= most:
+            self.refuse(key, f"It must lie between {least} and {most}.", mend)
+        else:
+            return int(value)
+        return None
 
     def _accept_entry(self, where: str, entry: object) -> bool:
         broken_rule = find_broken_text_rule(entry)

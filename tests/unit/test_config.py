@@ -451,6 +451,14 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             'Write, for example, views = "spark_catalog.bias".',
         ),
         (
+            {"corpus": {"id": "id"}, "attribution": {"link": "probit"}},
+            '[attribution] link = "probit". It must be "logit". Correct it, or remove the line where there is none.',
+        ),
+        (
+            {"corpus": {"id": "id"}, "attribution": {"numeric": ["length"], "pairs": {"min_leaf": 0}}},
+            f"[attribution.pairs] min_leaf = 0. It must lie between 1 and {2**63 - 1}. Correct it, or remove the line.",
+        ),
+        (
             {"maintenance": {"grace_hours": 0}},
             "[maintenance] grace_hours = 0. It must lie between 1 and 876000. Remove the line to use the default, 168.",
         ),

@@ -115,7 +115,7 @@ ATTRIBUTION_SLICES = Table(
         score DOUBLE: Size times loss, of the rows that searched: n_train x (mean of all - mean_train). Above 0 to
             n_train / 2, more is worse. Never NULL.
         """
-        + _estimates("rows", "all rows")
+        + _estimates("conjunction", "all rows")
     ),
 )
 
