@@ -20,7 +20,8 @@ from biasspark.corpus.values import column
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
 from biasspark.sql import quote_name
 
-_DEFAULT_OPTIONS = {"csv": {"header": "true"}}
+# RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
+_DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true"}}
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
@@ -77,8 +78,9 @@ _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what
 def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
     """Return the corpus of a run: lazy, all columns of the source, the configured rows.
 
-    A CSV file has a header line unless ``options`` says otherwise; its columns are read as text and cast where they
-    are used, so that a bad value costs its own row and no other.
+    Unless ``options`` says otherwise a CSV file has a header line, and is as RFC 4180 has it: quotes within quotes are
+    doubled, and lines may end there. Its columns are read as text and cast where they are used, so that a bad value
+    costs its own row and no other.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     reader = spark.read.format(corpus.format)
-    for key, value in (_DEFAULT_OPTIONS.get(corpus.format, {}) | corpus.options).items():
+    for key, value in (_DEFAULT_OPTIONS.get(corpus.format.lower(), {}) | corpus.options).items():
         reader = reader.option(key, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
 
@@ -215,7 +217,7 @@ def _plain_path(name: str) -> str:
 
 def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
     if name not in rows.columns:
-        has_names = corpus.table is not None or corpus.format != "csv"
+        has_names = corpus.table is not None or corpus.format.lower() != "csv"
         shown = show_columns(rows.columns, rows.columns if has_names else [corpus.id])
         raise InputError(
             f'[corpus] run_date_column = "{name}": the corpus has no such column. {shown} '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import re
@@ -145,6 +146,19 @@ def test_csv_with_options_of_its_own_and_scores_that_are_none(spark: SparkSessio
     examples = examples_of(rows, measures_of())
     assert examples.labels == [True, False, True, False, False, True, "null_label"]
     assert examples.scores() == [0.5, 1000.0, "null_score", "score_not_numeric", "nan_score", "infinite_score", 1.0]
+
+
+def test_csv_with_quotes_and_line_ends_in_a_text(spark: SparkSession, tmp_path: Path) -> None:
+    texts = ['she said "no", twice', "two\nlines, and\r\na third", '"', "", 'a \\ and "quotes"', "plain"]
+    with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "y", "s", "u"), *((text, "true", n, 1) for n, text in enumerate(texts))])
+    for kind in ("csv", "CSV"):
+        rows = read_corpus(spark, corpus_of(path=str(tmp_path), format=kind), NIGHT)
+        found = {int(row.s): row.text for row in rows.collect()}
+        assert found == dict(enumerate([text.replace("\r\n", "\n") or None for text in texts]))
+        assert examples_of(rows, measures_of()).labels == [True] * len(texts)
+    cut = read_corpus(spark, corpus_of(path=str(tmp_path), format="csv", options={"multiline": "false"}), NIGHT)
+    assert cut.count() == len(texts) + 2  # lines
 
 
 def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSession, tmp_path: Path) -> None:
