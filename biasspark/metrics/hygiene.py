@@ -57,7 +57,7 @@ def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
     share = profile.largest_tie / profile.n_rows
     if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
         found.append("its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores.")
-    elif profile.n_distinct < FEW_DISTINCT < profile.n_rows:
+    elif 1 < profile.n_distinct < FEW_DISTINCT < profile.n_rows:  # a single one is a tie, of which below
         found.append(f"its {profile.n_rows:,} scores have {profile.n_distinct} distinct values. Were they rounded?")
     if share >= GIANT_TIE and profile.n_rows > 1:
         found.append(
