@@ -168,10 +168,14 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
 def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
     if corpus.filter is None:
         return rows
-    with input_faults(f'[corpus] filter = "{corpus.filter}"'):
-        rows = rows.where(F.expr(corpus.filter))
-        rows.schema  # noqa: B018 - Connect looks at a predicate, too, only then
-    return rows
+    try:
+        with input_faults(f'[corpus] filter = "{corpus.filter}"'):
+            kept = rows.where(F.expr(corpus.filter))
+            kept.schema  # noqa: B018 - Connect looks at a predicate, too, only then
+    except InputError as error:
+        shown = _show_columns(rows, corpus)
+        raise InputError(*(f"{fault} {shown}" for fault in error.faults)) from None
+    return kept
 
 
 def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -217,10 +221,8 @@ def _plain_path(name: str) -> str:
 
 def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
     if name not in rows.columns:
-        has_names = corpus.table is not None or corpus.format.lower() != "csv"
-        shown = show_columns(rows.columns, rows.columns if has_names else [corpus.id])
         raise InputError(
-            f'[corpus] run_date_column = "{name}": the corpus has no such column. {shown} '
+            f'[corpus] run_date_column = "{name}": the corpus has no such column. {_show_columns(rows, corpus)} '
             "Name one that it has, or remove the line to read all rows."
         )
     kind = rows.schema[name].dataType
@@ -229,6 +231,11 @@ def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
             f'[corpus] run_date_column = "{name}": it is of type {kind.simpleString()}. It must be a date, a time, or '
             "a text that holds a date. Name another column, or cast it."
         )
+
+
+def _show_columns(rows: DataFrame, corpus: Corpus) -> str:
+    has_names = corpus.table is not None or corpus.format.lower() != "csv"
+    return show_columns(rows.columns, rows.columns if has_names else [corpus.id])
 
 
 def _in_plain_words(where: str, error: Exception) -> Exception:

@@ -902,7 +902,9 @@ def test_a_missing_table(spark: SparkSession) -> None:
     ],
 )
 def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str, saying: str) -> None:
-    assert fault_of(spark, folder / "parquet", filter=text).startswith(f'[corpus] filter = "{text}": {saying}')
+    fault = fault_of(spark, folder / "parquet", filter=text)
+    assert fault.startswith(f'[corpus] filter = "{text}": {saying}')
+    assert fault.endswith(" It has: id, y, s, u, night, text, day, moment.")
 
 
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
