@@ -33,7 +33,7 @@ def write_model_card(facts: NightFacts) -> str:
         ["### Unintended bias"],
         [_escape(f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities.")],
         [f"**{_escape(verdict.title)}.** {_escape(' '.join(said))}"],
-        [_item(f"{WORDS[row['outcome']]}: {row['message']}") for row in _broken(verdict)],
+        [*map(_write_broken, _broken(verdict))],
         [*map(_item, verdict.changes), *map(_write_move, verdict.moves)],
         *(part for own in hold_against(facts) for part in _write_against(own)),
         ["#### Models"],
@@ -49,6 +49,11 @@ def write_model_card(facts: NightFacts) -> str:
 
 def _broken(verdict: Verdict) -> list[Row]:
     return [row for row in verdict.alerts if row["outcome"] in (FAIL, WARN)]
+
+
+def _write_broken(row: Row) -> str:
+    """Say where a rule is broken and how: a sentence of an alert names neither rule, model nor slice."""
+    return _item(f"{WORDS[row['outcome']]}: {row['rule']}, {row['model']}, {row['slice']}: {row['message']}")
 
 
 def _escape(text: str) -> str:

@@ -516,6 +516,7 @@ def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
     card = write_model_card(with_alerts(facts, alert("fail")))
     assert card.startswith("### Unintended bias\n")
     assert "**The gate failed: 1 of 1 checks.**" in card
+    assert "\n- Fail: bpsn floor, toxicity_1, all: 0.71 is below 0.8\n" in card.replace("\\", "")
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
