@@ -50,10 +50,12 @@ _TUNED = {
 T = TypeVar("T")
 _AT_ONCE = 4
 
-# What they print of failures that are caught and explained: values of failed tasks, and plans that cannot be analysed.
+# What they print of failures that are caught and explained: values of failed tasks, plans that cannot be analysed, and
+# code too large to be compiled in one piece, which Spark then compiles in several.
 _LOGGERS_OF_FAILURES = (
     "org.apache.spark.api.python",
     "org.apache.spark.executor.Executor",
+    "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator",
     "org.apache.spark.sql.delta.files",
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.sql.execution.python",
