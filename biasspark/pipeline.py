@@ -29,7 +29,7 @@ from biasspark.errors import no_usable_row
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.hygiene import ScoreProfile, best_subgroup_aucs, score_warnings
+from biasspark.metrics.hygiene import ScoreProfile, score_warnings, sum_up_aucs
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import in_table, with_auc
@@ -295,11 +295,16 @@ def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> 
     """Return what a person should look at: how far a run is approximate, repeated ids, and peculiar scores."""
     bins, approximate = measurement.measures.ranking.bins, []
     with describe(measurement.corpus.sparkSession, "combine the ranges"):
-        best = {row[MODEL]: row["best"] for row in best_subgroup_aucs(measurement.statistics).collect()}
+        aucs = {row[MODEL]: row for row in sum_up_aucs(measurement.statistics).collect()}
         if bins:
             approximate = [say_doubt(widest_doubt(measurement.statistics).collect()[0], bins)]
     scores = [
-        ScoreProfile(model, **profiles.get(model, _NO_SCORES)._asdict(), best_subgroup_auc=best.get(model))
+        ScoreProfile(
+            model,
+            **profiles.get(model, _NO_SCORES)._asdict(),
+            best_subgroup_auc=aucs[model]["best"] if model in aucs else None,
+            reason=aucs[model]["reason"] if model in aucs else None,
+        )
         for model in measurement.codebook.models
     ]
     return (*approximate, *measurement.survey.warnings, *score_warnings(scores))

@@ -8,11 +8,22 @@ from dataclasses import dataclass
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.columns import ALL_ROWS, CROSSED, MODEL, SLICE, SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE
+from biasspark.columns import (
+    ALL_ROWS,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    OVERALL,
+    SLICE,
+    SUBGROUP_NEGATIVE,
+    SUBGROUP_POSITIVE,
+)
 from biasspark.metrics.statistics import ends_of
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
+
+_ONE_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,8 @@ class ScoreProfile:
         None where no row counts.
     best_subgroup_auc
         The largest subgroup AUC over identities, or the most that it may be. None where none is defined.
+    reason
+        Why all rows together have no AUC; None where they have one.
     """
 
     model: str
@@ -36,6 +49,7 @@ class ScoreProfile:
     lowest: float | None = None
     highest: float | None = None
     best_subgroup_auc: float | None = None
+    reason: str | None = None
 
 
 def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
@@ -43,17 +57,25 @@ def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
     return tuple(f"model {profile.model}: {fault}" for profile in profiles for fault in _peculiarities(profile))
 
 
-def best_subgroup_aucs(statistics: DataFrame) -> DataFrame:
-    """Return ``model, best``: the most that a subgroup AUC of all rows may be, crossed pairs left out."""
+def sum_up_aucs(statistics: DataFrame) -> DataFrame:
+    """Return ``model, best, reason`` of all rows, crossed pairs left out.
+
+    They are the most that a subgroup AUC may be, and why all rows together have no AUC.
+    """
     within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
-    everyone = statistics.where(within & (F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
-    return everyone.groupBy(MODEL).agg(F.max(f"auc{ends_of(everyone)[-1]}").alias("best"))
+    everyone = statistics.where((F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
+    return everyone.groupBy(MODEL).agg(
+        F.max(F.when(within, F.col(f"auc{ends_of(everyone)[-1]}"))).alias("best"),
+        F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("reason"))).alias("reason"),
+    )
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
     if profile.n_rows == 0:
         return ("no row has a usable score. Check the score column and the label; rejected_rows gives the reasons.",)
     found = []
+    if profile.reason in _ONE_LABEL:
+        found.append(f"no row with a score is {_ONE_LABEL[profile.reason]}, so no AUC has a value. Check [label].")
     share = profile.largest_tie / profile.n_rows
     if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
         found.append("its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores.")

@@ -19,6 +19,10 @@ from biasspark.metrics.hygiene import ScoreProfile, score_warnings
             ScoreProfile("s", 1000, 12, 200, 0.1, 0.9, 0.8),
             ("model s: its 1,000 scores have 12 distinct values. Were they rounded?",),
         ),
+        (
+            ScoreProfile("s", 1000, 900, 3, 0.0, 1.0, reason="no_positives"),
+            ("model s: no row with a score is positive, so no AUC has a value. Check [label].",),
+        ),
     ],
 )
 def test_a_sentence_for_each_peculiarity(profile: ScoreProfile, warnings: tuple[str, ...]) -> None:
