@@ -14,7 +14,14 @@ from biasspark.arrays import Floats
 from biasspark.attribution.compared import difference_rows, difference_variances
 from biasspark.attribution.crosses import auc_crosses
 from biasspark.attribution.examples import example_attributions
-from biasspark.attribution.losses import Losses, are_probabilities, list_correlations, list_losses, measure_losses
+from biasspark.attribution.losses import (
+    Losses,
+    lie_within_0_and_1,
+    list_correlations,
+    list_losses,
+    measure_losses,
+    say_what_link_does,
+)
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.segments import AUC, LosingSlice, Segment, TreeKey, list_segments, plan_trees, tree_rows
 from biasspark.attribution.slice_search import search_slices
@@ -182,8 +189,8 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
 
 def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
     """Say of every model whether its scores are probabilities, or become them, so that it has losses."""
-    link = attributed.attribution.link
-    return {model: are_probabilities(losses, model, link) for model in attributed.codebook.models}
+    linked = attributed.attribution.link is not None
+    return {model: linked or lie_within_0_and_1(losses, model) for model in attributed.codebook.models}
 
 
 def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, DataFrame | None], tuple[str, ...]]:
@@ -214,7 +221,7 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Dat
         PAIR_SEGMENTS: segment_pairs(attributed) if attribution.pairs else None,
         AUC_CROSSES: cross_groups(attributed) if attribution.groupings else None,
     }
-    return tables, (*_warn(attributed, probable), *warnings)
+    return tables, (*_warn(attributed, losses), *warnings)
 
 
 def segment_pairs(attributed: Attributed) -> DataFrame:
@@ -369,12 +376,7 @@ def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, A
     return {**row, "predicate": f"({inside}) AND {row['predicate']}"} if inside else row
 
 
-def _warn(attributed: Attributed, probable: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return what a person should look at: repeated ids, and models without losses."""
-    found = (
-        f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "
-        '`[attribution] link = "logit"` makes probabilities of log-odds.'
-        for model, has_losses in probable.items()
-        if not has_losses
-    )
-    return (*attributed.survey.warnings, *found)
+def _warn(attributed: Attributed, losses: Losses) -> tuple[str, ...]:
+    """Return what a person should look at: repeated ids, and models whose losses are none or of a doubtful kind."""
+    said = (say_what_link_does(losses, model, attributed.attribution.link) for model in attributed.codebook.models)
+    return (*attributed.survey.warnings, *filter(None, said))

@@ -115,10 +115,26 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], link: str | N
     return found
 
 
-def are_probabilities(losses: Losses, model: str, link: str | None) -> bool:
-    """Say whether all scores of a model lie within 0 to 1, or a link brings them there."""
+def lie_within_0_and_1(losses: Losses, model: str) -> bool:
+    """Say whether all scores of a model may be probabilities as they are."""
     own = [sums for (name, *_), both in losses.items() if name == model for sums in both.values()]
-    return link is not None or all(sums.lowest >= 0 and sums.highest <= 1 for sums in own)
+    return all(sums.lowest >= 0 and sums.highest <= 1 for sums in own)
+
+
+def say_what_link_does(losses: Losses, model: str, link: str | None) -> str | None:
+    """Say how the scores of a model become probabilities, where that is probably not what somebody wants."""
+    within = lie_within_0_and_1(losses, model)
+    if link is not None and within:
+        return (
+            f"model {model}: all its scores lie within 0 to 1, and `[attribution] link` takes them for log-odds, as "
+            "those of every model. Keep models with probabilities in a configuration of their own."
+        )
+    if link is None and not within:
+        return (
+            f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "
+            '`[attribution] link = "logit"` makes probabilities of log-odds.'
+        )
+    return None
 
 
 def list_correlations(losses: Losses, probable: Mapping[str, bool]) -> list[dict[str, Any]]:

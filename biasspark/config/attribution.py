@@ -114,7 +114,7 @@ class Attribution:
     targets
         What trees predict.
     link
-        How scores outside 0 to 1 become probabilities for the losses; None where they do not.
+        How the scores of all models become probabilities for the losses; None where they are probabilities.
     tree, pairs, slice_search
         None where they are not wanted.
     """
