@@ -13,15 +13,37 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--interpret",
+        action="store_true",
+        help="have Spark interpret queries: to compile them takes longer than to run them on a few rows",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep in one process what asks for the session, so that there is one in a run."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if "spark_session" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
-def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two threads and two partitions; under Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`."""
     from biasspark.session import build_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
     settings = {"spark.sql.shuffle.partitions": "2"}
+    is_hurried = request.config.getoption("--interpret")
+    if is_hurried:
+        settings |= INTERPRETED
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote.startswith("sc://"):  # a server that runs already has its static settings
         settings |= {
@@ -29,6 +51,8 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
             "spark.default.parallelism": "2",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
         }
+        if is_hurried:
+            settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
@@ -41,9 +65,20 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     """Give the shared session, and take away what the test left in it: cached frames and temporary views."""
     yield spark_session
     spark_session.catalog.clearCache()
-    for view in spark_session.catalog.listTables():
+    for view in spark_session.sql("SHOW VIEWS").collect():
         if view.isTemporary:
-            spark_session.catalog.dropTempView(view.name)
+            spark_session.catalog.dropTempView(view.viewName)
+
+
+@pytest.fixture(scope="module")
+def compiled(spark_session: SparkSession) -> Iterator[None]:
+    """Have Spark compile the queries of a module, as it does outside of tests, whatever the run asks for."""
+    before = {key: spark_session.conf.get(key) for key in COMPILED}
+    for key, value in COMPILED.items():
+        spark_session.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark_session.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,10 @@ def seen(folder: Path) -> list[tuple[Any, ...]]:
 # ---- steps that fail
 
 
-@pytest.mark.parametrize("table", [U_STATISTICS, LABEL_BALANCE, REJECTED_ROWS, BIAS_RUNS], ids=lambda table: table.name)
+BETWEEN = [pytest.param(table, marks=pytest.mark.slow) for table in (LABEL_BALANCE, REJECTED_ROWS)]
+
+
+@pytest.mark.parametrize("table", [U_STATISTICS, *BETWEEN, BIAS_RUNS], ids=lambda table: table.name)
 def test_a_write_that_fails_publishes_nothing(spark: SparkSession, first_night: Path, table: Table) -> None:
     with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
         publish(night_frames(spark, 0.7), start_run(), BrokenStore(str(first_night), table), record_of())

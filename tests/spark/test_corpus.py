@@ -442,29 +442,28 @@ def test_hundreds_of_annotations_are_an_expression_of_a_few_levels(spark: SparkS
     assert nesting(explained(out_of_range)) < 32
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("An African American", {"african", "african american", "american"}),
-        ("african  american", {"african", "american"}),
-        ("African-american: gay", {"african", "american", "gay"}),
-        ("gays gayly _gay gay1", set()),
-        ("GAY.", {"gay"}),
-        ("the KÖLNER köln", {"köln"}),
-        ("C++ and c", {"c++"}),
-        ("c+", set()),
-        ("say #blm", {"#blm"}),
-        ("x#blm", set()),
-        ("", set()),
-        ("a.b", {"a.b"}),
-        ("axb", set()),
-    ],
-)
-def test_terms_are_whole_words_of_any_case(spark: SparkSession, text: str, found: set[str]) -> None:
+def test_terms_are_whole_words_of_any_case(spark: SparkSession) -> None:
+    wanted: dict[str, set[str]] = {
+        "An African American": {"african", "african american", "american"},
+        "african  american": {"african", "american"},
+        "African-american: gay": {"african", "american", "gay"},
+        "gays gayly _gay gay1": set(),
+        "GAY.": {"gay"},
+        "the KÖLNER köln": {"köln"},
+        "C++ and c": {"c++"},
+        "c+": set(),
+        "say #blm": {"#blm"},
+        "x#blm": set(),
+        "": set(),
+        "a.b": {"a.b"},
+        "axb": set(),
+    }
     terms = ["african american", "african", "american", "gay", "köln", "c++", "#blm", "a.b"]
-    corpus = spark.createDataFrame([(True, 0.5, text)], "y BOOLEAN, s DOUBLE, text STRING")
-    states = examples_of(corpus, measures_of(identities={"terms": {"column": "text", "list": terms}})).states
-    assert {name for name, [state] in states.items() if state} == found
+    corpus = spark.createDataFrame([(True, 0.5, text) for text in wanted], "y BOOLEAN, s DOUBLE, text STRING")
+    measures = measures_of(identities={"terms": {"column": "text", "list": terms}})
+    states = examples_of(corpus.coalesce(1), measures).states
+    found = [{name for name, rows in states.items() if rows[place]} for place in range(len(wanted))]
+    assert dict(zip(wanted, found, strict=True)) == wanted
 
 
 def test_slices_are_predicates_and_null_is_out(spark: SparkSession) -> None:

@@ -29,6 +29,8 @@ from biasspark.session import is_connect
 from tests.oracle.pairs import State, cross_all
 from tests.oracle.suite import PAIRS, logit_interval, statistics_rows
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 SCHEMA = (
     "id INT, target DOUBLE, s1 DOUBLE, s2 DOUBLE, c1 DOUBLE, c2 DOUBLE, cat STRING, groups ARRAY<STRING>, "
     "text STRING, k INT"

@@ -34,6 +34,8 @@ from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import night_frames, read_latest, record_of, start_run
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 NIGHT = "2026-01-15"
 CANARY = "canary-3f1c"
 N_ROWS = 2_000
@@ -728,40 +730,41 @@ def add_twin(folder: Path) -> None:
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
 
 
+DAMAGES: list[tuple[str, Damage, str]] = [
+    (
+        "columns that differ in case",
+        add_twin,
+        "corpus: path {path}: two of its columns differ in case alone. Spark cannot tell them apart. Rename one. "
+        "Column: score.",
+    ),
+    ("corrupt pages", corrupt_pages, f"corpus: {CORRUPT} File: {{path}}/part-"),
+]
+OF_THE_CORPUS: list[tuple[str, Damage, str]] = [
+    ("empty folder", make_empty, "corpus: path {path}: there are no data files here."),
+    ("zero-byte file", overwrite(""), "corpus: path {path}: 1 file has no bytes."),
+    ("garbage", overwrite(f"{CANARY} is no Parquet" * 20), f"corpus: {CORRUPT} File: {{path}}/part-1.parquet."),
+    ("truncated file", cut_short, f"corpus: {CORRUPT} File: {{path}}/part-1.parquet."),
+    (
+        "another type in one file",
+        change_type,
+        "corpus: a column has another type in one file than in others. Write that file anew. "
+        "Column: score, BINARY for double. File: {path}/part-1.parquet.",
+    ),
+    ("no rows", remove_rows, "corpus: no rows."),
+    (
+        "no usable row",
+        score_nothing,
+        "corpus: none of its 100 rows can be used (nan_score 99, infinite_score 1). A row needs a",
+    ),
+]
+"""What test_corpus.py tries without a job."""
+
+
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        (make_empty, "corpus: path {path}: there are no data files here."),
-        (overwrite(""), "corpus: path {path}: 1 file has no bytes."),
-        (overwrite(f"{CANARY} is no Parquet" * 20), f"corpus: {CORRUPT} File: {{path}}/part-1.parquet."),
-        (cut_short, f"corpus: {CORRUPT} File: {{path}}/part-1.parquet."),
-        (corrupt_pages, f"corpus: {CORRUPT} File: {{path}}/part-"),
-        (
-            change_type,
-            "corpus: a column has another type in one file than in others. Write that file anew. "
-            "Column: score, BINARY for double. File: {path}/part-1.parquet.",
-        ),
-        (remove_rows, "corpus: no rows."),
-        (
-            score_nothing,
-            "corpus: none of its 100 rows can be used (nan_score 99, infinite_score 1). A row needs a",
-        ),
-        (
-            add_twin,
-            "corpus: path {path}: two of its columns differ in case alone. Spark cannot tell them apart. Rename one. "
-            "Column: score.",
-        ),
-    ],
-    ids=[
-        "empty folder",
-        "zero-byte file",
-        "garbage",
-        "truncated file",
-        "corrupt pages",
-        "another type in one file",
-        "no rows",
-        "no usable row",
-        "columns that differ in case",
+        *(pytest.param(*case, id=name) for name, *case in DAMAGES),
+        *(pytest.param(*case, id=name, marks=pytest.mark.slow) for name, *case in OF_THE_CORPUS),
     ],
 )
 def test_input_that_cannot_be_read_ends_with_3(
@@ -775,29 +778,35 @@ def test_input_that_cannot_be_read_ends_with_3(
     assert_refused(done, 3, fault.format(path=path))
 
 
+SOURCES: list[tuple[dict[str, Any], str]] = [
+    ({"path": "nofs://x/y"}, "corpus: path nofs://x/y: Spark cannot open such a path. Check its scheme"),
+    ({"path": None, "table": "nowhere.comments"}, "corpus: table nowhere.comments: there is no such table."),
+    ({"filter": "length"}, '[corpus] filter = "length": Spark refuses it (DATATYPE_MISMATCH'),
+    ({"filter": "comment_text RLIKE '('"}, "corpus: a predicate has a regular expression that is none."),
+    ({"filter": "split(comment_text, ' ')[7] = ''"}, "corpus: a predicate asks for a place that an array lacks."),
+    ({"filter": "raise_error(comment_text) is null"}, "corpus: a predicate raises an error of its own."),
+]
+SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
+    ({"path": "/nowhere/at all"}, "corpus: path /nowhere/at all: there is nothing at this path. Check the path."),
+    ({"format": "iceburg"}, "Spark knows no such format. Check `[corpus] format`"),
+    ({"format": "orc"}, f"{CORRUPT} File: "),
+    (
+        {"run_date_column": "day", "filter": "day < '2026'"},
+        "corpus: no rows. The path, the filter and the run date",
+    ),
+    ({"run_date_column": "night"}, '[corpus] run_date_column = "night": the corpus has no such column.'),
+    ({"run_date_column": "score"}, '[corpus] run_date_column = "score": '),
+    ({"filter": "length >"}, '[corpus] filter = "length >": this is no Spark SQL.'),
+    ({"filter": "nope"}, '[corpus] filter = "nope": a column that it names is not there.'),
+    ({"filter": "comment_text > 5"}, "corpus: a predicate casts a text that is none of that type. Use try_cast"),
+    ({"filter": "1 / (length - length) > 1"}, "corpus: a predicate divides by zero. Use try_divide"),
+]
+"""What test_corpus.py tries without a job."""
+
+
 @pytest.mark.parametrize(
     ("corpus", "fault"),
-    [
-        ({"path": "/nowhere/at all"}, "corpus: path /nowhere/at all: there is nothing at this path. Check the path."),
-        ({"path": "nofs://x/y"}, "corpus: path nofs://x/y: Spark cannot open such a path. Check its scheme"),
-        ({"format": "iceburg"}, "Spark knows no such format. Check `[corpus] format`"),
-        ({"format": "orc"}, f"{CORRUPT} File: "),
-        ({"path": None, "table": "nowhere.comments"}, "corpus: table nowhere.comments: there is no such table."),
-        (
-            {"run_date_column": "day", "filter": "day < '2026'"},
-            "corpus: no rows. The path, the filter and the run date",
-        ),
-        ({"run_date_column": "night"}, '[corpus] run_date_column = "night": the corpus has no such column.'),
-        ({"run_date_column": "score"}, '[corpus] run_date_column = "score": '),
-        ({"filter": "length >"}, '[corpus] filter = "length >": this is no Spark SQL.'),
-        ({"filter": "nope"}, '[corpus] filter = "nope": a column that it names is not there.'),
-        ({"filter": "length"}, '[corpus] filter = "length": Spark refuses it (DATATYPE_MISMATCH'),
-        ({"filter": "comment_text > 5"}, "corpus: a predicate casts a text that is none of that type. Use try_cast"),
-        ({"filter": "1 / (length - length) > 1"}, "corpus: a predicate divides by zero. Use try_divide"),
-        ({"filter": "comment_text RLIKE '('"}, "corpus: a predicate has a regular expression that is none."),
-        ({"filter": "split(comment_text, ' ')[7] = ''"}, "corpus: a predicate asks for a place that an array lacks."),
-        ({"filter": "raise_error(comment_text) is null"}, "corpus: a predicate raises an error of its own."),
-    ],
+    [*SOURCES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SOURCES_OF_THE_CORPUS)],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_a_source_that_does_not_fit_ends_with_3(

@@ -170,12 +170,11 @@ def test_published_at_grows_when_the_clock_does_not(
     assert read_latest(tmp_path, "run_id, subgroup_auc", "identity = 'male'") == [("r1", 0.7)]
 
 
-def test_one_run_id_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
-    publish(night_frames(spark), run_at(1, "r1"), PathStore(str(tmp_path)), record_of())
-    with pytest.raises(
-        BiasSparkError, match=r"u_statistics/run_date=2026-01-15/run_id=r1: could not be written.*exists"
-    ):
-        publish(night_frames(spark), run_at(1, "r1"), PathStore(str(tmp_path)), record_of())
+def test_one_run_id_is_written_once(warehouse: tuple[Path, PublishedRun], spark: SparkSession) -> None:
+    folder, published = warehouse
+    place = f"u_statistics/run_date=2026-01-15/run_id={published.run.run_id}"
+    with pytest.raises(BiasSparkError, match=rf"{place}: could not be written.*exists"):
+        publish(night_frames(spark), published.run, PathStore(str(folder)), record_of())
 
 
 # ---- what is refused

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.statistics import with_auc
@@ -75,25 +75,55 @@ def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarra
     return wanted
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_aggregate_agrees_with_brute_force(spark: SparkSession, seed: int) -> None:
-    score, label, identities = make_corpus(seed)
-    found = summarise(spark, statistics_rows(score, label, identities)).collect()[0].asDict()
+def cases() -> dict[str, Corpus]:
+    """Corpora by the name of the slice as which each is summarised, all in one query."""
+    score, label, identities = make_corpus(1)
+    halves = np.array([1.0, 1.0, 0.0, 0.0])
+    one_sided = {"below": np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "inner": np.eye(8)[4]}
+    lacking = {"no negatives": [True, True], "no positives": [False, False], "no rows": []}
+    return {
+        "seed 1": (score, label, identities),
+        "seed 2": make_corpus(2),
+        "no identities": (score, label, {}),
+        "a zero": (
+            np.array([3.0, 1.0, 2.0, 4.0]),
+            np.array([False, True, False, True]),
+            {"worst": halves, "best": 1 - halves},
+        ),
+        "twins": (score, label, dict.fromkeys(("zoe", "amy", "Zoe"), identities["i3"])),
+        "below": (np.arange(8.0), np.zeros(8, bool), one_sided),
+        "tied": (np.zeros(6), np.arange(6) % 2 == 0, {"i": (np.arange(6) < 3).astype(float)}),
+        **{
+            name: (np.arange(len(labels), dtype=float), np.array(labels, bool), {"i": np.ones(len(labels))})
+            for name, labels in lacking.items()
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def found(spark_session: SparkSession) -> dict[str, Row]:
+    rows = [row for name, corpus in cases().items() for row in statistics_rows(*corpus, ("m", name))]
+    return {row.slice: row for row in summarise(spark_session, rows).collect()}
+
+
+@pytest.mark.parametrize("name", ["seed 1", "seed 2"])
+def test_every_aggregate_agrees_with_brute_force(found: dict[str, Row], name: str) -> None:
+    row, (score, label, identities) = found[name].asDict(), cases()[name]
     for column, value in expect(score, label, identities).items():
-        assert found[column] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), column
-    assert (found["n_negative"], found["n_positive"]) == ((~label).sum(), label.sum())
-    assert (found["auc_method"], found["auc_reason"]) == ("logit_delong", None)
-    wanted = logit_interval(found["auc"], found["auc_variance"])
-    assert (found["auc_low"], found["auc_high"]) == pytest.approx(wanted, abs=1e-12)
+        assert row[column] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), column
+    assert (row["n_negative"], row["n_positive"]) == ((~label).sum(), label.sum())
+    assert (row["auc_method"], row["auc_reason"]) == ("logit_delong", None)
+    wanted = logit_interval(row["auc"], row["auc_variance"])
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(wanted, abs=1e-12)
 
 
-def test_columns_stand_in_the_order_of_the_contract(spark: SparkSession) -> None:
-    assert tuple(summarise(spark, statistics_rows(*make_corpus(1))).columns) == MODEL_SUMMARY.value_columns
+def test_columns_stand_in_the_order_of_the_contract(found: dict[str, Row]) -> None:
+    assert tuple(found["seed 1"].asDict()) == MODEL_SUMMARY.value_columns
 
 
-def test_a_slice_without_identities_has_its_overall_auc_and_nothing_else(spark: SparkSession) -> None:
+def test_a_slice_without_identities_has_its_overall_auc_and_nothing_else(found: dict[str, Row]) -> None:
     score, label, _ = make_corpus(1)
-    row = summarise(spark, statistics_rows(score, label, {})).collect()[0].asDict()
+    row = found["no identities"].asDict()
     assert row["auc"] == auc_by_pairs(score[~label], score[label])
     assert row["n_identities_undefined"] == 0
     aggregates = [column for column in row if column.startswith((*AUCS, *GAPS, "competition", "pinned"))]
@@ -101,40 +131,41 @@ def test_a_slice_without_identities_has_its_overall_auc_and_nothing_else(spark: 
 
 
 @pytest.mark.parametrize(
-    ("labels", "reason"), [([True, True], "no_negatives"), ([False, False], "no_positives"), ([], "no_negatives")]
+    ("name", "reason"),
+    [("no negatives", "no_negatives"), ("no positives", "no_positives"), ("no rows", "no_negatives")],
 )
-def test_a_slice_that_lacks_a_class_says_so(spark: SparkSession, labels: list[bool], reason: str) -> None:
-    scores = list(range(len(labels)))
-    row = summarise(spark, statistics_rows(scores, labels, {"i": np.ones(len(labels))})).collect()[0]
+def test_a_slice_that_lacks_a_class_says_so(found: dict[str, Row], name: str, reason: str) -> None:
+    row = found[name]
     assert (row.auc, row.auc_low, row.auc_method, row.auc_reason) == (None, None, "none", reason)
     assert (row.competition_score, row.pinned_auc_equality_difference, row.subgroup_auc_min) == (None, None, None)
     assert row.n_identities_undefined == 1
 
 
-def test_a_power_mean_over_a_zero_is_zero(spark: SparkSession) -> None:
-    score, label = np.array([3.0, 1.0, 2.0, 4.0]), np.array([False, True, False, True])
-    rows = statistics_rows(
-        score, label, {"worst": np.array([1.0, 1.0, 0.0, 0.0]), "best": np.array([0.0, 0.0, 1.0, 1.0])}
-    )
-    row = summarise(spark, rows).collect()[0]
+def test_a_power_mean_over_a_zero_is_zero(found: dict[str, Row]) -> None:
+    row = found["a zero"]
     assert (row.subgroup_auc_min, row.subgroup_auc_min_identity, row.subgroup_auc_max) == (0.0, "worst", 1.0)
     assert row.subgroup_auc_power_mean == 0.0
 
 
-def test_equal_identities_are_told_apart_by_name(spark: SparkSession) -> None:
-    score, label, identities = make_corpus(1)
-    twins = dict.fromkeys(("zoe", "amy", "Zoe"), identities["i3"])
-    row = summarise(spark, statistics_rows(score, label, twins)).collect()[0]
+def test_equal_identities_are_told_apart_by_name(found: dict[str, Row]) -> None:
+    row = found["twins"]
     named = {row[f"{metric}_min_identity"] for metric in AUCS} | {row[f"{metric}_max_abs_identity"] for metric in GAPS}
     assert named == {"Zoe"}
 
 
-def test_a_gap_counts_by_its_size_whatever_its_sign(spark: SparkSession) -> None:
-    label = np.zeros(8, bool)
-    below = np.array([1.0, 1, 0, 0, 0, 0, 0, 0])
-    row = summarise(spark, statistics_rows(np.arange(8), label, {"below": below, "inner": np.eye(8)[4]})).collect()[0]
+def test_a_gap_counts_by_its_size_whatever_its_sign(found: dict[str, Row]) -> None:
+    row = found["below"]
     assert (row.negative_aeg_max_abs, row.negative_aeg_max_abs_identity) == (0.5, "below")
     assert row.positive_aeg_max_abs is None
+
+
+def test_no_double_is_nan_or_minus_zero(found: dict[str, Row]) -> None:
+    assert set(found) == set(cases())
+    for row in found.values():
+        for value in row:
+            assert not isinstance(value, float) or (
+                not math.isnan(value) and (value or math.copysign(1, value) == 1)
+            ), row.slice
 
 
 @pytest.mark.slow
@@ -152,12 +183,6 @@ def test_models_and_slices_stay_apart_and_bits_do_not_depend_on_partitions(spark
     assert [(row.model, row.slice) for row in tables[0]] == [("a", "all"), ("a", "short"), ("b", "all")]
     for row, seed in zip(tables[0], range(3), strict=True):
         assert row.competition_score == pytest.approx(expect(*make_corpus(seed))["competition_score"], abs=1e-12)
-
-
-def test_no_double_is_nan_or_minus_zero(spark: SparkSession) -> None:
-    rows = statistics_rows(np.zeros(6), np.arange(6) % 2 == 0, {"i": np.arange(6) < 3})
-    for value in summarise(spark, rows).collect()[0]:
-        assert not isinstance(value, float) or (not math.isnan(value) and (value or math.copysign(1, value) == 1))
 
 
 def test_one_shuffle_besides_the_readers_own(spark: SparkSession) -> None:

@@ -57,7 +57,7 @@ Measured = tuple[dict[str, list[Row]], Meaning]
 
 
 @pytest.fixture(params=["exclude", pytest.param("background", marks=pytest.mark.slow)])
-def measured(request: pytest.FixtureRequest) -> Measured:
+def measured(spark_session: SparkSession, request: pytest.FixtureRequest) -> Measured:
     """The tables by either rule for unknown annotations, and what the rows mean by it."""
     tables = {"exclude": "excluded", "background": "as_background"}[request.param]
     return request.getfixturevalue(tables), Meaning(ROWS, request.param)
