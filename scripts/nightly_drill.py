@@ -36,6 +36,7 @@ from scripts.benchmarks.task import PAIRS
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_NIGHT = date(2026, 1, 1)
 MOST_KILLS = 3
+LEFT_ALONE = "left alone"
 TOLERANCE = 1e-12
 STAGE = re.compile(r"^\[ *[\d.]+ s\] (\w+)", re.MULTILINE)
 COUNTED = (
@@ -102,22 +103,26 @@ def run_attempt(drill: Drill, night: date, *, may_be_killed: bool) -> tuple[int,
     victim = (
         drill.chance.choice(["nobody", "driver", "driver", "worker"]) if may_be_killed and drill.usual else "nobody"
     )
-    begun, instant = time.monotonic(), drill.chance.uniform(1, max(drill.usual, 2))
+    begun, instant, fate = time.monotonic(), drill.chance.uniform(1, max(drill.usual, 2)), LEFT_ALONE
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             process.wait(None if victim == "nobody" else instant)
         except subprocess.TimeoutExpired:
-            victim = kill(process.pid, victim, drill.chance)
+            stage = find_stage(log)
+            fate = f"{kill(process.pid, victim, drill.chance)} killed while {stage}"
         code = process.wait()
-    if code == 0 and victim != "worker":
+    if fate != LEFT_ALONE:
+        drill.kills[fate] += 1
+    elif code == 0:
         drill.usual = time.monotonic() - begun
-    stages = STAGE.findall(log.read_text("utf-8", errors="replace"))
-    if victim == "nobody" or (victim == "driver" and code >= 0):
-        return code, "left alone"
-    fate = f"{victim} killed while {stages[-1] if stages else 'starting'}"
-    drill.kills[fate] += 1
     return code, fate
+
+
+def find_stage(log: Path) -> str:
+    """Read what the job said last that it was doing."""
+    stages = STAGE.findall(log.read_text("utf-8", errors="replace"))
+    return stages[-1] if stages else "starting"
 
 
 def kill(leader: int, victim: str, chance: random.Random) -> str:
@@ -213,7 +218,7 @@ def main() -> None:
     nights = [FIRST_NIGHT + timedelta(days=number) for number in range(arguments.nights)]
     run_drill(drill, nights, arguments.rows)
     n_numbers, worst = prove(drill, nights)
-    fates = {"left alone": drill.attempts - drill.kills.total(), **dict(sorted(drill.kills.items()))}
+    fates = {LEFT_ALONE: drill.attempts - drill.kills.total(), **dict(sorted(drill.kills.items()))}
     print("\n| what was done to the job | times |\n| --- | ---: |")
     for fate, times in fates.items():
         print(f"| {fate} | {times} |")
