@@ -82,7 +82,7 @@ def test_within_a_bound_both_sides_are_tested(case: Case, bound: float) -> None:
     below = compare_with_bound(aucs_of([case]), "min", 0.5 - bound)
     assert compliance == pytest.approx(max(above[1][0], below[1][0]), rel=1e-9, abs=1e-300)
     near = min(above[0][0], below[0][0])
-    assert near - 1e-12 <= violation <= min(1, 2 * near + 1e-12)
+    assert near - 1e-14 <= violation <= min(1, 2 * near + 1e-12)
 
 
 def test_a_gap_of_no_size_is_tested_two_sided() -> None:
