@@ -46,18 +46,22 @@ class Block:
     counts: Ints
 
     def encode(self) -> bytes:
-        """Return the block as bytes: three sizes, then the arrays as they are in memory."""
-        sizes = np.array([len(self.keys), len(self.scores), len(self.counts)], np.int64)
-        return b"".join(part.tobytes() for part in (sizes, self.keys, self.lengths, self.scores, self.counts))
+        """Return the block as bytes: three sizes, then the arrays as they are in memory, counts as narrow as they fit.
+
+        Most rows have a score of their own, so a count is a byte beside the eight of its score.
+        """
+        counts = self.counts.astype(np.min_scalar_type(self.counts.max(initial=0)))
+        sizes = np.array([len(self.keys), len(self.scores), counts.itemsize if len(counts) else 0], np.int64)
+        return b"".join(part.tobytes() for part in (sizes, self.keys, self.lengths, self.scores, counts))
 
     @staticmethod
     def decode(data: bytes | memoryview) -> Block:
-        """Return the block that `encode` wrote, without copying."""
-        n_keys, n_scores, n_counts = (int(size) for size in np.frombuffer(data, np.int64, 3))
-        words = np.frombuffer(data, np.int64, offset=24)
-        keys, lengths, scores, counts = np.split(words, np.cumsum([n_keys, n_keys, n_scores]))
-        assert len(counts) == n_counts
-        return Block(keys, lengths, scores.view(np.float64), counts)
+        """Return the block that `encode` wrote; only counts are copied."""
+        n_keys, n_scores, width = (int(size) for size in np.frombuffer(data, np.int64, 3))
+        n_words = 2 * n_keys + n_scores
+        keys, lengths, scores = np.split(np.frombuffer(data, np.int64, n_words, offset=24), [n_keys, 2 * n_keys])
+        counts = np.frombuffer(data, f"u{width}", offset=24 + 8 * n_words) if width else keys[:0]
+        return Block(keys, lengths, scores.view(np.float64), counts.astype(np.int64))
 
     def cells(self) -> Iterator[tuple[int, Floats, Ints]]:
         """Yield every key with its scores and their counts."""
@@ -194,8 +198,8 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
     if len(scores) == 1:
         return scores[0], counts[0]
     values, weights = np.concatenate(scores), np.concatenate(counts)
-    if (weights == 1).all():
-        return collapse(np.sort(values))
+    if weights.sum() <= 2 * len(values):  # rows are few more than entries: sorting them beats ordering these
+        return collapse(np.sort(np.repeat(values, weights)))
     order = np.argsort(values)
     values, weights = values[order], weights[order]
     first = find_starts(values)

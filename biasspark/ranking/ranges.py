@@ -23,7 +23,7 @@ from biasspark.declared import arrow_schema, column_names, to_batch
 
 RANGE = "score_range"
 RANGE_KEY = (MODEL, SLICE, RANGE)
-_GROUPS_A_TASK = 6
+GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several ranges share one."""
 
 Batches = Iterable[pa.RecordBatch]
@@ -43,7 +43,7 @@ def gather(rows: DataFrame, n_groups: int, *key: str) -> DataFrame:
     The number of tasks is explicit: a persisted grouped map would otherwise run one for each of Spark's default
     partitions.
     """
-    return rows.repartition(-(-n_groups // _GROUPS_A_TASK), *key)
+    return rows.repartition(-(-n_groups // GROUPS_A_TASK), *key)
 
 
 def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], codebook: Codebook, n_others: int = 0) -> DataFrame:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from biasspark.config import list_differences, show_value
-from biasspark.ranking.state_header import State
+from biasspark.ranking.state_header import State, name_state
 
 States = Mapping[date, Mapping[str, State]]
 """Of each night in order, by model."""
@@ -25,7 +25,7 @@ def find_disagreements(states: States, models: Sequence[str], rules: Mapping[str
     models, rules
         What is asked for: models, and what `config.merge_rules` says.
     """
-    faults = [*_find_lacking(states, models), *_compare_with(rules, states)]
+    faults = [*_find_lacking(states, models), *_find_foreign(states), *_compare_with(rules, states)]
     for model in models:
         faults += _compare_nights(model, {day: own[model] for day, own in states.items() if model in own})
     return list(dict.fromkeys(faults))
@@ -38,6 +38,14 @@ def _find_lacking(states: States, models: Sequence[str]) -> list[str]:
         for model in models
         if (lacking := [str(day) for day, own in states.items() if model not in own])
     ]
+
+
+def _find_foreign(states: States) -> list[str]:
+    """Return whether the last night, with which all others are compared, has blocks as they are written here."""
+    last = max(states)
+    if all(state.key == name_state(state.header, state.boundaries) for state in states[last].values()):
+        return []
+    return [f"state: {last} was kept by another version of biasspark, which writes blocks in another format. {_MEND}"]
 
 
 def _compare_with(rules: Mapping[str, Any], states: States) -> list[str]:

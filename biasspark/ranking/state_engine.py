@@ -28,7 +28,7 @@ from biasspark.ranking.state_blocks import MOST_BYTES, Renumbering, cut_block, e
 from biasspark.ranking.state_header import Cut, Header, name_state
 
 NIGHT = "night"
-_SCORES_A_TASK = 1_000_000
+_SCORES_A_TASK = 4_000_000
 
 
 def state_rows(ranked: DataFrame, codebook: Codebook, headers: Sequence[Header], cuts: Sequence[Cut]) -> DataFrame:

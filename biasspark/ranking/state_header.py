@@ -15,7 +15,7 @@ import numpy as np
 
 from biasspark.arrays import Floats
 
-FORMAT = 1
+FORMAT = 2
 """Of blocks and headers; another one does not merge."""
 
 LOPSIDED = 4

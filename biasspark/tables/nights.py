@@ -104,9 +104,10 @@ def read_headers(blocks: DataFrame, n_nights: int) -> list[dict[str, StoredHeade
     -----
     One Spark job; the driver receives what grows with nights, models and identities, never with rows.
     """
-    rows = blocks.where(F.col("score_range") == HEADER_RANGE).orderBy("night", "model", "part")
+    rows = blocks.where(F.col("score_range") == HEADER_RANGE)
+    pieces = rows.select("night", "model", "part", "state_key", "boundaries", "block").collect()
     found: list[dict[str, StoredHeader]] = [{} for _ in range(n_nights)]
-    for row in rows.select("night", "model", "state_key", "boundaries", "block").collect():
+    for row in sorted(pieces, key=lambda piece: piece["part"]):
         before = found[row["night"]].get(row["model"])
         header = (before.header if before else b"") + bytes(row["block"])
         found[row["night"]][row["model"]] = StoredHeader(row["state_key"], tuple(row["boundaries"]), header)

@@ -105,9 +105,12 @@ def test_equal_scores_make_a_tiny_block() -> None:
     [
         Block(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
         Block(np.array([3]), np.array([2]), np.array([-1.5, 1e308]), np.empty(0, np.int64)),
-        Block(np.array([-1, 1 << 62]), np.array([1, 2]), np.array([5e-324, 0.0, 0.1]), np.array([1, 1 << 62, 3])),
+        *(
+            Block(np.array([-1, 1 << 62]), np.array([1, 2]), np.array([5e-324, 0.0, 0.1]), np.array([1, largest, 3]))
+            for largest in (255, 256, 65_536, 1 << 32, 1 << 62)
+        ),
     ],
-    ids=["empty", "counts of one", "counts"],
+    ids=["empty", "counts of one", *(f"counts of {width} bytes" for width in (1, 2, 4, 8)), "large counts"],
 )
 def test_a_block_reads_back(block: Block) -> None:
     found = Block.decode(block.encode())
@@ -117,9 +120,11 @@ def test_a_block_reads_back(block: Block) -> None:
         assert getattr(found, name).dtype == wanted.dtype
 
 
-def test_a_block_costs_eight_bytes_a_score() -> None:
-    [(_, block)] = sort_cells(np.zeros(1000, np.int64), np.arange(1000.0), NO_CUT)
-    assert len(block.encode()) == 8 * (3 + 1 + 1 + 1000)
+def test_a_block_costs_eight_bytes_a_score_and_a_count_as_many_as_it_needs() -> None:
+    for largest, width in ((1, 0), (2, 1), (300, 2), (70_000, 4)):
+        scores = np.r_[np.arange(1000.0), np.zeros(largest - 1)]
+        [(_, block)] = sort_cells(np.zeros(len(scores), np.int64), scores, NO_CUT)
+        assert len(block.encode()) == 8 * (3 + 1 + 1 + 1000) + 1000 * width
 
 
 @pytest.mark.parametrize("sort", SORTERS)

@@ -66,3 +66,10 @@ def test_the_configuration_is_that_of_the_nights() -> None:
         "configuration: 2026-01-05 was measured by another: "
         f'identities.unannotated is "background" in the configuration, "exclude" on 2026-01-05.{MEND}'
     ]
+
+
+def test_nights_of_another_format_are_refused_although_they_agree() -> None:
+    states = {day: {"m": State("a key of before", EDGES, header())} for day in DAYS}
+    assert find_disagreements(states, ("m",), rules_of()) == [
+        f"state: 2026-01-05 was kept by another version of biasspark, which writes blocks in another format.{MEND}"
+    ]
