@@ -55,7 +55,7 @@ def list_nights(spark: SparkSession, store: Store, series: Series, first: date, 
     own = _of_series(store.read_ledger(spark, None), series)
     between = own.where(F.col(RUN_DATE.name).between(F.lit(first), F.lit(last)))
     found = F.max_by(F.struct("run_id", "n_rows", "n_rejected", "rejects"), F.struct("published_at", "run_id"))
-    rows = between.groupBy(RUN_DATE.name).agg(found.alias("latest")).orderBy(RUN_DATE.name).collect()
+    rows = between.groupBy(RUN_DATE.name).agg(found.alias("latest")).collect()
     return {
         row[RUN_DATE.name]: Night(
             Run(row[RUN_DATE.name], series.corpus, series.job, row["latest"]["run_id"], EPOCH),
@@ -63,7 +63,7 @@ def list_nights(spark: SparkSession, store: Store, series: Series, first: date, 
             row["latest"]["n_rejected"],
             row["latest"]["rejects"],
         )
-        for row in rows
+        for row in sorted(rows, key=lambda row: row[RUN_DATE.name])
     }
 
 
@@ -77,10 +77,10 @@ def list_configurations(spark: SparkSession, store: Store, series: Series) -> li
     own = _of_series(store.read_ledger(spark, None), series)
     latest = F.max_by(F.struct(RUN_DATE.name, "run_id"), F.struct("published_at", "run_id"))
     by_config = own.groupBy("config").agg(latest.alias("latest"), F.max("published_at").alias("published_at"))
-    rows = by_config.orderBy(F.desc("published_at"), F.desc("latest.run_id")).select("config", "latest.*").collect()
+    rows = by_config.select("config", "latest.*", "published_at").collect()
     return [
         (json.loads(row["config"]), Run(row[RUN_DATE.name], series.corpus, series.job, row["run_id"], EPOCH))
-        for row in rows
+        for row in sorted(rows, key=lambda row: (row["published_at"], row["run_id"]), reverse=True)
     ]
 
 

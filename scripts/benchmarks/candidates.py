@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 
 from scripts.benchmarks.corpora import BUILD, ROOT
+from scripts.benchmarks.event_log import log_into, read_tasks
 from scripts.benchmarks.measured_process import Measured, run_measured
 from scripts.benchmarks.task import PAIRS, Number, Outcome
 
@@ -21,6 +22,8 @@ FURTHER = (
     "pinned_auc.trials=0",
 )
 """What turns the further tables of the job on."""
+
+EVENTS = "events"
 
 METRIC_OF = {pair: metric for metric, pair in PAIRS.items()}
 
@@ -84,7 +87,10 @@ class Candidate:
             folder / "output.txt",
             heap_log,
         )
-        return Run(measured, _read_outcome(folder))
+        outcome = _read_outcome(folder)
+        if (folder / EVENTS).exists():
+            outcome.details["tasks"] = read_tasks(folder / EVENTS)
+        return Run(measured, outcome)
 
 
 def _read_outcome(folder: Path) -> Outcome:
@@ -146,8 +152,13 @@ def _start_session(group: str) -> Callable[[Setting, Path], Sequence[str | Path]
         corpora = [setting.corpora[name] for name in ("", group) if name in setting.corpora]
         options = [option for corpus in corpora for option in ("--corpus", corpus)]
         repeat = ("--repeat", str(setting.repeat))
+        (folder / EVENTS).mkdir()
+        logged = [("--conf", f"{name}={value}") for name, value in log_into(folder / EVENTS).items()]
         return _submit(
-            setting, folder, script, "--group", group, *options, *repeat, "--outcome", folder / "outcome.json"
+            setting,
+            folder,
+            *(part for option in logged for part in option),
+            *(script, "--group", group, *options, *repeat, "--outcome", folder / "outcome.json"),
         )
 
     return start
@@ -184,6 +195,7 @@ CANDIDATES = {
                 ("crossed", "one Spark session: without and with crossed pairs"),
                 ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
                 ("window", "one Spark session: 7 nights that kept their state merged, and their rows measured again"),
+                ("growth", "one Spark session: more rows, identities, models and slices, each while the others stay"),
             )
         ),
     )

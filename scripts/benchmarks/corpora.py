@@ -38,10 +38,11 @@ def split_corpus(corpus: Path) -> Path:
 
 
 def describe_corpus(corpus: Path) -> dict[str, int]:
-    """Count the rows of a corpus, and those with annotations."""
+    """Count the rows of a corpus, those with annotations, and the bytes of its files."""
     rows = ds.dataset(corpus)
     return {
         "rows": int(rows.count_rows()),
+        "bytes": sum(path.stat().st_size for path in corpus.glob("*.parquet")),
         "annotated_rows": int(rows.count_rows(filter=pc.is_valid(pc.field(IDENTITY_NAMES[0])))),
     }
 

@@ -17,6 +17,7 @@ from scripts.benchmarks.corpora import BUILD, civil_corpus, describe_corpus, rea
 from scripts.benchmarks.machine import describe_machine
 from scripts.benchmarks.measured_process import CandidateError
 from scripts.benchmarks.report import format_report, sum_up
+from scripts.benchmarks.task import whole
 
 RESULTS = Path(__file__).parent / "results"
 UNANNOTATED = 0.75
@@ -26,12 +27,12 @@ USUAL = [name for name in CANDIDATES if name != "evaluator"]
 def parse_arguments() -> argparse.Namespace:
     """Read the command line; scripts/bench says what it means."""
     parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False, allow_abbrev=False)
-    parser.add_argument("--rows", type=_whole)
+    parser.add_argument("--rows", type=whole)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--unannotated-corpus", type=Path)
     parser.add_argument("--only", type=_names, default=USUAL)
-    parser.add_argument("--repeat", type=_whole, default=3)
-    parser.add_argument("--cores", type=_whole, default=2)
+    parser.add_argument("--repeat", type=whole, default=3)
+    parser.add_argument("--cores", type=whole, default=2)
     parser.add_argument("--driver-memory", default="1g")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -43,12 +44,6 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.cores > len(os.sched_getaffinity(0)):
         parser.error(f"--cores {arguments.cores}: there are {len(os.sched_getaffinity(0))}. Ask for fewer.")
     return arguments
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}. It must be a whole number above 0, in digits alone.")
-    return int(text)
 
 
 def _names(text: str) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 import biasspark
 from biasspark.session import build_session, describe
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.growth import Case, exponents, growth_cases
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
 from scripts.benchmarks.windows import Nights
 
-Case = Callable[[], DataFrame]
-GROUPS = ("session", "binned", "array", "columns", "unannotated", "crossed", "attribution", "window")
+GROUPS = ("session", "binned", "array", "columns", "unannotated", "crossed", "attribution", "window", "growth")
 ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
@@ -118,10 +118,16 @@ def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
 
 
 def time_cases(spark: SparkSession, cases: Mapping[str, Case], repeat: int) -> dict[str, list[float]]:
-    """Run the cases in turn, and return the seconds of each, the round to warm up first."""
+    """Run the cases in turn, and return the seconds of each, the round to warm up first.
+
+    The Spark jobs of the rounds that count bear the name of their case as tag, for the event log.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(repeat + 1):
+    for number in range(repeat + 1):
         for name, case in cases.items():
+            spark.sparkContext.clearJobTags()
+            if number:
+                spark.sparkContext.addJobTag(name)
             begun = time.perf_counter()
             with describe(spark, name):
                 case().write.format("noop").mode("overwrite").save()
@@ -152,14 +158,15 @@ def main() -> None:
             nights.publish()
             cases, numbers = nights.cases(), nights.merge
         else:
-            cases, numbers = (
-                make_cases(arguments.group, corpora),
-                lambda: suite(corpora[0], columns=list(IDENTITY_NAMES)),
-            )
+            growth = arguments.group == "growth"
+            cases = growth_cases(corpora[0]) if growth else make_cases(arguments.group, corpora)
+            numbers = partial(suite, corpora[0], columns=list(IDENTITY_NAMES))
         seconds = time_cases(spark, cases, arguments.repeat)
         medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
         settings = {name: spark.conf.get(name, None) for name in SETTINGS}
-        details = {"seconds": seconds, "medians": medians, "settings": settings}
+        details: dict[str, Any] = {"seconds": seconds, "medians": medians, "settings": settings}
+        if arguments.group == "growth":
+            details["exponents"] = exponents(medians)
         Outcome(list_suite(numbers()), next(iter(medians.values())), details).write(arguments.outcome)
     finally:
         spark.stop()

@@ -128,6 +128,13 @@ def parse_task(description: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def whole(text: str) -> int:
+    """Read a number of things on a command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}. It must be a whole number above 0, in digits alone.")
+    return int(text)
+
+
 def quoted(names: Iterable[str]) -> str:
     """List columns as SQL does."""
     return ", ".join(f'"{name}"' for name in names)

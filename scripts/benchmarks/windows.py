@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
 from biasspark.merging import find_window, merge_nights
+from biasspark.metrics.suite import bias_metrics
 from biasspark.night import run_night
-from biasspark.pipeline import JOB, measure
+from biasspark.pipeline import JOB, Measurement, measure
 from biasspark.tables.runs import new_run
-from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import open_store
 
 FIRST = date(2026, 1, 1)
@@ -53,12 +53,15 @@ class Nights:
         self.spark.conf.set(_BATCH, "64")  # as jobs/window_metrics.py has it
         days = (FIRST, FIRST + timedelta(days=self.n_nights - 1))
         window = find_window(self.spark, open_store(self.config.output), self.config, days, allow_missing=False)
-        return merge_nights(window, self.config).suite_tables()[BIAS_METRICS]
+        return self._suite(merge_nights(window, self.config))
 
     def rescan(self) -> DataFrame:
         """Return the suite of all rows, surveyed now."""
         self.spark.conf.set(_BATCH, "200000")
-        return measure(self.corpus, self.config).suite_tables()[BIAS_METRICS]
+        return self._suite(measure(self.corpus, self.config))
+
+    def _suite(self, measurement: Measurement) -> DataFrame:
+        return bias_metrics(measurement.statistics, self.config.intervals)
 
     def cases(self) -> Mapping[str, Any]:
         """Return both ways by name."""

@@ -19,6 +19,7 @@ COMMANDS = [
     "fix",
     "matrix",
     "package",
+    "plan",
     "submit",
     "survived",
     "test",

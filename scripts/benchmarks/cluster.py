@@ -1,0 +1,202 @@
+"""How long a night takes on a cluster, from what rows cost on one machine: a model, not a measurement.
+
+A case of the kept benchmark read R rows and ranked P scores (rows times models). Its tasks that read took
+``a + b R + c P`` seconds of a core, those after the shuffle ``d + e P``, and ``f P`` bytes were shuffled; least squares
+give the costs. On a cluster tasks start in order, each as soon as a core is free (list scheduling); ranges of scores
+are dealt to tasks by a hash, so some tasks have more of them than others, which is drawn. Bytes that come from another
+executor go through the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biasspark.corpus.survey import MOST_CHOSEN_RANGES, ROWS_A_RANGE
+from biasspark.ranking.ranges import GROUPS_A_TASK
+from scripts.benchmarks.event_log import PLACING, READING
+from scripts.benchmarks.task import whole
+
+RESULTS = Path(__file__).parent / "results"
+SPLIT_MB = 128
+"""What Spark gives a task of a file to read, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a row and a score cost on one core of the machine that was measured.
+
+    Attributes
+    ----------
+    reading_row, reading_score, placing_score
+        Seconds: of a row and of a score while the corpus is read, twice, and of a score after the shuffle.
+    file_bytes
+        Of a row in the corpus's files, which decide into how many tasks reading is cut.
+    shuffled_bytes
+        Of a score, its memberships and counts among them, compressed.
+    fixed
+        Seconds of a job however little it has to do: Java, Spark, its code cold, tables written and checked.
+    """
+
+    reading_row: float
+    reading_score: float
+    placing_score: float
+    file_bytes: float
+    shuffled_bytes: float
+    fixed: float
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Executors, cores of each, and what the network gives each of them, in MB a second."""
+
+    executors: int
+    cores: int
+    network: int
+
+    @property
+    def slots(self) -> int:
+        """Tasks that run at once."""
+        return self.executors * self.cores
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a night comes to.
+
+    Attributes
+    ----------
+    reading_tasks, placing_tasks, ranges
+        How many; ranges of all models together.
+    reading, network, placing
+        Seconds.
+    shuffled_gb
+        Through the shuffle, in all.
+    held_mb
+        Scores of a range with their counts and memberships, as they come from the shuffle.
+    """
+
+    reading_tasks: int
+    placing_tasks: int
+    ranges: int
+    reading: float
+    network: float
+    placing: float
+    shuffled_gb: float
+    held_mb: float
+
+
+def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float) -> Costs:
+    """Return the costs that explain the cases of rows and of models best."""
+    cases, rows, scores = _sized_cases(growth)
+    of = {kind: [growth["tasks"][name][kind] for name in cases] for kind in (READING, PLACING)}
+    ones = np.ones(len(cases))
+    reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in of[READING]])
+    placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in of[PLACING]])
+    shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in of[READING]])
+    return Costs(reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed)
+
+
+def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
+    """Plan a night of so many rows and models on a cluster."""
+    scores = rows * models
+    reading_tasks = max(math.ceil(rows * costs.file_bytes / 1e6 / SPLIT_MB), 1)
+    reading = (rows * costs.reading_row + scores * costs.reading_score) / reading_tasks
+    a_model = min(math.ceil(rows / ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    ranges = a_model * models
+    placing_tasks = math.ceil(ranges / GROUPS_A_TASK)
+    dealt = np.bincount(np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks)
+    a_range = scores / ranges
+    shuffled = scores * costs.shuffled_bytes
+    elsewhere = shuffled * (1 - 1 / cluster.executors) / cluster.executors
+    return Plan(
+        reading_tasks=reading_tasks,
+        placing_tasks=placing_tasks,
+        ranges=ranges,
+        reading=schedule([reading] * reading_tasks, cluster.slots),
+        network=elsewhere / (cluster.network * 1e6),
+        placing=schedule([count * a_range * costs.placing_score for count in dealt.tolist()], cluster.slots),
+        shuffled_gb=shuffled / 1e9,
+        held_mb=a_range * costs.shuffled_bytes / 1e6,
+    )
+
+
+def schedule(tasks: Sequence[float], slots: int) -> float:
+    """Return when the last of some tasks ends, each of which starts as soon as one of the slots is free."""
+    free = [0.0] * min(slots, len(tasks))
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+def read_costs(results: Path = RESULTS) -> Costs:
+    """Read the costs from the kept benchmarks of growth and of the job at two sizes."""
+    growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
+    jobs = [
+        (found["corpus"]["rows"], found["figures"]["job seconds"])
+        for name in ("civil-18000000-job-further.json", "civil-100000000-job.json")
+        for found in [json.loads((results / name).read_text("utf-8"))]
+    ]
+    (few, quick), (many, slow) = jobs
+    fixed = quick - few * (slow - quick) / (many - few)
+    corpus = growth["corpus"]
+    return fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], fixed)
+
+
+def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
+    """Say in a table what a night takes."""
+    plan = plan_night(costs, cluster, rows, models)
+    total = costs.fixed + plan.reading + plan.network + plan.placing
+    lines = [
+        ("fixed, on the driver", f"{costs.fixed:.0f} s", ""),
+        ("reading and sorting", f"{plan.reading:.0f} s", f"{plan.reading_tasks:,} tasks on {cluster.slots:,} cores"),
+        ("through the network", f"{plan.network:.1f} s", f"{plan.shuffled_gb:.1f} GB shuffled"),
+        ("placing", f"{plan.placing:.0f} s", f"{plan.ranges:,} ranges of {rows * models / plan.ranges:,.0f} scores"),
+        ("the night", f"{total:.0f} s", f"{total / 60:.0f} min"),
+        ("shuffle files of an executor", f"{plan.shuffled_gb * 1e3 / cluster.executors:.0f} MB", "on its disk"),
+        ("a range as a worker receives it", f"{plan.held_mb:.0f} MB", "and several copies while it is placed"),
+    ]
+    return "\n".join(f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines)
+
+
+def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the names of the cases of rows and of models, their rows, and their scores."""
+    rows = {name: int(name.partition(": ")[2]) for name in growth["medians"] if name.startswith("rows: ")}
+    fewest = min(rows.values())
+    models = {name: int(name.partition(": ")[2]) for name in growth["medians"] if name.startswith("models: ")}
+    sized = {name: (count, 2 * count) for name, count in rows.items()}
+    sized |= {name: (fewest, fewest * count) for name, count in models.items()}
+    sizes = np.array(list(sized.values()), float)
+    return list(sized), sizes[:, 0], sizes[:, 1]
+
+
+def _solve(columns: Sequence[np.ndarray], values: Sequence[float]) -> np.ndarray:
+    """Least squares of relative errors, so that the largest case does not decide alone."""
+    weights = 1 / np.array(values)
+    found: np.ndarray = np.linalg.lstsq(np.stack(columns, 1) * weights[:, None], np.ones(len(values)), rcond=None)[0]
+    return found
+
+
+def main() -> None:
+    """Plan what is asked for; scripts/plan says what it means."""
+    parser = argparse.ArgumentParser(prog="scripts/plan", add_help=False, allow_abbrev=False)
+    parser.add_argument("--rows", type=whole, required=True)
+    parser.add_argument("--models", type=whole, default=2)
+    parser.add_argument("--executors", type=whole, required=True)
+    parser.add_argument("--cores", type=whole, default=4)
+    parser.add_argument("--network", type=whole, default=500)
+    asked = parser.parse_args()
+    cluster = Cluster(asked.executors, asked.cores, asked.network)
+    print(describe_plan(read_costs(), cluster, asked.rows, asked.models))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What benchmarks are read for: growth, what tasks took, and what a cluster would take by that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.benchmarks.cluster import Cluster, Costs, fit_costs, plan_night, read_costs, schedule
+from scripts.benchmarks.event_log import PLACING, READING, read_tasks
+from scripts.benchmarks.growth import exponents
+
+COSTS = Costs(
+    reading_row=1e-6, reading_score=2e-6, placing_score=5e-7, file_bytes=128e6 / 1e5, shuffled_bytes=10, fixed=30
+)
+
+
+def measured(costs: Costs) -> dict[str, Any]:
+    """Return what a benchmark would keep if rows cost just this, and tasks some seconds besides."""
+    sizes = {f"rows: {rows}": (rows, 2 * rows) for rows in (1_000_000, 4_000_000, 16_000_000)}
+    sizes |= {f"models: {models}": (1_000_000, models * 1_000_000) for models in (1, 2, 4, 8)}
+    reading = {
+        name: {
+            "task_seconds": 3 + rows * costs.reading_row + scores * costs.reading_score,
+            "shuffled_mb": scores * costs.shuffled_bytes / 1e6,
+        }
+        for name, (rows, scores) in sizes.items()
+    }
+    placing = {name: {"task_seconds": 2 + scores * costs.placing_score} for name, (_, scores) in sizes.items()}
+    tasks = {name: {READING: reading[name], PLACING: placing[name]} for name in sizes}
+    return {"medians": dict.fromkeys(sizes, 1.0) | {"slices: 4": 1.0}, "tasks": tasks}
+
+
+def test_exponents_are_slopes_of_logarithms() -> None:
+    found = exponents({"rows: 10": 3.0, "rows: 100": 30.0, "rows: 1000": 300.0, "models: 1": 5.0, "models: 4": 10.0})
+    assert found == pytest.approx({"rows": 1, "models": 0.5})
+
+
+def test_costs_are_found_again() -> None:
+    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.fixed)
+    assert vars(found) == pytest.approx(vars(COSTS))
+
+
+def test_tasks_start_as_slots_become_free() -> None:
+    assert schedule([3, 1, 1, 1, 2], 2) == 5  # 3 and 2; 1, 1 and 1
+    assert schedule([3, 1], 10) == 3
+    assert schedule([2.0] * 9, 4) == 6
+
+
+def test_a_night_on_a_cluster() -> None:
+    plan = plan_night(COSTS, Cluster(executors=10, cores=4, network=100), rows=40_000_000, models=2)
+    assert (plan.reading_tasks, plan.ranges, plan.placing_tasks) == (400, 160, 27)
+    assert plan.reading == pytest.approx(10 * 100_000 * 5e-6)  # ten waves of 100,000 rows
+    assert plan.shuffled_gb == pytest.approx(0.8)
+    assert plan.network == pytest.approx(0.8e9 * 0.9 / 10 / 100e6)
+    assert plan.held_mb == pytest.approx(5)
+    even = 160 / 27 * 500_000 * 5e-7
+    assert even < plan.placing < 4 * even  # a hash deals ranges unevenly
+
+
+def test_ranges_grow_when_there_are_no_more() -> None:
+    plan = plan_night(COSTS, Cluster(100, 4, 500), rows=1_000_000_000, models=1)
+    assert plan.ranges == 1024
+    assert plan.held_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
+
+
+def test_kept_benchmarks_give_costs() -> None:
+    found = read_costs()
+    assert 1e-8 < found.reading_row < 1e-4
+    assert all(cost > 0 for cost in vars(found).values())
+
+
+def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
+    def stage(number: int, tags: str) -> dict[str, Any]:
+        properties = {"spark.job.tags": tags}
+        return {"Event": "SparkListenerStageSubmitted", "Stage Info": {"Stage ID": number}, "Properties": properties}
+
+    def task(number: int, run: int, written: int, fetched: int) -> dict[str, Any]:
+        metrics = {
+            "Executor Run Time": run,
+            "Shuffle Write Metrics": {"Shuffle Bytes Written": written},
+            "Shuffle Read Metrics": {"Local Blocks Fetched": fetched, "Remote Blocks Fetched": 0},
+            "Disk Bytes Spilled": 500_000,
+        }
+        return {"Event": "SparkListenerTaskEnd", "Stage ID": number, "Task Metrics": metrics}
+
+    own = "spark-session-1-execution-root-id-2,rows: 10,spark-session-1"
+    events = [
+        stage(0, "spark-session-1"),
+        task(0, 9_999, 0, 0),
+        stage(1, own),
+        task(1, 1_500, 2_000_000, 0),
+        task(1, 500, 1_000_000, 0),
+        stage(2, own),
+        task(2, 250, 0, 4),
+        {"Event": "SparkListenerApplicationEnd"},
+    ]
+    (tmp_path / "app").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    assert read_tasks(tmp_path) == {
+        "rows: 10": {
+            READING: {"tasks": 2, "task_seconds": 2, "shuffled_mb": 3, "spilled_mb": 1},
+            PLACING: {"tasks": 1, "task_seconds": 0.25, "shuffled_mb": 0, "spilled_mb": 0.5},
+        }
+    }
