@@ -102,7 +102,7 @@ def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float) -> Cos
     reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in of[READING]])
     placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in of[PLACING]])
     shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in of[READING]])
-    return Costs(reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed)
+    return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed)))
 
 
 def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:

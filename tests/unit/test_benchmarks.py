@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 
-from scripts.benchmarks.cluster import Cluster, Costs, fit_costs, plan_night, read_costs, schedule
+from scripts.benchmarks.cluster import (
+    RESULTS,
+    Cluster,
+    Costs,
+    describe_plan,
+    fit_costs,
+    plan_night,
+    read_costs,
+    schedule,
+)
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.growth import exponents
+from tests.documents import ROOT
 
 COSTS = Costs(
     reading_row=1e-6, reading_score=2e-6, placing_score=5e-7, file_bytes=128e6 / 1e5, shuffled_bytes=10, fixed=30
@@ -66,10 +76,17 @@ def test_ranges_grow_when_there_are_no_more() -> None:
     assert plan.held_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
 
 
-def test_kept_benchmarks_give_costs() -> None:
-    found = read_costs()
-    assert 1e-8 < found.reading_row < 1e-4
-    assert all(cost > 0 for cost in vars(found).values())
+def test_the_documents_have_the_plan_that_kept_benchmarks_give() -> None:
+    plan = describe_plan(read_costs(), Cluster(executors=100, cores=4, network=500), rows=1_000_000_000, models=2)
+    assert f"\n{plan}\n" in (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+
+
+def test_the_plan_of_one_machine_is_what_was_measured_there() -> None:
+    kept = json.loads((RESULTS / "civil-100000000-job.json").read_text(encoding="utf-8"))
+    costs, alone = read_costs(), Cluster(executors=1, cores=kept["machine"]["cores_used"], network=500)
+    plan = plan_night(costs, alone, kept["corpus"]["rows"], models=2)
+    seconds = costs.fixed + plan.reading + plan.network + plan.placing
+    assert seconds == pytest.approx(kept["figures"]["job seconds"], rel=0.1)
 
 
 def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
