@@ -178,7 +178,8 @@ def find_window(
     with describe(spark, "look up the nights"):
         found = list_nights(spark, store, Series(JOB, config.corpus.name), first, last)
         runs = [night.run for night in found.values()]
-        stored = read_headers(read_blocks(spark, store, runs), len(runs)) if runs else []
+        blocks = read_blocks(spark, store, runs)
+        stored = read_headers(blocks, len(runs))
     states = {day: _read_states(own) for day, own in zip(found, stored, strict=True) if own}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
@@ -188,7 +189,9 @@ def find_window(
         raise InputError(*faults)
     nights = tuple(found[day] for day in states)
     headers = tuple({model: own[model].header for model in config.models} for own in states.values())
-    return Window(first, last, nights, headers, read_blocks(spark, store, [night.run for night in nights]), missing)
+    if len(nights) < len(found):
+        blocks = read_blocks(spark, store, [night.run for night in nights])
+    return Window(first, last, nights, headers, blocks, missing)
 
 
 def merge_nights(window: Window, config: Measures) -> Measurement:

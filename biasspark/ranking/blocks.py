@@ -52,7 +52,7 @@ class Block:
         """
         counts = self.counts.astype(np.min_scalar_type(self.counts.max(initial=0)))
         sizes = np.array([len(self.keys), len(self.scores), counts.itemsize if len(counts) else 0], np.int64)
-        return b"".join(part.tobytes() for part in (sizes, self.keys, self.lengths, self.scores, counts))
+        return b"".join(part.data for part in (sizes, self.keys, self.lengths, self.scores, counts))
 
     @staticmethod
     def decode(data: bytes | memoryview) -> Block:

@@ -86,10 +86,8 @@ def list_configurations(spark: SparkSession, store: Store, series: Series) -> li
 
 def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
     """Return the rows of ``score_blocks`` of some runs, with the place of each run in the list as ``night``."""
-    return reduce(
-        DataFrame.unionByName,
-        [_blocks_of(spark, store, run).withColumn("night", F.lit(place)) for place, run in enumerate(runs)],
-    )
+    blocks = [_blocks_of(spark, store, run) for run in runs] or [no_rows(spark, SCORE_BLOCKS)]
+    return reduce(DataFrame.unionByName, [own.withColumn("night", F.lit(place)) for place, own in enumerate(blocks)])
 
 
 def read_headers(blocks: DataFrame, n_nights: int) -> list[dict[str, StoredHeader]]:
