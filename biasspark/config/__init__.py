@@ -21,7 +21,7 @@ from biasspark.config.further import (
     divide,
 )
 from biasspark.config.gate import Gate, Rule
-from biasspark.config.identities import UNANNOTATED, Crossed, Identities, say_unknown_identity
+from biasspark.config.identities import UNANNOTATED, Crossed, Identities, find_too_many_pairs, say_unknown_identity
 from biasspark.config.mergeable import list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
@@ -81,6 +81,7 @@ __all__ = [
     "Tree",
     "cut_to_width",
     "divide",
+    "find_too_many_pairs",
     "list_differences",
     "load_config",
     "measure_width",

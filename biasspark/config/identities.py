@@ -19,10 +19,21 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Crossed:
-    """Whether each pair of identities is an identity too, and how many rows a pair needs to be reported."""
+    """Whether each pair of identities is an identity too.
+
+    Attributes
+    ----------
+    pairs
+        True for all pairs of all identities, the values of columns among them.
+    min_rows
+        How many rows a pair needs to be reported: all pairs are ranked, and those with fewer are left out.
+    max_pairs
+        More pairs than this are refused before anything is ranked; 20,000 where it is not set.
+    """
 
     pairs: bool = False
     min_rows: int = 1000
+    max_pairs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,17 +173,24 @@ def _check_names(section: Section, identities: Identities) -> None:
             )
     section.refuse_repeated("categorical", identities.categorical, "Columns must differ. Remove one.")
     if identities.crossed.pairs:
-        _check_pairs(section, tuple(sources))
+        _check_pairs(section, tuple(sources), identities.crossed)
 
 
-def _check_pairs(section: Section, names: tuple[str, ...]) -> None:
-    n_pairs = len(names) * (len(names) - 1) // 2
-    if n_pairs > MOST_CROSSED_PAIRS:
-        section.complain(
-            "crossed",
-            f"pairs = true makes {n_pairs} pairs of {len(names)} identities. At most {MOST_CROSSED_PAIRS} are allowed. "
-            "Name fewer identities, or set pairs = false.",
-        )
+def find_too_many_pairs(n_identities: int, crossed: Crossed) -> str:
+    """Say that so many identities make more pairs than are allowed; nothing where they do not."""
+    n_pairs = n_identities * (n_identities - 1) // 2
+    most = MOST_CROSSED_PAIRS if crossed.max_pairs is None else crossed.max_pairs
+    if not crossed.pairs or n_pairs <= most:
+        return ""
+    return (
+        f"[identities] crossed: pairs = true makes {n_pairs:,} pairs of {n_identities:,} identities. At most "
+        f"{most:,} are allowed, since each is ranked. Name fewer identities, set max_pairs, or set pairs = false."
+    )
+
+
+def _check_pairs(section: Section, names: tuple[str, ...], crossed: Crossed) -> None:
+    if fault := find_too_many_pairs(len(names), crossed):
+        section.faults.append(fault)
         return
     for name in find_repeated([*names, *(f"{one} & {other}" for one, other in combinations(names, 2))]):
         section.complain(
@@ -182,4 +200,8 @@ def _check_pairs(section: Section, names: tuple[str, ...]) -> None:
 
 def _read_crossed(value: object, faults: list[str]) -> Crossed:
     section = Section("[identities.crossed]", value, keys_of(Crossed), faults)
-    return Crossed(pairs=section.flag("pairs", Crossed.pairs), min_rows=section.whole("min_rows", Crossed.min_rows))
+    return Crossed(
+        pairs=section.flag("pairs", Crossed.pairs),
+        min_rows=section.whole("min_rows", Crossed.min_rows),
+        max_pairs=section.optional_whole("max_pairs"),
+    )

@@ -28,10 +28,11 @@ from biasspark.config.model import (
     Rejects,
     State,
     plain_value,
+    redact,
 )
 from biasspark.config.section import Section, guess, is_finite_number, keys_of
-from biasspark.config.source import apply_overrides, locate, read_toml
-from biasspark.config.wording import show_key
+from biasspark.config.source import apply_overrides, is_within, locate, read_toml
+from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
@@ -152,13 +153,19 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
         )
+    output = _read_output(table.get("output"), base, faults)
+    if corpus.path and output.path and is_within(output.path, corpus.path):
+        faults.append(
+            f"[output] path = {quote(redact(output.path))}. It lies in the path of [corpus], and the tables of a night "
+            "would be rows of the next. Name a folder beside it."
+        )
     return Config(
         corpus=corpus,
         **measures,
         gate=read_gate(table.get("gate"), measures, faults),
         rejects=_read_rejects(table.get("rejects"), faults),
         state=_read_state(table.get("state"), measures["ranking"], faults),
-        output=_read_output(table.get("output"), base, faults),
+        output=output,
         maintenance=_read_maintenance(table.get("maintenance"), faults),
     )
 
@@ -215,6 +222,10 @@ def _read_duplicates(section: Section) -> str:
     return "allow"
 
 
+_LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
+"""Options of Spark's readers by which rows are lost in silence."""
+
+
 def _read_options(value: object, faults: list[str]) -> dict[str, str]:
     """Read the reader's options; no message shows a value, since some are secrets."""
     section = Section("[corpus.options]", value, (), faults)
@@ -231,6 +242,9 @@ def _read_options(value: object, faults: list[str]) -> dict[str, str]:
             section.complain(
                 name, 'FAILFAST is refused. Its error prints the record, text and all. Use "PERMISSIVE", the default.'
             )
+        elif (name.lower(), str(option).strip().upper()) in _LOSING:
+            lost = "Rows would be left out, and nobody would know how many. Remove the line."
+            section.complain(name, f"{str(option).strip().upper()} is refused. {lost}")
         elif name.lower() in map(str.lower, options):
             section.complain(show_key(name), "given twice. Spark does not tell capitals in options. Remove one.")
         else:

@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from biasspark.config.wording import quote, show_key
@@ -121,6 +121,12 @@ def locate(path: str | None, base: Path) -> str | None:
     beside = os.path.abspath(base / path)
     matches = glob.iglob(path, root_dir=base) if glob.has_magic(path) else ()
     return beside if os.path.lexists(beside) or any(True for _ in matches) else os.path.abspath(path)
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Say whether a path is a folder, which may be a pattern, or lies in one."""
+    own, pattern = (PurePosixPath(os.path.normpath(re.sub("^file:/+", "/", text))) for text in (path, folder))
+    return any(place.match(str(pattern)) for place in (own, *own.parents))
 
 
 def _split_key(dotted: str) -> list[str]:

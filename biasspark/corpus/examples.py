@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.columns import ALL_ROWS
-from biasspark.config import Measures
+from biasspark.config import Measures, find_too_many_pairs
 from biasspark.corpus.buckets import bucket_ends, bucket_of
 from biasspark.corpus.codebook import Codebook, Field
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
@@ -31,6 +31,8 @@ def build_codebook(measures: Measures, survey: Survey) -> Codebook:
         min_rows=identities.crossed.min_rows,
         n_buckets=len(bucket_ends(measures.label_balance)) if measures.label_balance else None,
     )
+    if fault := find_too_many_pairs(len(codebook.singles), identities.crossed):
+        raise InputError(fault)
     _refuse_names_twice(codebook)
     return codebook
 

@@ -284,6 +284,16 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             'Remove the line to use the default, "estimate".',
         ),
         (
+            {"corpus": {"options": {"mode": "dropMalformed"}}},
+            "[corpus.options] mode: DROPMALFORMED is refused. Rows would be left out, and nobody would know how many. "
+            "Remove the line.",
+        ),
+        (
+            {"corpus": {"options": {"ignoreCorruptFiles": True}}},
+            "[corpus.options] ignoreCorruptFiles: TRUE is refused. Rows would be left out, and nobody would know how "
+            "many. Remove the line.",
+        ),
+        (
             {"corpus": {"options": {"mode": "failfast"}}},
             "[corpus.options] mode: FAILFAST is refused. Its error prints the record, text and all. "
             'Use "PERMISSIVE", the default.',
@@ -396,8 +406,13 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"identities": {"columns": [f"i{n}" for n in range(201)], "crossed": {"pairs": True}}},
-            "[identities] crossed: pairs = true makes 20100 pairs of 201 identities. At most 20000 are allowed. "
-            "Name fewer identities, or set pairs = false.",
+            "[identities] crossed: pairs = true makes 20,100 pairs of 201 identities. At most 20,000 are allowed, "
+            "since each is ranked. Name fewer identities, set max_pairs, or set pairs = false.",
+        ),
+        (
+            {"identities": {"columns": ["a", "b", "c"], "crossed": {"pairs": True, "max_pairs": 2}}},
+            "[identities] crossed: pairs = true makes 3 pairs of 3 identities. At most 2 are allowed, since "
+            "each is ranked. Name fewer identities, set max_pairs, or set pairs = false.",
         ),
         (
             {"identities": {"columns": ["a", "b", "a & b"], "crossed": {"pairs": True}}},
@@ -449,6 +464,19 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             {"output": {"path": None, "catalog": "lake.bias", "views": "bias"}},
             '[output] views = "bias". It must be catalog.schema, two names of letters, digits, _ and -. '
             'Write, for example, views = "spark_catalog.bias".',
+        ),
+        *(
+            (
+                {"corpus": {"path": corpus}, "output": {"path": output}},
+                f'[output] path = "{output}". It lies in the path of [corpus], and the tables of a night would be rows '
+                "of the next. Name a folder beside it.",
+            )
+            for corpus, output in [
+                ("/data/civil", "/data/civil"),
+                ("/data/civil/", "file:///data/civil/bias/tables"),
+                ("/data/*", "/data/tables"),
+                ("s3a://lake/civil", "s3a://lake/civil/tables"),
+            ]
         ),
         (
             {"corpus": {"id": "id"}, "attribution": {"link": "probit"}},

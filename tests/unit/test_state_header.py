@@ -79,7 +79,7 @@ def test_what_must_agree(tables: dict[str, Any]) -> None:
     "tables",
     [
         {"models": {"another": "score"}},
-        {"identities": {"crossed": {"min_rows": 5}}},
+        {"identities": {"crossed": {"min_rows": 5, "max_pairs": 9}}},
         {"intervals": {"level": 0.9}},
         {"thresholds": {"at": [0.5]}},
         {"corpus": {"path": "/data/later", "id": "id"}},
