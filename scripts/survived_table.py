@@ -1,8 +1,9 @@
-"""The README's table of what was survived, from the results of a test run."""
+"""The README's table of what was survived: what each test of tests/faults says that it does, and how it went."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,8 +13,9 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+FAULTS = ROOT / "tests" / "faults"
 BEGIN, END = "<!-- survived: written by scripts/survived -->", "<!-- /survived -->"
-HEAD = "| what was done | cases | outcome |\n| --- | ---: | --- |\n"
+HEAD = "| what happens | what comes of it | cases | outcome |\n| --- | --- | ---: | --- |\n"
 
 
 @dataclass
@@ -38,21 +40,32 @@ class Outcome:
         return ", ".join(words)
 
 
-def sentence_of(test: str) -> str:
-    """Give the name of a test as a sentence: ``test_a_full_disk_is_named[small]`` is ``A full disk is named``."""
-    words = test.partition("[")[0].removeprefix("test_").replace("_", " ")
-    return words[:1].upper() + words[1:]
+def read_sayings(folder: Path = FAULTS) -> dict[str, tuple[str, str]]:
+    """Give for each test, by name, what happens in it and what comes of that, as the start of its docstring says.
+
+    ``A disk runs full: readers see the night before.`` is both, on either side of the first colon.
+    """
+    found = {}
+    for file in sorted(folder.glob("test_*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                said = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+                happens, colon, comes = said.partition(": ")
+                if not colon or not comes.endswith("."):
+                    sys.exit(f"{file.name}: {node.name} does not say, as `what happens: what comes of it.`")
+                found[node.name] = (happens, comes[:1].upper() + comes[1:])
+    return found
 
 
 def read_results(files: Iterable[Path]) -> dict[str, Outcome]:
-    """Give the outcome of each test, by its sentence, in the order of the files."""
+    """Give the outcome of each test, by its name, in the order of the files."""
     cases: dict[tuple[str, str], ElementTree.Element] = {}
     for file in files:
         for case in ElementTree.parse(file).iter("testcase"):
             cases[case.get("classname", ""), case.get("name", "")] = case
     found: dict[str, Outcome] = {}
     for (_, name), case in cases.items():
-        note_case(found.setdefault(sentence_of(name), Outcome()), case)
+        note_case(found.setdefault(name.partition("[")[0], Outcome()), case)
     return found
 
 
@@ -67,9 +80,13 @@ def note_case(outcome: Outcome, case: ElementTree.Element) -> None:
         outcome.passed += 1
 
 
-def format_outcomes(found: Mapping[str, Outcome]) -> str:
+def format_outcomes(found: Mapping[str, Outcome], sayings: Mapping[str, tuple[str, str]]) -> str:
     """Lay the outcomes out as a table of Markdown."""
-    lines = (f"| {sentence} | {outcome.cases} | {outcome} |\n" for sentence, outcome in found.items())
+    lines = (
+        f"| {' | '.join(sayings[name])} | {outcome.cases} | {outcome} |\n"
+        for name, outcome in found.items()
+        if name in sayings  # a kept result may be of a test that is no more
+    )
     return HEAD + "".join(lines)
 
 
@@ -87,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS.xml")
     found = read_results(parser.parse_args().results)
-    README.write_text(put_between(README.read_text("utf-8"), format_outcomes(found)), "utf-8")
+    README.write_text(put_between(README.read_text("utf-8"), format_outcomes(found, read_sayings())), "utf-8")
     cases = sum(outcome.cases for outcome in found.values())
     failed = sum(outcome.failed for outcome in found.values())
     print(f"{README.name}: {len(found)} tests of {cases} cases, {failed} not survived.")

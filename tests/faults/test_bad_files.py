@@ -66,7 +66,11 @@ def sum_of(spark: SparkSession, folder: Path) -> int:
 
 
 def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark writes a checksum of each page."""
+    """One bit of a Parquet file that Spark wrote is flipped, in each column and at several places: the file is named
+    and nothing is measured.
+
+    Spark writes a checksum of each page.
+    """
     spark.range(0, 3_000, 1, 1).selectExpr("id", "rand(3) AS s").write.parquet(str(tmp_path / "whole"))
     [file] = (tmp_path / "whole").glob("*.parquet")
     places = [place for low, high in column_bodies(file) for place in np.linspace(low, high - 1, 4).astype(int)]
@@ -81,7 +85,11 @@ def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSessi
 def test_a_flipped_bit_cannot_be_found_where_the_writer_left_checksums_out(
     spark: SparkSession, tmp_path: Path, has_checksum: bool
 ) -> None:
-    """Of one bit of a score, another score is made."""
+    """One bit of a Parquet file is flipped, with and without checksums of its pages: with them the file is named;
+    without them nobody can tell, which the documents say.
+
+    Of one bit of a score, another score is made.
+    """
     (tmp_path / "whole").mkdir()
     table = pa.table({"s": np.random.default_rng(3).random(3_000)})
     file = tmp_path / "whole" / "a.parquet"
@@ -120,6 +128,7 @@ def lay_out(folder: Path, *files: Path) -> Path:
 def test_a_partition_without_the_score_is_counted_as_unscored(
     spark: SparkSession, parts: dict[str, Path], tmp_path: Path
 ) -> None:
+    """A later partition lacks the column of a score: its rows are counted as `null_score`, the others are measured."""
     folder = lay_out(tmp_path / "later", parts["whole"], parts["unscored"])
     assert rank(spark, folder) == Tally(20, 10, {"null_score": 10}, {"s": 10})
 
@@ -127,6 +136,9 @@ def test_a_partition_without_the_score_is_counted_as_unscored(
 def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
     spark: SparkSession, parts: dict[str, Path], tmp_path: Path
 ) -> None:
+    """The first partition lacks the column of a score: the column is named and nothing is measured, or with
+    `mergeSchema` the rows are counted as `null_score`.
+    """
     folder = lay_out(tmp_path / "first", parts["unscored"], parts["whole"])
     assert fault_of(spark, folder) == "[models] s: the corpus has no column 's'. It has: id, y, u, part."
     merged = rank(spark, folder, options={"mergeSchema": "true"})
@@ -134,6 +146,7 @@ def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
 
 
 def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path]) -> None:
+    """The path is a pattern that fits no file: the path is named."""
     path = parts["whole"].parent
     assert fault_of(spark, f"{path}/*.nothing") == (
         f"corpus: path {path}/*.nothing: there is nothing at this path. Check the path."
@@ -173,7 +186,11 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Path) -> None:
-    """The one row after midnight, in UTC, is of the next night."""
+    """Scores are unsigned, decimal, or dictionary-encoded text, beside nested columns, bytes and INT96 times: all are
+    ranked alike.
+
+    The one row after midnight, in UTC, is of the next night.
+    """
     corpus = read_corpus(spark, Corpus(name="odd", path=str(odd), run_date_column="moment"), NIGHT)
     measures = parse_measures({"label": {"column": "y"}, "models": list(ODD_KINDS), "identities": ["u"]})
     overall = measure(corpus, measures, "id").statistics.where("identity = '(overall)'").collect()
@@ -206,7 +223,11 @@ def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Pat
 def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     spark: SparkSession, odd: Path, tmp_path: Path, kind: pa.Array, fault: str
 ) -> None:
-    """A schema names the columns that are read, so another column may be of any type."""
+    """A column is of a type that Spark cannot read (half precision, nanoseconds, time of day): the type is named, and a
+    `schema` without the column measures the others.
+
+    A schema names the columns that are read, so another column may be of any type.
+    """
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
     assert fault_of(spark, tmp_path) == f"corpus: path {tmp_path}: {fault}"
@@ -231,4 +252,5 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     ],
 )
 def test_a_score_that_is_no_number(spark: SparkSession, odd: Path, model: str, fault: str) -> None:
+    """A score is a structure, bytes, or a field within a structure: the column is named with its type."""
     assert fault_of(spark, odd, model).startswith(fault)

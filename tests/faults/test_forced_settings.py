@@ -31,6 +31,9 @@ def forced(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced: SparkSession) -> None:
+    """A notebook's session has ANSI mode off, another time zone and corrupt files ignored: a job sets what its numbers
+    rely on.
+    """
     build_session("a job in a notebook")
     assert {key: forced.conf.get(key) for key in FORCED} == {
         "spark.sql.ansi.enabled": "true",
@@ -43,6 +46,7 @@ def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced:
 
 @pytest.mark.slow
 def test_a_session_of_ones_own_gives_the_same_bits(forced: SparkSession) -> None:
+    """The functions are called in a session with such settings: every number is the same to the last bit."""
     rows = make_rows()
     found = in_order(biasspark.bias_metrics(frame_of(forced, rows), **measures()).collect())
     build_session("a job in a notebook")

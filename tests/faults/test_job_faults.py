@@ -155,7 +155,11 @@ JOB = str(ROOT / "jobs" / "bias_metrics.py")
 def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
     place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    """Spark's event log holds every plan and every message of a task."""
+    """A secret stands in every comment and in a column that nobody asks for: it is in no table, message, log or event
+    log.
+
+    Spark's event log holds every plan and every message of a task.
+    """
     (tmp_path / "events").mkdir()
     events = [
         "spark.eventLog.enabled=true",
@@ -192,6 +196,9 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
 
 
 def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place, tmp_path: Path) -> None:
+    """A configuration is wrong, and a predicate fails on a comment: exit codes 2 and 3, each fault in plain words, and
+    no comment is quoted.
+    """
     bad = ["--set", "label.threshold=high"]
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
     assert code == 2, printed
@@ -228,6 +235,9 @@ def kill_at(
 def test_a_killed_job_leaves_nothing_that_is_seen(
     spark: SparkSession, place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
+    """The driver is killed while it ranks, and while it writes: readers go on seeing the night before, and a rerun
+    publishes the whole night.
+    """
     warehouse = place.folder / "killed"
     flags = place.flags("killed")
     publish(night_frames(spark), start_run("comments"), PathStore(str(warehouse)), record_of())
@@ -251,6 +261,9 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
 def test_a_job_killed_between_its_tables_and_the_ledger_is_run_again(
     place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
+    """The driver is killed when all tables are written but not the ledger: readers see nothing of it, and a rerun
+    publishes the whole night.
+    """
     warehouse = place.folder / "unpublished"
     flags = place.flags("unpublished")
     with submitted("--master", "local[2]", JOB, *flags, cwd=tmp_path) as process:
@@ -266,6 +279,7 @@ def test_a_job_killed_between_its_tables_and_the_ledger_is_run_again(
 
 
 def test_two_jobs_at_once_publish_one_whole_night(place: Place, numbers: dict[str, list[str]], tmp_path: Path) -> None:
+    """Two jobs measure the same night at once: readers see one whole night."""
     flags = place.flags("twice")
     with (
         submitted("--master", "local[1]", JOB, *flags, cwd=tmp_path) as one,
@@ -313,6 +327,9 @@ def cut_anew(place: Place, files: int) -> Path:
 def test_other_partitions_cores_and_file_orders_give_the_same_bytes(
     place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
+    """The same rows come in other files, another order, other partitions and on more cores: the tables are the same,
+    byte for byte.
+    """
     code, printed = submit(
         *("--master", "local[3]", "--conf", "spark.sql.shuffle.partitions=7", "--conf", "spark.default.parallelism=5"),
         *("--conf", "spark.sql.files.maxPartitionBytes=4096", "--conf", "spark.sql.adaptive.enabled=false"),
@@ -339,7 +356,11 @@ spark.sql.caseSensitive               true
 def test_a_cluster_that_forces_other_settings_changes_no_number_and_hides_no_bad_file(
     place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    """Settings of spark-defaults.conf, and a machine that lives in another time zone."""
+    """A cluster forces ANSI mode off, another time zone and corrupt files ignored: the tables are the same, byte for
+    byte, and a corrupt file is named all the same.
+
+    Settings of spark-defaults.conf, and a machine that lives in another time zone.
+    """
     (tmp_path / "forced.conf").write_text(FORCED, encoding="utf-8")
     forced = ("--properties-file", str(tmp_path / "forced.conf"))
     code, printed = submit(*forced, JOB, *place.flags("forced"), cwd=tmp_path, TZ="Pacific/Kiritimati")
@@ -425,6 +446,7 @@ def dying(marks: Path, victim: str, call: int) -> dict[str, str]:
 
 
 def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[str, list[str]], marks: Path) -> None:
+    """A Python worker is killed while it sends its result: Spark starts another, and every number is the same."""
     code, printed = submit(
         *("--master", "local[2,3]", "--conf", "spark.python.daemon.module=dying_daemon"),
         *(JOB, *place.flags("worker_killed")),
@@ -437,7 +459,10 @@ def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[st
 
 
 def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place, tmp_path: Path) -> None:
-    """The limit lets a worker start, and no more."""
+    """A Python worker has too little memory: the job ends with what to set, and nothing is published.
+
+    The limit lets a worker start, and no more.
+    """
     code, printed = submit(
         *("--master", "local[2]", "--conf", "spark.executor.pyspark.memory=256m"),
         *(JOB, *place.flags("no_memory")),
@@ -465,6 +490,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
 def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
+    """The machines of a cluster have no biasspark but the zip of `--py-files`: every number is the same."""
     code, printed = cluster.submit(JOB, *place.flags("cluster"), cwd=tmp_path)
     assert code == 0, printed
     assert list((cluster.home / "work").glob("app-*/[01]/biasspark.zip"))
@@ -475,6 +501,9 @@ def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
 def test_a_killed_executor_changes_no_number(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, marks: Path, call: int
 ) -> None:
+    """An executor is killed while it sorts rows, and while it ranks: Spark runs its tasks again, and every number is
+    the same.
+    """
     warehouse = f"executor_killed_{call}"
     code, printed = cluster.submit(
         *("--conf", "spark.python.daemon.module=dying_daemon"),
@@ -498,6 +527,7 @@ def find_writer(processes: set[int], warehouse: Path) -> int | None:
 def test_an_executor_killed_while_it_writes_changes_no_number(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
+    """An executor is killed while it writes a table: the tables are the same, byte for byte."""
     warehouse = place.folder / "writer_killed"
     with cluster.submitted(JOB, *place.flags("writer_killed"), cwd=tmp_path) as process:
         wait_for(process, "publishing")
@@ -517,6 +547,7 @@ def test_an_executor_killed_while_it_writes_changes_no_number(
 def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
+    """A machine of a standalone cluster is killed while it ranks: every number is the same."""
     with (
         standalone(cluster.home, tmp_path) as master,
         cluster.submitted("--master", master.address, JOB, *place.flags("standalone"), cwd=tmp_path) as process,

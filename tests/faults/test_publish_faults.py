@@ -76,12 +76,16 @@ BETWEEN = [pytest.param(table, marks=pytest.mark.slow) for table in (LABEL_BALAN
 
 @pytest.mark.parametrize("table", [U_STATISTICS, *BETWEEN, BIAS_RUNS], ids=lambda table: table.name)
 def test_a_write_that_fails_publishes_nothing(spark: SparkSession, first_night: Path, table: Table) -> None:
+    """The write of a table, first, last or the ledger's, fails: the table is named, and readers go on seeing the night
+    before.
+    """
     with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
         publish(night_frames(spark, 0.7), start_run(), BrokenStore(str(first_night), table), record_of())
     assert seen(first_night) == BEFORE
 
 
 def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, first_night: Path) -> None:
+    """A table comes back with fewer rows than were written: the run is not published."""
     run = start_run()
     with pytest.raises(BiasSparkError) as caught:
         publish(night_frames(spark, 0.7), run, ForgetfulStore(str(first_night)), record_of())
@@ -94,6 +98,7 @@ def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, first
 
 
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
+    """A night is run again after its write failed: the rerun is published, whatever the failure left behind."""
     store = PathStore(str(tmp_path))
     with pytest.raises(BiasSparkError, match="broken"):
         publish(night_frames(spark, 0.6), start_run(), BrokenStore(str(tmp_path), BIAS_RUNS), record_of())
@@ -106,6 +111,7 @@ def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Pat
 def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """The store reports a failure after the ledger's row was written: the run counts as published, once."""
     run = start_run()
     published = publish(night_frames(spark, 0.7), run, BrokenStore(str(tmp_path), BIAS_RUNS, after=True), record_of())
     assert published.run == run
@@ -117,6 +123,7 @@ def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
 
 @pytest.mark.slow
 def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession, tmp_path: Path) -> None:
+    """Another run publishes the same night meanwhile: exit code 4, and the night of the first stays."""
     store = PathStore(str(tmp_path))
     slow, quick = start_run(), start_run()
     elsewhere = start_run(corpus="wiki")
@@ -138,6 +145,7 @@ def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession
 
 
 def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """The output lies below what is a file: the place is named, in one line."""
     (tmp_path / "file").write_text("no folder")
     place = f"{tmp_path}/file/warehouse/u_statistics/run_date=2026-01-15/run_id=r1"
     with pytest.raises(BiasSparkError) as caught:
@@ -150,6 +158,7 @@ def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
 def test_a_read_only_folder_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """The output is a folder that may only be read: the place is named."""
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.* could not be written"):
@@ -224,6 +233,8 @@ def run_dying(folder: Path, table_of_death: str = "", limit: int = 0) -> subproc
 def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
     spark: SparkSession, first_night: Path, table: Table
 ) -> None:
+    """The driver dies before it writes a table, and before the ledger: readers go on seeing the night before."""
+
     def runs() -> int:
         return len(list(first_night.glob(f"*/run_date={NIGHT}/run_id=*")))
 
@@ -237,7 +248,10 @@ def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
 
 @pytest.mark.slow
 def test_a_full_disk_is_named_and_publishes_nothing(first_night: Path) -> None:
-    """A limit on the size of files fails a write half-way, as a full disk does."""
+    """A file may not grow beyond a limit: the place is named, and readers go on seeing the night before.
+
+    A limit on the size of files fails a write half-way, as a full disk does.
+    """
     done = run_dying(first_night, limit=1_000_000)
     assert done.returncode == 1, done.stderr
     assert f"{first_night}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout

@@ -56,6 +56,7 @@ def run_night(config: str, folder: Path) -> Done:
 
 
 def test_nothing_listens_beyond_this_machine(spark: SparkSession) -> None:
+    """A job runs: none of its processes listens beyond this machine."""
     if is_connect(spark):
         pytest.skip("the server may be elsewhere")
     assert spark.range(1).count() == 1
@@ -70,7 +71,11 @@ def test_nothing_listens_beyond_this_machine(spark: SparkSession) -> None:
 def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each value is an identity of its own, of a category and in an array, told apart byte by byte."""
+    """Identities, a model and a corpus are named `../../x`, `NULL`, empty, with quotes, NUL, or marks that turn the
+    line: each is told apart, and no file lies outside the output.
+
+    Each value is an identity of its own, of a category and in an array, told apart byte by byte.
+    """
     category = [VALUES[number % len(VALUES)] for number in range(N_ROWS)]
     tags = [[VALUES[number * 7 % len(VALUES)]] for number in range(N_ROWS)]
     rows = {
@@ -119,7 +124,10 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
 
 
 def test_a_table_that_fails_fast_does_not_print_the_record(spark: SparkSession, tmp_path: Path) -> None:
-    """The configuration refuses the mode; a table of a catalog may have it all the same."""
+    """A table of the catalog fails on a bad record, which Spark would print: exit code 3, and the record is not shown.
+
+    The configuration refuses the mode; a table of a catalog may have it all the same.
+    """
     with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([[1, "true", 0.5, 1.0], [CANARY, CANARY, CANARY, CANARY]])
     spark.sql(

@@ -27,6 +27,7 @@ def statistics_of(spark: SparkSession, rows: pd.DataFrame, **measures: Any) -> s
 
 
 def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> None:
+    """One identity, and one score, have 99 rows of 100: every number is that of the definitions."""
     rng = np.random.default_rng(31)
     n_rows = 4_000
     label = rng.random(n_rows) < 0.3
@@ -49,7 +50,10 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
 
 
 def test_ten_thousand_identities(spark: SparkSession) -> None:
-    """As many as a column may have."""
+    """There are ten thousand identities: every number is that of the definitions.
+
+    As many as a column may have.
+    """
     rng = np.random.default_rng(37)
     n_rows, n_tags = 30_000, 10_000
     first = np.arange(n_rows) % n_tags
@@ -96,7 +100,10 @@ def count_pairs(
 
 
 def test_sums_past_two_to_the_63(spark: SparkSession) -> None:
-    """All rightly ordered: each doubled placement is twice the rows of the other side."""
+    """Sums of squares pass 2^63: they are exact to the last digit.
+
+    All rightly ordered: each doubled placement is twice the rows of the other side.
+    """
     n_side = 1_400_000
     corpus = spark.range(2 * n_side).selectExpr(f"id >= {n_side} AS y", "id * 1.0D AS s", "true AS u")
     measures = parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": ["u"]})

@@ -57,6 +57,9 @@ HASH = "sha2(cast(id AS STRING), 512)"
 
 
 def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: SparkSession, small_disk: Path) -> None:
+    """The disk runs full: the place is named, readers go on seeing the night before, and a rerun with more room is
+    whole.
+    """
     store = PathStore(f"{small_disk}/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         publish(with_rejects(spark, HASH), start_run(), store, record_of())
@@ -73,7 +76,10 @@ def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: S
 
 
 def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: Path) -> None:
-    """Root, too, may not write there."""
+    """The disk may only be read: the place is named, and readers go on seeing the night before.
+
+    Root, too, may not write there.
+    """
     mount("-o", "remount,ro", str(small_disk))
     with pytest.raises(BiasSparkError) as caught:
         publish(night_frames(spark, 0.7), start_run(), PathStore(f"{small_disk}/warehouse"), record_of())
@@ -84,7 +90,11 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
 
 
 def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """It has written thousands of rows by then."""
+    """A task fails in the middle of a file: the table is named without the value it failed on, and readers go on seeing
+    the night before.
+
+    It has written thousands of rows by then.
+    """
     store = PathStore(str(tmp_path / "warehouse"))
     publish(night_frames(spark, 0.6), run_at(1, "r1"), store, record_of())
     half_way = f"if(id < {N_REJECTS // 2}, {HASH}, raise_error('canary-42'))"
