@@ -161,7 +161,7 @@ def rows_alone(measures: Measures) -> Measures:
 def cross_groups(attributed: Attributed) -> DataFrame:
     """Return the table ``auc_crosses``, less the run's columns. The corpus is scanned and shuffled once more."""
     groupings = attributed.attribution.groupings
-    columns = group_columns(groupings, attributed.groups)
+    columns = group_columns(attributed.corpus, groupings, attributed.groups)
     examples = label_examples(
         attributed.corpus, attributed.measures, attributed.codebook, attributed.id_column, columns
     )

@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructType
 
 from biasspark.config import Attribution
 from biasspark.corpus.ordered import count_up_to
-from biasspark.corpus.values import category, number
+from biasspark.corpus.values import category, number, write_category
 from biasspark.errors import InputError
 from biasspark.features import NULL_BIN, Feature, bin_name
 from biasspark.sql import write_name
@@ -159,7 +159,7 @@ def _in_order(values: Sequence[str], name: str) -> tuple[str, ...]:
 
 def _write_value(name: str, numeric: bool, schema: StructType) -> str:
     """Return a feature's value as SQL."""
-    is_text, written = isinstance(schema[name].dataType, StringType), write_name(name)
-    if numeric:
-        return f"try_cast(trim({written}) AS DOUBLE)" if is_text else written
-    return written if is_text else f"CAST({written} AS STRING)"
+    kind, written = schema[name].dataType, write_name(name)
+    if not numeric:
+        return write_category(name, kind)
+    return f"try_cast(trim({written}) AS DOUBLE)" if isinstance(kind, StringType) else written

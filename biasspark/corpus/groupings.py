@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import NULL_GROUP, OTHER_GROUP
 from biasspark.corpus.ordered import count_up_to
+from biasspark.corpus.values import as_category
 
 MOST_GROUPS = 200
 """The most frequent values; what is past them is one group together."""
@@ -25,7 +26,8 @@ def group_name(place: int) -> str:
 def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[Grouping, ...]:
     """List the groups of every grouping: its 200 most frequent values, of equally frequent ones the first in order.
 
-    A value that is itself written ``(null)`` or ``(other)`` belongs to the group of that name.
+    A value that is itself written ``(null)`` or ``(other)`` belongs to the group of that name, NaN to that of NULL, and
+    -0.0 is 0.0.
 
     Notes
     -----
@@ -34,7 +36,7 @@ def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[G
     if not groupings:
         return ()
     entries = [
-        F.struct(F.lit(place).alias("grouping"), _value(text).alias("value"))
+        F.struct(F.lit(place).alias("grouping"), _value(corpus, text).alias("value"))
         for place, text in enumerate(groupings.values())
     ]
     values = corpus.select(F.explode(F.array(*entries)).alias("entry")).select("entry.*")
@@ -49,10 +51,10 @@ def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[G
     return tuple((NULL_GROUP, *sorted(own), OTHER_GROUP) for own in found.values())
 
 
-def group_columns(groupings: Mapping[str, str], groups: tuple[Grouping, ...]) -> list[Column]:
+def group_columns(corpus: DataFrame, groupings: Mapping[str, str], groups: tuple[Grouping, ...]) -> list[Column]:
     """Return the number of the group of a row in every grouping, as INT."""
     return [
-        _group_of(_value(text), own).cast("int").alias(group_name(place))
+        _group_of(_value(corpus, text), own).cast("int").alias(group_name(place))
         for place, (text, own) in enumerate(zip(groupings.values(), groups, strict=True))
     ]
 
@@ -64,7 +66,7 @@ def _group_of(value: Column, groups: Grouping) -> Column:
     return F.when(value.isNull(), F.lit(0)).when(same, place).otherwise(F.lit(len(groups) - 1))
 
 
-def _value(text: str) -> Column:
+def _value(corpus: DataFrame, text: str) -> Column:
     """Return the value as text; one that reads as the group of NULL is in it."""
-    value = F.expr(text).cast("string")
+    value = as_category(F.expr(text), corpus.select(F.expr(text)).schema[0].dataType)
     return F.when(value != NULL_GROUP, value)

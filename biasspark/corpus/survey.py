@@ -199,4 +199,4 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
             f"[identities] '{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so "
             "many are none: the column is probably an id or a measurement. Name another column, or use predicates."
         )
-    return tuple(sorted(known, key=float) if numeric else sorted(known))
+    return tuple(sorted(known, key=lambda value: (float(value), value)) if numeric else sorted(known))

@@ -13,7 +13,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
-from biasspark.sql import quote_name
+from biasspark.sql import quote_name, write_name
 
 
 def column(name: str) -> Column:
@@ -56,9 +56,25 @@ def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
 
 def category(name: str, kind: DataType) -> Column:
     """Return a categorical column as STRING: -0.0 is 0.0, and NaN is NULL."""
+    return as_category(column(name), kind)
+
+
+def as_category(value: Column, kind: DataType) -> Column:
+    """Return a value of that type likewise."""
     if isinstance(kind, FloatType | DoubleType):
-        return (known_number(name, kind) + F.lit(0.0)).cast(kind).cast("string")
-    return column(name).cast("string")
+        known = F.nanvl(value.cast("double"), F.lit(None).cast("double"))
+        return (known + F.lit(0.0)).cast(kind).cast("string")
+    return value.cast("string")
+
+
+def write_category(name: str, kind: DataType) -> str:
+    """Return `category` as SQL, for Spark and for DuckDB."""
+    written = write_name(name)
+    if isinstance(kind, FloatType | DoubleType):
+        return (
+            f"CAST(CASE WHEN {written} = 0 THEN abs({written}) WHEN NOT isnan({written}) THEN {written} END AS STRING)"
+        )
+    return written if isinstance(kind, StringType) else f"CAST({written} AS STRING)"
 
 
 def _bound(value: float, kind: DataType) -> Column:

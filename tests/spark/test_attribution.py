@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import redirect_stdout
 from typing import Any
 
+import duckdb
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -18,8 +19,10 @@ from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark.attributing import attribute, list_tables, ranked_rows
-from biasspark.config import Measures, parse_measures
+from biasspark.config import Attribution, Measures, parse_measures
+from biasspark.corpus.features import bin_columns, survey_features
 from biasspark.errors import ConfigError, InputError
+from biasspark.features import write_predicate
 from biasspark.session import is_connect
 from biasspark.tables.schemas import tables_of
 from tests.oracle import attribution as oracle
@@ -375,6 +378,32 @@ def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_th
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+def test_both_zeros_are_one_category_and_nan_is_null(spark: SparkSession, kind: str) -> None:
+    """In groups, in the bins of a feature, and in the predicate that selects them, in Spark as in DuckDB."""
+    levels = [0.0, -0.0, 0.1, math.nan, None]
+    rows = [(number, number % 2 == 0, number / 100, levels[number % 5]) for number in range(50)]
+    frame = spark.createDataFrame(rows, f"id INT, y BOOLEAN, s DOUBLE, level {kind}")
+    found = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "level"}).collect()
+    assert {row["positive_group"]: row["n_positive"] for row in found} == {"(null)": 10, "0.0": 10, "0.1": 5}
+
+    part = {"numeric": [], "categorical": ["level"]}
+    [feature] = survey_features(frame, measures(**part).attribution or Attribution())
+    assert feature.values == ("0.0", "0.1")
+    [binned] = bin_columns([feature], frame.schema)
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE rows (id INT, level {kind})")
+        connection.executemany("INSERT INTO rows VALUES (?, ?)", [(row[0], row[3]) for row in rows])
+        for own in range(3):
+            predicate = write_predicate({0: frozenset({own})}, [feature])
+            wanted = {row["id"] for row in frame.where(binned == own).collect()}
+            assert len(wanted) == (20, 20, 10)[own]
+            assert {row["id"] for row in frame.where(predicate).collect()} == wanted
+            assert {
+                number for (number,) in connection.sql(f"SELECT id FROM rows WHERE {predicate}").fetchall()
+            } == wanted
+
+
 def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(n, n % 3 == 0, n - 20.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE")
     found = biasspark.attribution_segments(
