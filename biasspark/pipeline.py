@@ -29,7 +29,7 @@ from biasspark.errors import no_usable_row
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.hygiene import ScoreProfile, score_warnings, sum_up_aucs
+from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings, sum_up_aucs
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import in_table, with_auc
@@ -292,7 +292,10 @@ def skew_classes(measurement: Measurement) -> DataFrame:
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
-    """Return what a person should look at: how far a run is approximate, repeated ids, and peculiar scores."""
+    """Return what a person should look at: bounds of an approximate run, repeated ids, peculiar scores and identities.
+
+    An identity is peculiar where no row that counts for any model tells of it.
+    """
     bins, approximate = measurement.measures.ranking.bins, []
     with describe(measurement.corpus.sparkSession, "combine the ranges"):
         aucs = {row[MODEL]: row for row in sum_up_aucs(measurement.statistics).collect()}
@@ -307,7 +310,10 @@ def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> 
         )
         for model in measurement.codebook.models
     ]
-    return (*approximate, *measurement.survey.warnings, *score_warnings(scores))
+    told = [row for model, row in aucs.items() if model in profiles]
+    empty, unknown = (set.intersection(*(set(row[what]) for row in told)) for what in ("empty", "unknown"))
+    identities = identity_warnings(measurement.codebook.singles, empty, unknown)
+    return (*approximate, *measurement.survey.warnings, *score_warnings(scores), *identities)
 
 
 def describe_run(config: Config, tally: Tally, warnings: tuple[str, ...], spark_version: str) -> RunRecord:

@@ -78,13 +78,18 @@ class Survey:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should look at."""
-        if self.n_ids is None or self.n_ids >= self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
-            return ()
-        share = 1 - self.n_ids / self.n_rows
-        return (
-            f"corpus: about {share:.0%} of the rows repeat an id. Metrics count every row. "
-            '`[corpus] duplicates = "reject"` finds and leaves out such rows.',
-        )
+        found = [
+            f"identities: no row has a value in '{name}', so it gives no identity. Is it the column that is meant?"
+            for name, values in self.values.items()
+            if not values
+        ]
+        if self.n_ids is not None and self.n_ids < self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
+            share = 1 - self.n_ids / self.n_rows
+            found.append(
+                f"corpus: about {share:.0%} of the rows repeat an id. Metrics count every row. "
+                '`[corpus] duplicates = "reject"` finds and leaves out such rows.'
+            )
+        return tuple(found)
 
 
 def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:

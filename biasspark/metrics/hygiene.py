@@ -1,8 +1,8 @@
-"""Scores that are probably not what somebody thinks they are: what a person should look at before any metric."""
+"""Scores and identities that are probably not what somebody thinks they are: what to look at before any metric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyspark.sql.functions as F
@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 
 from biasspark.columns import (
     ALL_ROWS,
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
     CROSSED,
     IDENTITY,
     MODEL,
@@ -18,10 +20,12 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
+from biasspark.config import show_value
 from biasspark.metrics.statistics import ends_of
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
+MOST_NAMED = 10
 
 _ONE_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
 
@@ -57,17 +61,59 @@ def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
     return tuple(f"model {profile.model}: {fault}" for profile in profiles for fault in _peculiarities(profile))
 
 
-def sum_up_aucs(statistics: DataFrame) -> DataFrame:
-    """Return ``model, best, reason`` of all rows, crossed pairs left out.
+def identity_warnings(identities: Sequence[str], empty: Collection[str], unknown: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the identities of which no row tells anything, which are often misspelt.
 
-    They are the most that a subgroup AUC may be, and why all rows together have no AUC.
+    Parameters
+    ----------
+    identities
+        All of them, in order.
+    empty
+        Those in which no row is.
+    unknown
+        Of those, the ones that no row is outside of, either.
     """
-    within = (F.col("low_cell") == SUBGROUP_NEGATIVE) & (F.col("high_cell") == SUBGROUP_POSITIVE)
+    absent = [name for name in identities if name in empty and name not in unknown]
+    untold = [name for name in identities if name in empty and name in unknown]
+    of_all = f"of {len(identities):,} identities"
+    found = []
+    if untold:
+        found.append(
+            f"identities: {len(untold):,} {of_all} {'is' if len(untold) == 1 else 'are'} unknown on every row that "
+            f"counts: {_name(untold)}. Is a column empty, or another one meant?"
+        )
+    if absent:
+        found.append(
+            f"identities: no row that counts is in {len(absent):,} {of_all}: {_name(absent)}. Is a name, a term or a "
+            "predicate misspelt, or the threshold too high?"
+        )
+    return tuple(found)
+
+
+def sum_up_aucs(statistics: DataFrame) -> DataFrame:
+    """Return ``model, best, reason, empty, unknown`` of all rows, crossed pairs left out.
+
+    They are the most that a subgroup AUC may be, why all rows together have no AUC, and the identities without rows
+    and those without a background.
+    """
+    within, outside = (
+        (F.col("low_cell") == low) & (F.col("high_cell") == high)
+        for low, high in ((SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE), (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
+    )
+    has_none = F.col("n_low") + F.col("n_high") == 0
     everyone = statistics.where((F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
     return everyone.groupBy(MODEL).agg(
         F.max(F.when(within, F.col(f"auc{ends_of(everyone)[-1]}"))).alias("best"),
         F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("reason"))).alias("reason"),
+        F.collect_set(F.when(within & has_none, F.col(IDENTITY))).alias("empty"),
+        F.collect_set(F.when(outside & has_none, F.col(IDENTITY))).alias("unknown"),
     )
+
+
+def _name(names: Sequence[str]) -> str:
+    """List names, the first few of many."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(show_value, names[:MOST_NAMED])) + more
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:

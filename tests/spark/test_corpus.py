@@ -32,7 +32,7 @@ from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import BiasSparkError, InputError
-from biasspark.pipeline import measure, ranked_once
+from biasspark.pipeline import find_warnings, measure, ranked_once
 from tests.oracle.pairs import State
 from tests.ranking_without_spark import find_states
 
@@ -493,6 +493,51 @@ def test_column_names_of_any_characters(spark: SparkSession) -> None:
         if not row.low_cell.startswith("background") and not row.high_cell.startswith("background")
     }
     assert sizes == {"(overall)": 12, annotation: 6, "select= ": 4, "select=x": 4, "select=y": 4, "word": 12}
+
+
+@pytest.mark.parametrize("ranking", [{}, {"engine": "windows"}, {"engine": "binned", "bins": 8}], ids=str)
+def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ranking: dict[str, Any]) -> None:
+    """A row that has no label tells nothing, nor does one of a single model that has no score."""
+    rows = [(number % 2 == 0, number / 10, None, None, 0.2, float(number % 3 == 0), "gay") for number in range(20)]
+    rows.append((None, 0.5, 0.5, 1.0, 1.0, 1.0, "lesbain"))
+    kinds = "y BOOLEAN, s DOUBLE, other DOUBLE, unknown DOUBLE, nobody DOUBLE, some DOUBLE, text STRING"
+    columns = ["some", "unknown", "nobody"]
+    terms = {"column": "text", "list": ["lesbain", "gay"]}
+    measures = measures_of(
+        models=["s", "other"],
+        identities={"columns": columns, "predicates": {"never": "s > 9"}, "terms": terms, "crossed": {"pairs": True}},
+        ranking=ranking,
+    )
+    measurement = measure(spark.createDataFrame(rows, kinds).coalesce(1), measures)
+    with ranked_once(measurement) as (_, profiles):
+        warnings = [text for text in find_warnings(measurement, profiles) if text.startswith("identities: ")]
+    assert warnings == [
+        'identities: 1 of 6 identities is unknown on every row that counts: "unknown". Is a column empty, or another '
+        "one meant?",
+        'identities: no row that counts is in 3 of 6 identities: "nobody", "never", "lesbain". Is a name, a term or a '
+        "predicate misspelt, or the threshold too high?",
+    ]
+
+
+def test_a_column_without_any_value_is_warned_of(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([(True, 0.5, None)], "y BOOLEAN, s DOUBLE, race STRING")
+    assert survey_corpus(corpus, measures_of(identities={"categorical": ["race"]})).warnings == (
+        "identities: no row has a value in 'race', so it gives no identity. Is it the column that is meant?",
+    )
+
+
+def test_more_pairs_than_are_allowed_are_refused_before_anything_is_ranked(spark: SparkSession) -> None:
+    """The configuration cannot know how many values a column has."""
+    corpus = spark.range(300).selectExpr("id % 2 = 0 AS y", "0.5D AS s", "id AS level")
+    crossed = {"categorical": ["level"], "crossed": {"pairs": True}}
+    with pytest.raises(InputError) as caught:
+        measure(corpus, measures_of(identities=crossed))
+    assert str(caught.value) == (
+        "[identities] crossed: pairs = true makes 44,850 pairs of 300 identities. At most 20,000 are allowed, since "
+        "each is ranked. Name fewer identities, set max_pairs, or set pairs = false."
+    )
+    allowed = measures_of(identities=crossed | {"crossed": {"pairs": True, "max_pairs": 44_850}})
+    assert len(build_codebook(allowed, survey_corpus(corpus, allowed)).pairs) == 44_850
 
 
 def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSession) -> None:

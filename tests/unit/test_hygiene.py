@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biasspark.metrics.hygiene import ScoreProfile, score_warnings
+from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,42 @@ from biasspark.metrics.hygiene import ScoreProfile, score_warnings
 )
 def test_a_sentence_for_each_peculiarity(profile: ScoreProfile, warnings: tuple[str, ...]) -> None:
     assert score_warnings([profile]) == warnings
+
+
+NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
+
+
+@pytest.mark.parametrize(
+    ("empty", "unknown", "warnings"),
+    [
+        ([], ["a"], ()),
+        (
+            ["b"],
+            [],
+            (
+                'identities: no row that counts is in 1 of 14 identities: "b". Is a name, a term or a predicate '
+                "misspelt, or the threshold too high?",
+            ),
+        ),
+        (
+            ["b", "a"],
+            ["a"],
+            (
+                'identities: 1 of 14 identities is unknown on every row that counts: "a". Is a column empty, or '
+                "another one meant?",
+                'identities: no row that counts is in 1 of 14 identities: "b". Is a name, a term or a predicate '
+                "misspelt, or the threshold too high?",
+            ),
+        ),
+        (
+            NAMES[1:],
+            NAMES,
+            (
+                'identities: 13 of 14 identities are unknown on every row that counts: "b", "n0", "n1", "n2", "n3", '
+                '"n4", "n5", "n6", "n7", "n8" and 3 more. Is a column empty, or another one meant?',
+            ),
+        ),
+    ],
+)
+def test_identities_of_which_no_row_tells(empty: list[str], unknown: list[str], warnings: tuple[str, ...]) -> None:
+    assert identity_warnings(NAMES, empty, unknown) == warnings
