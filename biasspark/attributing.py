@@ -32,11 +32,12 @@ from biasspark.config import Attribution, Identities, Measures, Pairs
 from biasspark.corpus.attributed import carried_columns, is_in, mark_rows, pack
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.eligibility import score_reason
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.features import survey_features
 from biasspark.corpus.groupings import Grouping, group_columns, survey_groupings
-from biasspark.corpus.source import input_faults, mark_duplicates
+from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import InputError, no_usable_row
@@ -68,6 +69,8 @@ class Attributed:
     ----------
     measures
         Without identities: nothing but rows is ranked.
+    expressions
+        What the whole configuration computes of a row.
     groups
         The groups of every grouping, by number.
     examples
@@ -89,6 +92,7 @@ class Attributed:
     examples: DataFrame
     ranked: DataFrame
     kept: tuple[DataFrame, ...]
+    expressions: dict[str, str]
 
     @property
     def extent(self) -> str:
@@ -126,13 +130,13 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
     returned scans the corpus once and shuffles it once.
     """
-    attribution = measures.attribution or Attribution()
+    attribution, expressions = measures.attribution or Attribution(), measures.expressions
     measures = rows_alone(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     kept: list[DataFrame] = []
     if duplicates == "reject":
         corpus, *kept = mark_duplicates(corpus, id_column)
-    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
         features = survey_features(corpus, attribution)
         groups = survey_groupings(corpus, attribution.groupings)
@@ -142,7 +146,18 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     examples = label_examples(corpus, measures, codebook, id_column, along)
     ranked = rank_rows(examples, codebook, survey.boundaries(measures.ranking.ranges), list(carried))
     return Attributed(
-        corpus, measures, attribution, id_column, survey, codebook, features, groups, examples, ranked, (*kept, ranked)
+        corpus=corpus,
+        measures=measures,
+        attribution=attribution,
+        id_column=id_column,
+        survey=survey,
+        codebook=codebook,
+        features=features,
+        groups=groups,
+        examples=examples,
+        ranked=ranked,
+        kept=(*kept, ranked),
+        expressions=expressions,
     )
 
 
@@ -180,7 +195,7 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
     """
     attribution, spark = attributed.attribution, attributed.corpus.sparkSession
     with persisted(*attributed.kept):
-        with describe(spark, "rank every row"), input_faults("corpus"):
+        with describe(spark, "rank every row"), corpus_faults(attributed.corpus, attributed.expressions):
             losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
         if not losses:
             raise no_usable_row(attributed.survey.n_rows)

@@ -21,8 +21,9 @@ from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import group_of
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, label_examples
-from biasspark.corpus.source import input_faults, mark_duplicates
+from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import ConfigError, no_usable_row
@@ -146,16 +147,16 @@ def compare(
     assert asked is not None  # it names the baseline
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-    measures = compared_alone(measures)
+    expressions, measures = measures.expressions, compared_alone(measures)
     check_schema(corpus, measures, id_column)
     kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *kept = mark_duplicates(corpus, id_column)
-    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
-    with describe(corpus.sparkSession, "count the rows"), input_faults("corpus"):
+    with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
         (counted,) = count_rows(examples, codebook).collect()
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):

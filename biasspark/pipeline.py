@@ -16,13 +16,14 @@ from biasspark.config import Config, Measures, PinnedAuc
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.cuts import choose_boundaries, sample_cuts
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.labels import label_counts
 from biasspark.corpus.marks import Marks, mark_scores
 from biasspark.corpus.one_identity import check_identity, keep_identity
 from biasspark.corpus.rejects import rejected_rows
-from biasspark.corpus.source import input_faults, mark_duplicates
+from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.templates import template_scores
 from biasspark.errors import no_usable_row
@@ -189,7 +190,7 @@ def measure(
         measures = keep_identity(measures, only)
     check_schema(corpus, measures, id_column)
     spark = corpus.sparkSession
-    with describe(spark, "survey the corpus"), input_faults("corpus"):
+    with describe(spark, "survey the corpus"), corpus_faults(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     if only is not None:
         check_identity(survey, measures.identities, only)
@@ -229,7 +230,7 @@ def _cut_bins(
     """Return the cut points of the bins of every model; none where scores are ranked exactly."""
     if not measures.ranking.bins:
         return []
-    with describe(corpus.sparkSession, "sample the scores"), input_faults("corpus"):
+    with describe(corpus.sparkSession, "sample the scores"), corpus_faults(corpus, measures.expressions):
         return sample_cuts(corpus, measures, survey.n_rows, edges, id_column)
 
 
@@ -255,7 +256,7 @@ def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
     """Return the table ``label_balance``, less the run's columns, without ranking anything: scores are not read."""
     assert measures.label_balance is not None
     check_schema(corpus, measures)
-    with describe(corpus.sparkSession, "survey the corpus"), input_faults("corpus"):
+    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, measures.expressions):
         codebook = build_codebook(measures, survey_corpus(corpus, measures))
     labels = label_counts(label_examples(corpus, measures, codebook, None), codebook)
     balance = label_balance(labels, bucket_ends(measures.label_balance))
@@ -273,7 +274,8 @@ def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Pro
     """
     spark = measurement.corpus.sparkSession
     with persisted(*measurement.kept):
-        with describe(spark, "rank every score"), input_faults("corpus"):
+        expressions = measurement.measures.expressions
+        with describe(spark, "rank every score"), corpus_faults(measurement.corpus, expressions):
             tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
         if not any(tally.n_eligible.values()):
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())

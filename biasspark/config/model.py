@@ -173,6 +173,18 @@ class Measures:
     evidence: Evidence | None = None
     privacy: Privacy | None = None
 
+    @property
+    def expressions(self) -> dict[str, str]:
+        """Every expression of Spark SQL over the columns of the corpus, by where it stands."""
+        attribution = self.attribution or Attribution()
+        parts = {
+            "[slices] ": self.slices,
+            "[identities] predicates.": self.identities.predicates,
+            "[attribution.segments] ": attribution.segments,
+            "[attribution.groupings] ": attribution.groupings,
+        }
+        return {f"{where}{name}": text for where, texts in parts.items() for name, text in texts.items()}
+
     def resolved(self) -> dict[str, Any]:
         """Every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.
 
@@ -202,6 +214,11 @@ class Config(Measures):
     gate: Gate | None = None
     state: State | None = None
     maintenance: Maintenance = Maintenance()
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """As ``Measures.expressions``, and the filter of the corpus."""
+        return super().expressions | ({"[corpus] filter": self.corpus.filter} if self.corpus.filter else {})
 
     def resolved(self) -> dict[str, Any]:
         """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``.

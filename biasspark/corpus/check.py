@@ -132,13 +132,21 @@ def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str
         try:
             kind = corpus.select(F.expr(text)).schema[0].dataType
             corpus.where(F.expr(text).isNotNull()).schema  # noqa: B018 - refuses what needs other rows
+            corpus.agg(F.max(F.expr(text).isNotNull())).schema  # noqa: B018 - and what is left to chance
         except AnalysisException as error:
-            reason = (find_error_condition(error) or "it cannot be analysed").split(".")[0]
+            reason = _say_refusal(error)
         if reason:
             rule = "It must be a column or a Spark SQL expression."
             yield f"{where}: Spark refuses it ({reason}). {rule} {shown} Correct it."
         elif not _fits(kind, ()):
             yield f"{where}: it is of type {kind.simpleString()}. It must be a single value. Name another, or cast it."
+
+
+def _say_refusal(error: AnalysisException) -> str:
+    """Give the reason why Spark refuses an expression."""
+    if "eterministic expression" in str(error):
+        return "it is left to chance, and the corpus is read more than once; a hash is not: pmod(xxhash64(id), 10) = 0"
+    return (find_error_condition(error) or "it cannot be analysed").split(".")[0]
 
 
 def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iterator[str]:
@@ -152,8 +160,9 @@ def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iter
             kind = corpus.select(F.expr(text)).schema[0].dataType
             if isinstance(kind, BooleanType):
                 corpus.where(F.expr(text)).schema  # noqa: B018 - refuses what needs other rows: aggregates, windows
+                corpus.agg(F.max(F.expr(text))).schema  # noqa: B018 - and what is left to chance
         except AnalysisException as error:
-            reason = (find_error_condition(error) or "it cannot be analysed").split(".")[0]
+            reason = _say_refusal(error)
             yield (
                 f'{where} = "{text}": Spark refuses it ({reason}). It must be a Spark SQL predicate over the '
                 f"columns of the corpus. {shown} Correct the predicate."

@@ -21,7 +21,7 @@ from biasspark.errors import BiasSparkError, InputError, find_error_condition
 from biasspark.sql import quote_name
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
-_DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true"}}
+_DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
@@ -37,30 +37,45 @@ _SAYINGS = {
     "CANNOT_READ_FILE_FOOTER": _CORRUPT,
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "a column has another type in one file than in others. Write that file anew",
     "FAILED_READ_FILE": _CORRUPT,
+    "CSV_HEADER": (
+        "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
+        "same in another order, and values would end up in the wrong columns. Write the file anew, or set `options = { "
+        "enforceSchema = true }` where columns are meant by their place alone"
+    ),
     "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
     "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
-    "CAST_INVALID_INPUT": "a predicate casts a text that is none of that type. Use try_cast in the predicate",
-    "CAST_OVERFLOW": "a predicate overflows. Use try_cast in the predicate",
-    "ARITHMETIC_OVERFLOW": "a predicate overflows. Use try_add, try_multiply or a wider type in the predicate",
-    "DIVIDE_BY_ZERO": "a predicate divides by zero. Use try_divide in the predicate",
-    "INVALID_ARRAY_INDEX": "a predicate asks for a place that an array lacks. Use get in the predicate",
-    "USER_RAISED_EXCEPTION": "a predicate raises an error of its own. Correct it",
-    "MALFORMED_PATTERN": "a predicate has a regular expression that is none. Correct it",
     "PARSE_SYNTAX_ERROR": "this is no Spark SQL",
+    "LEFT_TO_CHANCE": (
+        "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
+    ),
     "UNRESOLVED_COLUMN": "a column that it names is not there",
 }
+_SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
+    "CAST_INVALID_INPUT": "a text is cast to a type that it is none of. Use try_cast",
+    "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
+    "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
+    "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
+    "INVALID_ARRAY_INDEX": "an array has no such place. Use get",
+    "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
+    "MALFORMED_PATTERN": "a regular expression is none. Correct it",
+}
+_ALL_SAYINGS = _SAYINGS | _SAYINGS_OF_EXPRESSIONS
 _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "is not a Parquet file": "CANNOT_READ_FILE_FOOTER",
     "Could not read footer": "CANNOT_READ_FILE_FOOTER",
     "Malformed ORC file": "CANNOT_READ_FILE_FOOTER",
     "Cannot read": "FAILED_READ_FILE",
     "Checksum error": "FAILED_READ_FILE",
+    "CSV header does not conform": "CSV_HEADER",
+    "Number of column in CSV header": "CSV_HEADER",
     "Failed to find data source": "DATA_SOURCE_NOT_FOUND",
     "No FileSystem for scheme": "NO_FILE_SYSTEM",
     "ClassNotFoundException: Class org.apache.hadoop.fs": "NO_FILE_SYSTEM",
     "UnknownHostException": "NO_FILE_SYSTEM",
     "flag can be true or false": "MALFORMED_OPTION",
+    "eterministic expression": "LEFT_TO_CHANCE",
     "PatternSyntaxException": "MALFORMED_PATTERN",
+    "INVALID_PARAMETER_VALUE.PATTERN": "MALFORMED_PATTERN",
 }
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
 _NAMED = {  # what Spark's sentences name, and how a fault repeats it
@@ -69,10 +84,16 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
 }
+_BEGINS_ALONE = r"^[\s\[{]+$"  # a line on which a record begins that ends on another
+_PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
 )
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
+
+
+class ExpressionFault(InputError):
+    """An expression, probably of the configuration, fails on a value."""
 
 
 def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
@@ -172,6 +193,7 @@ def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
         with input_faults(f'[corpus] filter = "{corpus.filter}"'):
             kept = rows.where(F.expr(corpus.filter))
             kept.schema  # noqa: B018 - Connect looks at a predicate, too, only then
+            rows.agg(F.max(F.expr(corpus.filter))).schema  # noqa: B018 - refuses what is left to chance
     except InputError as error:
         shown = _show_columns(rows, corpus)
         raise InputError(*(f"{fault} {shown}" for fault in error.faults)) from None
@@ -183,7 +205,27 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
         return spark.table(corpus.table)
     assert corpus.path is not None
     _refuse_empty_files(spark, corpus.path)
-    return _reader(spark, corpus).load(corpus.path)
+    rows = _reader(spark, corpus).load(corpus.path)
+    if corpus.format.lower() == "json":
+        _refuse_records_of_many_lines(spark, rows, corpus)
+    return rows
+
+
+def _refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: Corpus) -> None:
+    """Stop at JSON that is read a record a line though its first line is none: every column would be NULL."""
+    options = {key.lower(): value for key, value in corpus.options.items()}
+    if options.get("multiline") == "true":
+        return
+    if corpus.schema:
+        first = spark.read.text(str(corpus.path)).where(F.trim("value") != "").limit(1)
+        is_none = not first.where(F.col("value").rlike(_BEGINS_ALONE)).isEmpty()
+    else:
+        is_none = rows.columns == ["_corrupt_record"]
+    if is_none:
+        raise InputError(
+            f"corpus: path {redact(str(corpus.path))}: a line of JSON is no record by itself. JSON is read a record a "
+            "line. Where records, or one array of them, go over many lines, set `options = { multiLine = true }`."
+        )
 
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
@@ -249,15 +291,17 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
             "ranges` higher, so that a task holds less."
         )
     named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
-    conditions = [name for pair in named for name in reversed(pair) if name in _SAYINGS]
+    conditions = [name for pair in named for name in reversed(pair) if name in _ALL_SAYINGS]
     conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
     conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
-    refused = isinstance(error, AnalysisException | ParseException) or _DATA_EXCEPTION.search(text)
-    if not conditions and not refused:
+    is_refused = isinstance(error, AnalysisException | ParseException)
+    if not (conditions or is_refused or _DATA_EXCEPTION.search(text)):
         return error
     condition = conditions[0] if conditions else ""
-    saying = _SAYINGS.get(condition, f"Spark refuses it ({find_error_condition(error) or type(error).__name__})")
-    return InputError(f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}")
+    saying = _ALL_SAYINGS.get(condition, f"Spark refuses it ({find_error_condition(error) or type(error).__name__})")
+    fault = f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}"
+    is_of_a_value = condition in _SAYINGS_OF_EXPRESSIONS or not (conditions or is_refused)
+    return (ExpressionFault if is_of_a_value else InputError)(fault)
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
@@ -265,7 +309,9 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     for sentence, detail in _NAMED.items():
         if found := re.search(sentence, text):
             yield detail.format(*found.groups())
-    if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+    if condition == "MALFORMED_PATTERN" and (found := _PATTERN_FAULT.search(text)):
+        yield found[1]
+    if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
         files = {_plain_path(name) for name in _FILE.findall(text)}
         yield from (f"File: {name}" for name in sorted(files)[:3])
     contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's

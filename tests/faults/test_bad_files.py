@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shutil
 from collections.abc import Iterator
 from decimal import Decimal
@@ -143,6 +144,50 @@ def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
     assert fault_of(spark, folder) == "[models] s: the corpus has no column 's'. It has: id, y, u, part."
     merged = rank(spark, folder, options={"mergeSchema": "true"})
     assert merged == Tally(20, 10, {"null_score": 10}, {"s": 10})
+
+
+HEADER_FAULT = (
+    "corpus: the header line of a CSV file names other columns than that of the first file (or than the `schema`), or "
+    "the same in another order, and values would end up in the wrong columns. Write the file anew, or set `options = { "
+    "enforceSchema = true }` where columns are meant by their place alone. File: "
+)
+
+
+@pytest.mark.parametrize("header", ["id,y,u,s", "id,y,score,u", "id,y,s"])
+@pytest.mark.parametrize("multiline", ["true", "false"])
+def test_a_csv_file_with_another_header_line_is_named(
+    spark: SparkSession, tmp_path: Path, header: str, multiline: str
+) -> None:
+    """One file of a CSV corpus names its columns in another order, or other columns: the file is named, where Spark
+    would read each value by its place alone.
+    """
+    for name, line in {"a": "id,y,s,u", "b": header}.items():
+        rows = "".join(",".join(["1", "true", "0.25", "0.75"][: line.count(",") + 1]) + "\n" for _ in range(3))
+        (tmp_path / f"{name}.csv").write_text(f"{line}\n{rows}")
+    path, options = tmp_path / "b.csv", {"multiLine": multiline}
+    assert fault_of(spark, tmp_path, format="csv", options=options) == f"{HEADER_FAULT}{path}."
+    if header == "id,y,u,s":
+        rank(spark, tmp_path, format="csv", options=options | {"enforceSchema": "true"})
+        (tmp_path / "a.csv").unlink()
+        schema = "id STRING, y STRING, s STRING, u STRING"
+        assert fault_of(spark, tmp_path, format="csv", schema=schema) == f"{HEADER_FAULT}{path}."
+
+
+@pytest.mark.parametrize("schema", [None, "id INT, y BOOLEAN, s DOUBLE, u DOUBLE"], ids=["without schema", "with"])
+def test_records_of_json_over_many_lines_are_said_to_be_so(
+    spark: SparkSession, tmp_path: Path, schema: str | None
+) -> None:
+    """A JSON file holds one array over many lines, of which Spark would make rows of NULLs: the option that reads it
+    is said.
+    """
+    rows = [{"id": number, "y": number % 2 == 0, "s": number / 8, "u": 1.0} for number in range(6)]
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=2))
+    assert fault_of(spark, tmp_path, format="json", schema=schema) == (
+        f"corpus: path {tmp_path}: a line of JSON is no record by itself. JSON is read a record a line. Where records, "
+        "or one array of them, go over many lines, set `options = { multiLine = true }`."
+    )
+    tally = rank(spark, tmp_path, format="json", schema=schema, options={"multiLine": "true"})
+    assert tally == Tally(6, 0, {}, {"s": 6})
 
 
 def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path]) -> None:

@@ -208,7 +208,7 @@ def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place,
     bad = ["--set", "slices.numbers=comment_text > 1"]
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
     assert code == 3, printed
-    assert "error: corpus: a predicate casts a text that is none of that type." in printed
+    assert 'error: [slices] numbers = "comment_text > 1": a text is cast to a type that it is none of.' in printed
     assert "Traceback" not in printed
     assert CANARY not in printed
     assert not (place.folder / "refused").exists()

@@ -821,6 +821,19 @@ def test_a_predicate_looks_at_one_row(spark: SparkSession, predicate: str) -> No
     assert str(caught.value).startswith(f'[slices] x = "{predicate}": ')
 
 
+def test_a_predicate_is_not_left_to_chance(spark: SparkSession) -> None:
+    """The corpus is scanned more than once, and each time in other partitions."""
+    corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE")
+    with pytest.raises(InputError) as caught:
+        check_schema(corpus, measures_of(slices={"x": "rand(7) < 0.5", "y": "uuid() > s"}))
+    assert len(caught.value.faults) == 2
+    assert caught.value.faults[0] == (
+        '[slices] x = "rand(7) < 0.5": Spark refuses it (it is left to chance, and the corpus is read more than once; '
+        "a hash is not: pmod(xxhash64(id), 10) = 0). It must be a Spark SQL predicate over the columns of the corpus. "
+        "It has: y, s, u. Correct the predicate."
+    )
+
+
 def test_a_schema_that_fits_has_no_faults(spark: SparkSession) -> None:
     kinds = "id STRING, y BOOLEAN, s DOUBLE, u DOUBLE, race STRING, groups ARRAY<STRING>, text STRING"
     check_schema(spark.createDataFrame([], kinds), measures_of(identities=MIXTURE, slices={"x": "u > 0"}), "id")
@@ -943,6 +956,7 @@ def test_a_missing_table(spark: SparkSession) -> None:
         ("s >", "this is no Spark SQL."),
         ("s", "Spark refuses it ("),
         ("max(s) > 0", "Spark refuses it ("),
+        ("rand(7) < 0.5", "it is left to chance, and the corpus is read more than once. Use a hash, as in "),
     ],
 )
 def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str, saying: str) -> None:
@@ -954,19 +968,36 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
     write_rows(spark, tmp_path / "rows")
     fault = fault_of(spark, tmp_path / "rows", filter="cast(text AS INT) > 0")
-    assert fault.startswith(
-        "corpus: a predicate casts a text that is none of that type. Use try_cast in the predicate."
-    )
+    assert fault.startswith("corpus: a text is cast to a type that it is none of. Use try_cast.")
 
 
-def test_a_slice_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
+BAD_PATTERN = "a regular expression is none. Correct it."
+FAILING = {
+    "text": ("cast(text AS INT) > 0", "a text is cast to a type that it is none of. Use try_cast."),
+    "zero": ("1 / (id - 3) > 0", "something is divided by zero. Use try_divide."),
+    "regex": ("text RLIKE '('", BAD_PATTERN),
+    "replaced": ("regexp_replace(text, '[', '') = ''", BAD_PATTERN),
+    "place": ("array(1)[cast(id AS INT)] = 1", "an array has no such place. Use get."),
+    "narrow": ("cast(id * 1000 AS TINYINT) > 0", "a number is cast to a type that is too narrow for it. Use try_cast."),
+    "large": ("id + 9223372036854775807 > 0", "a sum or product overflows."),
+    "raised": ("raise_error(text) IS NULL", "an error is raised. Correct the expression."),
+    "unheard of": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "it cannot be computed on some row"),
+    "moment": ("to_date(text, 'yyyy') IS NULL", "Spark refuses it ("),
+}
+
+
+def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """At once, with what is wrong, and without the value."""
     write_rows(spark, tmp_path / "rows")
     corpus = spark.read.parquet(str(tmp_path / "rows"))
-    for predicate, saying in (("cast(text AS INT) > 0", "try_cast"), ("1 / (id - 3) > 0", "try_divide")):
-        with pytest.raises(InputError) as caught, ranked_once(measure(corpus, measures_of(slices={"x": predicate}))):
-            pass
-        assert saying in str(caught.value)
-        assert "secret" not in str(caught.value)
+    texts = {name: text for name, (text, _) in FAILING.items()}
+    measures = measures_of(slices=texts | {"well": "id > 3"}, identities={"predicates": {"p": "text RLIKE '*'"}})
+    with pytest.raises(InputError) as caught, ranked_once(measure(corpus, measures)):
+        pass
+    wanted = [f'[slices] {name} = "{text}": {saying}' for name, (text, saying) in FAILING.items()]
+    wanted.append(f"[identities] predicates.p = \"text RLIKE '*'\": {BAD_PATTERN}")
+    assert [fault[: len(start)] for fault, start in zip(caught.value.faults, wanted, strict=True)] == wanted
+    assert "secret" not in str(caught.value)
 
 
 def test_no_rows(spark: SparkSession, folder: Path) -> None:

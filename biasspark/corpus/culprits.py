@@ -1,0 +1,69 @@
+"""Which expression of the configuration fails on a row of the corpus, as Spark itself does not always say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pyspark.sql.functions as F
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from biasspark.corpus.source import ExpressionFault, input_faults
+from biasspark.errors import InputError, find_error_condition
+from biasspark.session import describe
+
+
+@contextmanager
+def corpus_faults(corpus: DataFrame, expressions: Mapping[str, str]) -> Iterator[None]:
+    """Do as `input_faults` does, and name each expression that fails on a row.
+
+    Parameters
+    ----------
+    expressions : mapping of str to str
+        Where each stands in the configuration, and its text.
+
+    Notes
+    -----
+    Costs nothing where nothing fails. Where something does that an expression may be to blame for, the corpus is
+    scanned once for each of them, and once without any.
+    """
+    try:
+        with input_faults("corpus"):
+            yield
+    except Exception as error:
+        faults = list(_find_culprits(corpus, expressions)) if expressions and _may_be_an_expression(error) else []
+        if not faults:
+            raise
+        raise InputError(*faults) from None
+
+
+def _may_be_an_expression(error: Exception) -> bool:
+    """Say whether this is what a value did to an expression, or something of Spark's that nobody knows."""
+    return isinstance(error, ExpressionFault | PySparkException) or type(error).__name__ == "Py4JJavaError"
+
+
+def _find_culprits(corpus: DataFrame, expressions: Mapping[str, str]) -> Iterator[str]:
+    """Give a fault for each expression that fails by itself; where the rows fail without any, for their filter."""
+    with describe(corpus.sparkSession, "find the expression that fails"):
+        filters = {where: text for where, text in expressions.items() if where == "[corpus] filter"}
+        fault = _try_alone(corpus, " AND ".join(f'{where} = "{text}"' for where, text in filters.items()), "TRUE")
+        if fault:
+            yield from (fault for _ in filters)
+            return
+        for where, text in expressions.items():
+            if where not in filters and (fault := _try_alone(corpus, f'{where} = "{text}"', text)):
+                yield fault
+
+
+def _try_alone(corpus: DataFrame, where: str, text: str) -> str:
+    """Compute an expression on every row, and say what is wrong with it; nothing where all is well."""
+    try:
+        with input_faults(where):
+            corpus.agg(F.max(F.expr(text))).collect()
+    except ExpressionFault as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, Spark could compute the other expressions
+        condition = find_error_condition(error)
+        return f"{where}: it cannot be computed on some row{f' ({condition})' if condition else ''}. Correct it."
+    return ""
