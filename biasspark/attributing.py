@@ -204,8 +204,8 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
 
 def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
     """Say of every model whether its scores are probabilities, or become them, so that it has losses."""
-    linked = attributed.attribution.link is not None
-    return {model: linked or lie_within_0_and_1(losses, model) for model in attributed.codebook.models}
+    links = attributed.attribution.link
+    return {model: model in links or lie_within_0_and_1(losses, model) for model in attributed.codebook.models}
 
 
 def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, DataFrame | None], tuple[str, ...]]:
@@ -393,5 +393,8 @@ def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, A
 
 def _warn(attributed: Attributed, losses: Losses) -> tuple[str, ...]:
     """Return what a person should look at: repeated ids, and models whose losses are none or of a doubtful kind."""
-    said = (say_what_link_does(losses, model, attributed.attribution.link) for model in attributed.codebook.models)
+    said = (
+        say_what_link_does(losses, model, attributed.attribution.link.get(model))
+        for model in attributed.codebook.models
+    )
     return (*attributed.survey.warnings, *filter(None, said))

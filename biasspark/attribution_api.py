@@ -77,11 +77,14 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Any) -> DataFram
     return examples.example_attributions(attributed.ranked)
 
 
-def attribution_correlations(df: DataFrame, *, id: str, link: str | None = None, **measures: Any) -> DataFrame:
+def attribution_correlations(
+    df: DataFrame, *, id: str, link: str | Mapping[str, str] | None = None, **measures: Any
+) -> DataFrame:
     """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
 
     Takes what `example_attributions` takes besides ``link``: ``"logit"`` makes probabilities of scores that are
-    log-odds. Without, correlations of scores outside 0 to 1 are NULL.
+    log-odds, ``{"model": "logit"}`` of the scores of those models alone. Without, correlations of scores outside 0 to 1
+    are NULL.
     """
     return _found(df, id, {"link": link}, ATTRIBUTION_CORRELATIONS, **measures)
 
@@ -91,12 +94,12 @@ def loss_by_segment(
     *,
     id: str,
     segments: Mapping[str, str] | None = None,
-    link: str | None = None,
+    link: str | Mapping[str, str] | None = None,
     **measures: Any,
 ) -> DataFrame:
     """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
 
-    ``segments`` gives their names and Spark SQL predicates. Takes what `example_attributions` takes besides.
+    ``segments`` gives their names and Spark SQL predicates. Takes what `attribution_correlations` takes besides.
     """
     return _found(df, id, {"segments": dict(segments or {}), "link": link}, LOSS_BY_SEGMENT, **measures)
 
@@ -110,7 +113,7 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     targets: Sequence[str] = ("auc",),
     compare: Sequence[Sequence[str]] = (),
     tree: Mapping[str, Any] | None = None,
-    link: str | None = None,
+    link: str | Mapping[str, str] | None = None,
     **measures: Any,
 ) -> DataFrame:
     """Return the trees that find where models gain and lose their AUC, one row a node, with honest estimates.
@@ -125,6 +128,8 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
         Models whose difference of attributions a tree predicts, too.
     tree : dict, optional
         ``max_depth, min_leaf, min_gain, max_bins, honest_fraction, seed``, as in the configuration.
+    link : str or dict of str to str, optional
+        As of `attribution_correlations`.
     **measures
         What `example_attributions` takes.
 

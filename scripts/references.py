@@ -151,7 +151,16 @@ PARTS = {
     "[label_balance]": Part(config.LabelBalance),
     "[templates]": Part(config.Templates),
     "[pinned_skew]": Part(config.PinnedSkew),
-    "[attribution]": Part(config.Attribution),
+    "[attribution]": Part(
+        config.Attribution,
+        keys={
+            "link": (
+                "text, or table of text",
+                '`"logit"` where the scores of all models are log-odds, as the losses need probabilities; or model = '
+                '`"logit"` for each model where they are.',
+            ),
+        },
+    ),
     "[attribution.tree]": Part(config.Tree),
     "[attribution.pairs]": Part(config.Pairs),
     "[attribution.slice_search]": Part(config.SliceSearch),

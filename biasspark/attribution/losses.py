@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Row
 from biasspark.attribution.moments import read_moments, read_whole, sum_moments, sum_whole
 from biasspark.attribution.significance import Moments
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
+from biasspark.config.wording import show_key
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
@@ -59,19 +60,19 @@ def normalized_attribution() -> Column:
     return F.try_divide(F.col(ORDERED_DOUBLED).cast("double"), 4 * F.col(N_OPPOSITE))
 
 
-def cross_entropy(link: str | None) -> Column:
+def cross_entropy(links: Mapping[str, str]) -> Column:
     """Return -[y ln q + (1 - y) ln(1 - q)] of a row, q being the probability that is clipped to 1e-15 from 0 and 1."""
-    clipped = F.greatest(F.least(_probability(link), F.lit(1 - CLIP)), F.lit(CLIP))
+    clipped = F.greatest(F.least(_probability(links), F.lit(1 - CLIP)), F.lit(CLIP))
     return -F.when(F.col(LABEL), F.log(clipped)).otherwise(F.log(1 - clipped))
 
 
-def gini(link: str | None) -> Column:
+def gini(links: Mapping[str, str]) -> Column:
     """Return 1 - the probability of the true label, the Gini impurity of a row: 0 to 1."""
-    inside = F.greatest(F.least(_probability(link), F.lit(1.0)), F.lit(0.0))
+    inside = F.greatest(F.least(_probability(links), F.lit(1.0)), F.lit(0.0))
     return F.when(F.col(LABEL), 1 - inside).otherwise(inside)
 
 
-def measure_losses(ranked: DataFrame, segments: Mapping[str, str], link: str | None) -> Losses:
+def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mapping[str, str]) -> Losses:
     """Add up attributions and losses of every segment, exactly.
 
     Parameters
@@ -80,8 +81,8 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], link: str | N
         RANKED rows with ``segments``, BIGINT: bit k is set in the k-th segment.
     segments : mapping of str to str
         Their names and predicates.
-    link : {"logit"}, optional
-        What makes probabilities of scores.
+    links : mapping of str to str
+        Model to what makes probabilities of its scores, where they are none.
 
     Notes
     -----
@@ -91,8 +92,8 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], link: str | N
     inside = [F.when(F.getbit(SEGMENTS, F.lit(place)) == 1, F.lit(place + 1)) for place in range(len(segments))]
     values = {
         "normalized": F.coalesce(normalized_attribution(), F.lit(0.0)),
-        "cross_entropy": cross_entropy(link),
-        "gini": gini(link),
+        "cross_entropy": cross_entropy(links),
+        "gini": gini(links),
     }
     rows = ranked.select(
         *(MODEL, SLICE, LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
@@ -126,13 +127,13 @@ def say_what_link_does(losses: Losses, model: str, link: str | None) -> str | No
     within = lie_within_0_and_1(losses, model)
     if link is not None and within:
         return (
-            f"model {model}: all its scores lie within 0 to 1, and `[attribution] link` takes them for log-odds, as "
-            "those of every model. Keep models with probabilities in a configuration of their own."
+            f"model {model}: all its scores lie within 0 to 1, and `[attribution] link` takes them for log-odds. "
+            "If they are probabilities, name the models of log-odds alone."
         )
     if link is None and not within:
         return (
             f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "
-            '`[attribution] link = "logit"` makes probabilities of log-odds.'
+            f'`[attribution] link = {{ {show_key(model)} = "logit" }}` makes probabilities of log-odds.'
         )
     return None
 
@@ -242,9 +243,10 @@ def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | 
     return float(n * products - x * y) / sqrt(spread) if spread > 0 else None
 
 
-def _probability(link: str | None) -> Column:
+def _probability(links: Mapping[str, str]) -> Column:
     score = F.col(SCORE)
-    return 1 / (1 + F.exp(-score)) if link == "logit" else score
+    of_log_odds = [model for model, link in links.items() if link == "logit"]
+    return F.when(F.col(MODEL).isin(of_log_odds), 1 / (1 + F.exp(-score))).otherwise(score) if links else score
 
 
 def _read(row: Row) -> LabelSums:

@@ -62,7 +62,9 @@ def plan_trees(models: Mapping[str, bool], slices: Sequence[str], targets: Seque
     ]
 
 
-def tree_rows(ranked: DataFrame, keys: Sequence[TreeKey], features: Sequence[Feature], link: str | None) -> DataFrame:
+def tree_rows(
+    ranked: DataFrame, keys: Sequence[TreeKey], features: Sequence[Feature], links: Mapping[str, str]
+) -> DataFrame:
     """Return ROWS for trees of single models; rows without opposite ones are in no tree.
 
     Parameters
@@ -71,8 +73,10 @@ def tree_rows(ranked: DataFrame, keys: Sequence[TreeKey], features: Sequence[Fea
         RANKED rows with ``honest`` and bins.
     keys : sequence of TreeKey
         Those of all trees, by number.
+    links : mapping of str to str
+        Model to what makes probabilities of its scores, where they are none.
     """
-    values = {AUC: normalized_attribution(), "cross_entropy": cross_entropy(link), "gini": gini(link)}
+    values = {AUC: normalized_attribution(), "cross_entropy": cross_entropy(links), "gini": gini(links)}
     frames = []
     for target in dict.fromkeys(key.target for key in keys):
         number = _number_of({(key.model, key.slice): n for n, key in enumerate(keys) if key.target == target})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from biasspark.columns import OVERALL
-from biasspark.config.section import Section, find_repeated, keys_of
-from biasspark.config.wording import list_choices, quote, show_value
+from biasspark.config.section import Section, find_repeated, guess, keys_of
+from biasspark.config.wording import list_choices, quote, show_key, show_value
 
 TARGETS = ("auc", "cross_entropy", "gini")
 LINKS = ("logit",)
@@ -114,7 +114,7 @@ class Attribution:
     targets
         What trees predict.
     link
-        How the scores of all models become probabilities for the losses; None where they are probabilities.
+        Model to what makes probabilities of its scores for the losses; models left out have probabilities.
     tree, pairs, slice_search
         None where they are not wanted.
     """
@@ -126,7 +126,7 @@ class Attribution:
     segments: dict[str, str] = field(default_factory=dict)
     compare: tuple[tuple[str, str], ...] = ()
     targets: tuple[str, ...] = TARGETS[:1]
-    link: str | None = None
+    link: dict[str, str] = field(default_factory=dict)
     tree: Tree | None = None
     pairs: Pairs | None = None
     slice_search: SliceSearch | None = None
@@ -153,7 +153,7 @@ def read_attribution(value: object, models: Collection[str], faults: list[str]) 
         segments=_read_texts(section, "segments", "a segment's name", "the predicate"),
         compare=_read_pairs_of_models(section, models),
         targets=_read_targets(section),
-        link=_read_link(section),
+        link=_read_link(section, models),
         tree=_read_tree(section.table.get("tree"), faults),
         pairs=_read_pairs(section.table.get("pairs"), faults),
         slice_search=_read_slice_search(section.table.get("slice_search"), faults),
@@ -197,12 +197,25 @@ def _read_targets(section: Section) -> tuple[str, ...]:
     return found
 
 
-def _read_link(section: Section) -> str | None:
-    link = section.optional_text("link", 'link = "logit"')
-    if link is None or link in LINKS:
-        return link
-    section.refuse("link", f"It must be {list_choices(LINKS)}.", "Correct it, or remove the line where there is none.")
-    return None
+def _read_link(section: Section, models: Collection[str]) -> dict[str, str]:
+    """Read the links of those models that have one: one text for all, or a table."""
+    given = section.table.get("link")
+    if not isinstance(given, Mapping):
+        link = section.optional_text("link", 'link = "logit"')
+        return {} if link is None or not _is_link(section, "link", link) else dict.fromkeys(models, link)
+    own = Section("[attribution.link]", given, (), section.faults)
+    found = own.texts_by_name("a model's name", "the link")
+    for model in [name for name in found if models and name not in models]:
+        what = f"there is no such model. The models are {list_choices(models)}. {guess(model, tuple(models))}"
+        own.complain(show_key(model), what)
+    return {model: link for model, link in found.items() if _is_link(own, model, link)}
+
+
+def _is_link(section: Section, key: str, link: str) -> bool:
+    if link not in LINKS:
+        mend = "Correct it, or remove the line where there is none."
+        section.refuse(key, f"It must be {list_choices(LINKS)}.", mend)
+    return link in LINKS
 
 
 def _read_tree(value: object, faults: list[str]) -> Tree | None:
@@ -262,7 +275,8 @@ def _check_features(section: Section, found: Attribution) -> None:
 def _check_parts(section: Section, found: Attribution) -> None:
     """Refuse what only a tree uses where there is no tree, and the name that stands for all rows."""
     for key in ("compare", "targets"):
-        if key in section.table and found.tree is None and section.table.get("tree") is None:
+        asked = getattr(found, key) != getattr(Attribution, key)
+        if asked and found.tree is None and section.table.get("tree") is None:
             section.complain(key, "Only a tree uses it, and there is none. Add tree = {}, or remove the line.")
     if OVERALL in found.segments:
         section.complain(f"segments: {quote(OVERALL)}", "That name stands for all rows. Rename the segment.")

@@ -6,7 +6,7 @@ import io
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -320,6 +320,28 @@ def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSessio
     examples = [Example(1 / (1 + math.exp(-((n * 7 % 11) - 5.0))), n % 3 == 0) for n in range(40)]
     assert linked["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, examples), abs=1e-12)
     assert linked["gini_impurity"] == pytest.approx(oracle.mean_of(oracle.gini, examples), abs=1e-12)
+
+
+def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) -> None:
+    """Either has the losses that it has by itself; trees of losses, too."""
+    values = "id INT, y BOOLEAN, log_odds DOUBLE, q DOUBLE, x INT"
+    rows = [(n, n % 3 == 0, (n * 7 % 11) - 5.0, (n * 5 % 13) / 12, n % 4) for n in range(80)]
+    frame = spark.createDataFrame(rows, values)
+    models, link = ["log_odds", "q"], {"log_odds": "logit"}
+    given = {"id": "id", "label": "y"}
+
+    def both(function: Callable[..., DataFrame], **asked: Any) -> None:
+        together = function(frame, models=models, link=link, **given, **asked).collect()
+        apart = function(frame, models=models[:1], link="logit", **given, **asked).collect()
+        apart += function(frame, models=models[1:], **given, **asked).collect()
+        assert sorted(together) == sorted(apart)
+        assert {row["model"] for row in apart} == set(models)
+
+    both(biasspark.loss_by_segment)
+    both(biasspark.attribution_correlations)
+    both(biasspark.attribution_segments, numeric=["x"], targets=["gini"], tree={"min_leaf": 5, "max_depth": 1})
+    with pytest.raises(ConfigError, match="there is no such model"):
+        biasspark.loss_by_segment(frame, models=["q"], link=link, **given)
 
 
 def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.config import (
+    Attribution,
     Compare,
     Config,
     Corpus,
@@ -483,6 +484,15 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
             '[attribution] link = "probit". It must be "logit". Correct it, or remove the line where there is none.',
         ),
         (
+            {"corpus": {"id": "id"}, "attribution": {"link": {"toxicity": "probit"}}},
+            '[attribution.link] toxicity = "probit". It must be "logit". Correct it, or remove the line where there is '
+            "none.",
+        ),
+        (
+            {"corpus": {"id": "id"}, "attribution": {"link": {"toxicty": "logit"}}},
+            '[attribution.link] toxicty: there is no such model. The models are "toxicity". Did you mean toxicity?',
+        ),
+        (
             {"corpus": {"id": "id"}, "attribution": {"numeric": ["length"], "pairs": {"min_leaf": 0}}},
             f"[attribution.pairs] min_leaf = 0. It must lie between 1 and {2**63 - 1}. Correct it, or remove the line.",
         ),
@@ -518,6 +528,25 @@ def test_all_other_models_are_compared_with_the_baseline() -> None:
     assert jackknife.compare == Compare(baseline="a", models=("toxicity", "b"), method="jackknife", groups=100)
     for one in (config, jackknife):
         assert parse_config(json.loads(one.json), Path()) == one
+
+
+def test_a_link_is_that_of_all_models_or_of_each_that_is_named() -> None:
+    models = {"models": {"a": "a", "b": "b"}, "corpus": {"id": "id"}}
+    every = parse_config(changed(attribution={"link": "logit"}, **models), Path())
+    some = parse_config(changed(attribution={"link": {"b": "logit"}}, **models), Path())
+    none = parse_config(changed(attribution={"link": None}, **models), Path())
+    assert every.attribution == Attribution(link={"toxicity": "logit", "a": "logit", "b": "logit"})
+    assert some.attribution == Attribution(link={"b": "logit"})
+    assert none.attribution == Attribution()
+    for one in (every, some, none):
+        assert parse_config(json.loads(one.json), Path()) == one
+
+
+def test_faults_of_links_stand_beside_all_others() -> None:
+    attribution = {"link": {"old": "logit", "toxicity": 1}, "targets": ["recall"], "tree": {}, "numeric": ["length"]}
+    faults = faults_of(changed(corpus={"id": "id"}, attribution=attribution, intervals={"level": 2}))
+    wrong = ("[intervals] level", "[attribution] targets", "[attribution.link] toxicity = 1", "[attribution.link] old:")
+    assert [any(fault.startswith(start) for fault in faults) for start in wrong] == [True] * 4 == [True] * len(faults)
 
 
 def test_the_experiment_of_an_identity_that_may_be_a_value() -> None:
