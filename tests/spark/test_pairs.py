@@ -202,7 +202,8 @@ def test_what_cannot_be_paired_is_null(spark: SparkSession) -> None:
     for root in roots.values():
         assert (root.node_id, root.parent_id, root.depth, root.is_leaf, root.found) == (1, None, 0, True, False)
         assert (root.mean_honest_low, root.mean_honest_high) == (None, None)
-        assert (root.p_value, root.p_adjusted, root.p_train_honest, root.false_discovery) == (None, None, None, None)
+        assert (root.p_value, root.p_adjusted, root.p_chance) == (None, None, None)
+        assert (root.p_train_honest, root.false_discovery) == (None, None)
     alone, one = roots["no positives"], roots["one positive"]
     assert (alone.n_pairs_train, alone.n_negatives_honest, alone.n_positives_honest) == (0, 40, 0)
     assert (alone.mean_train, alone.mean_honest) == (None, None)

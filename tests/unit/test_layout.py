@@ -25,6 +25,7 @@ KERNELS = (
     "biasspark/attribution/growth.py",
     "biasspark/attribution/paired.py",
     "biasspark/attribution/pair_kernel.py",
+    "biasspark/attribution/pair_significance.py",
     "biasspark/attribution/slice_counter.py",
     "biasspark/attribution/slice_evidence.py",
     "biasspark/attribution/slice_kernel.py",

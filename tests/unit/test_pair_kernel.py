@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,16 @@ from scipy.stats import false_discovery_control, norm
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Segment, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import (
+    Examples,
+    Sample,
+    Samples,
+    Segment,
+    measure_auc,
+    segment_pairs,
+    sort_examples,
+)
+from biasspark.attribution.pair_significance import Draws
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
 
@@ -186,6 +195,29 @@ def paired_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> 
     return float(2 * norm.sf(abs(leaf.mean() - labels.mean()) / math.sqrt(variance)))
 
 
+def draws_from(sample: Sample) -> Draws:
+    negatives, positives = (side.scores for side in sample)
+    auc = measure_auc(sample, (np.arange(len(negatives)), np.arange(len(positives))))
+    found = Draws.of(auc, *(np.searchsorted(negatives, positives, end) for end in ("left", "right")))
+    assert found is not None
+    return found
+
+
+def chance_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> float:
+    """The moments of the docstring from the parts of all pairs, and Wilson and Hilferty's cube root."""
+    a, b = labels.mean(axis=1) - labels.mean(), labels.mean(axis=0) - labels.mean()
+    c = labels - labels.mean() - a[:, np.newaxis] - b[np.newaxis, :]
+    of_a, of_b = (
+        ((m - k) / (k * m * (m - 1)), (m - k) * (m - 2 * k) / (k**2 * m * (m - 1) * (m - 2)))
+        for m, k in ((len(mask), int(mask.sum())) for mask in (masks[1], masks[0]))
+    )
+    variance = of_a[0] * (a**2).sum() + of_b[0] * (b**2).sum() + of_a[0] * of_b[0] * (c**2).sum()
+    third = of_a[1] * (a**3).sum() + of_b[1] * (b**3).sum() + 6 * of_a[0] * of_b[0] * (np.outer(a, b) * c).sum()
+    skewness = third / variance**1.5
+    z = (labels_of(labels, masks).mean() - labels.mean()) / math.sqrt(variance)
+    return float(2 * norm.sf(abs(6 / skewness * (np.cbrt(1 + skewness * z / 2) - 1) + skewness / 6)))
+
+
 def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> list[np.ndarray]:
     return [
         np.logical_and.reduce(
@@ -239,15 +271,18 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
         z = (train.mean() - honest.mean()) / math.sqrt(delong(train) + delong(honest))
         assert segment.p_train_honest == pytest.approx(2 * norm.sf(abs(z)), rel=0, abs=1e-12)
         if segment.node_id == 1:
-            assert segment.p_value is None
+            assert segment.p_value is segment.p_chance is None
         else:
             assert segment.p_value == pytest.approx(paired_p_value(of_honest, masks), rel=0, abs=1e-12)
+            assert segment.p_chance == pytest.approx(chance_p_value(of_honest, masks), rel=0, abs=1e-9)
     leaves = [segment for segment in segments if segment.is_leaf]
-    adjusted = false_discovery_control([leaf.p_value for leaf in leaves])
+    adjusted, chances = (
+        false_discovery_control([getattr(leaf, name) for leaf in leaves]) for name in ("p_value", "p_chance")
+    )
     assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted, rel=0, abs=1e-12)
-    for leaf in leaves:
+    for leaf, chance in zip(leaves, chances, strict=True):
         assert leaf.false_discovery == (leaf.p_train_honest < 0.05)
-        assert leaf.found == (leaf.p_adjusted < 0.05 and not leaf.false_discovery)
+        assert leaf.found == (max(leaf.p_adjusted, chance) < 0.05 and not leaf.false_discovery)
 
 
 def test_aucs_are_those_of_scikit_learn() -> None:
@@ -393,6 +428,58 @@ def test_without_features_there_is_a_root() -> None:
     assert root.conditions == ({}, {})
 
 
+# ---- what chance draws
+
+
+def draw_sample(seed: int, sizes: tuple[int, int], shift: float, digits: int = 6) -> Sample:
+    rng = np.random.default_rng(seed)
+    scores = (rng.normal(mean, 1, n_rows).round(digits) for mean, n_rows in zip((0.0, shift), sizes, strict=True))
+    negatives, positives = (sort_examples(own, np.empty((0, len(own)), np.int64)) for own in scores)
+    return negatives, positives
+
+
+def test_moments_are_those_of_all_draws() -> None:
+    """Every two of seven negatives with every four of six positives; ties among them."""
+    sample, n_drawn = draw_sample(24, (7, 6), 0.5, digits=0), (2, 4)
+    draws, labels = draws_from(sample), write_out_pairs(sample)
+    a, b = labels.mean(axis=1) - labels.mean(), labels.mean(axis=0) - labels.mean()
+    squares, cubes = [], []
+    for negatives, positives in product(combinations(range(7), n_drawn[0]), combinations(range(6), n_drawn[1])):
+        of_a, of_b = a[list(positives)].mean(), b[list(negatives)].mean()
+        off = labels[np.ix_(positives, negatives)].mean() - labels.mean()
+        squares.append(off**2)
+        # Without what the docstring leaves out.
+        cubes.append((of_a + of_b) ** 3 + 6 * of_a * of_b * (off - of_a - of_b))
+    variance, third = draws.moments(n_drawn)
+    assert draws.auc == pytest.approx(labels.mean(), abs=1e-15)
+    assert variance == pytest.approx(np.mean(squares), rel=1e-12)
+    assert third == pytest.approx(np.mean(cubes), rel=1e-12)
+    assert abs(third) > 1e-4
+
+
+@pytest.mark.parametrize(("shift", "n_drawn"), [(1.0, (40, 300)), (2.5, (350, 35)), (3.3, (100, 100))])
+def test_so_many_draws_are_as_far(shift: float, n_drawn: tuple[int, int]) -> None:
+    """Of 4,000, at an AUC of 0.76, 0.96 and 0.99, in the tail that is longer and in the one that is shorter."""
+    sample, rng = draw_sample(25, (400, 400), shift), np.random.default_rng(26)
+    draws, labels = draws_from(sample), write_out_pairs(sample)
+    drawn = [
+        labels[np.ix_(rng.permutation(400)[: n_drawn[1]], rng.permutation(400)[: n_drawn[0]])].mean()
+        for _ in range(4000)
+    ]
+    for share in (0.005, 0.025, 0.1):
+        for end in np.quantile(drawn, (share, 1 - share)):
+            assert draws.p_value(float(end), n_drawn) == pytest.approx(2 * share, rel=0.3, abs=0.008)
+
+
+def test_what_is_all_that_there_is_differs_from_nothing() -> None:
+    sample = draw_sample(27, (50, 40), 1.0)
+    draws = draws_from(sample)
+    assert draws.p_value(draws.auc, (50, 40)) == 1
+    separate = draws_from(draw_sample(27, (50, 40), 50.0))
+    assert (separate.auc, separate.p_value(1.0, (30, 30)), separate.p_value(0.5, (30, 30))) == (1, 1, 0)
+    assert Draws.of(measure_auc(sample, (np.arange(1), np.arange(40))), np.zeros(40, int), np.ones(40, int)) is None
+
+
 # ---- pairs that share a row are not independent
 
 
@@ -403,26 +490,28 @@ NULL_FEATURES = (
 )
 
 
-def count_found(n_runs: int, n_rows: int, seed: int) -> tuple[int, int]:
+def count_found(n_runs: int, n_rows: int, seed: int, auc: float = 0.76) -> tuple[int, int]:
     """Runs in which anything is found, and in which there is more than a root."""
-    rng = np.random.default_rng(seed)
+    rng, shift = np.random.default_rng(seed), math.sqrt(2) * norm.ppf(auc)
     n_found = n_split = 0
     for _ in range(n_runs):
-        segments = segment_pairs(draw_null(rng, n_rows, NULL_FEATURES), NULL_FEATURES, Pairs(max_depth=3))
+        segments = segment_pairs(draw_null(rng, n_rows, NULL_FEATURES, shift), NULL_FEATURES, Pairs(max_depth=3))
         n_split += len(segments) > 1
         n_found += any(segment.found for segment in segments)
     return n_found, n_split
 
 
-def test_nothing_is_found_where_scores_depend_on_nothing() -> None:
-    n_found, n_split = count_found(100, 200, 20)
+@pytest.mark.parametrize("auc", [0.76, 0.99])
+def test_nothing_is_found_where_scores_depend_on_nothing(auc: float) -> None:
+    n_found, n_split = count_found(100, 200, 20, auc)
     assert n_split == 100
     assert n_found <= 11  # 5 % and three standard errors
 
 
 @pytest.mark.slow
-def test_little_is_found_in_a_thousand_runs() -> None:
-    n_found, n_split = count_found(1000, 300, 21)
+@pytest.mark.parametrize("auc", [0.76, 0.92, 0.96, 0.99])
+def test_little_is_found_in_a_thousand_runs(auc: float) -> None:
+    n_found, n_split = count_found(1000, 1000, 21, auc)
     assert n_split == 1000
     assert n_found <= 70  # 5 % and three standard errors
 

@@ -1,0 +1,197 @@
+"""Whether a leaf of pairs differs by more than chance: tests by the placements of its rows. numpy only.
+
+Pairs that share a row are not independent of each other, so nothing here counts pairs as if they were: positives vary,
+and negatives vary.
+
+Two tests hold a leaf against all honest pairs. By paired placements its AUC is tested with the variance that its own
+rows show (`compare_with_all`). That is unsafe where next to no pair is wrongly ordered: a leaf that happened to get
+none has nearly no variance, and seems certain. So a leaf must also differ from what chance would draw (`Draws`), with a
+variance that comes of all honest rows and a skewness, as wrongly ordered pairs are the work of few rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints
+
+NEGATIVE, POSITIVE = 0, 1
+"""The sides of a pair, by place."""
+
+Rows: TypeAlias = tuple[Ints, Ints]
+"""Places of some negatives and of some positives in their sample, ascending."""
+
+
+class Auc(NamedTuple):
+    """How positives are placed against negatives.
+
+    Attributes
+    ----------
+    placements
+        Of each negative and of each positive, doubled: how many of the other side it is rightly ordered with, times
+        two, plus ties.
+    value
+        Ties one half; None where a side is empty.
+    variance
+        DeLong's; None where a side has fewer than two rows.
+    """
+
+    placements: tuple[Ints, Ints]
+    value: float | None
+    variance: float | None
+
+
+class Draws(NamedTuple):
+    """The AUC of some negatives and some positives that are drawn at random, without replacement, from all honest rows.
+
+    Let h_ij be 1, 1/2 or 0, as positive i stands above negative j, ties with it or stands below, over all m⁺ times m⁻
+    honest pairs, and A their mean, the AUC. It parts into
+
+        h_ij = A + a_i + b_j + c_ij,   a_i = mean_j h_ij - A,   b_j = mean_i h_ij - A,
+
+    so that a and b sum to 0, and c does over either side. If a leaf's conditions tell nothing of the scores, its k⁺
+    positives and k⁻ negatives are drawn at random, and its AUC is A + ā + b̄ + c̄, means over what is drawn. The mean of
+    k out of m numbers x that sum to 0 has, over all draws, the moments
+
+        E x̄² = g·Σx²,   g = (m - k) / (k·m·(m - 1)),
+        E x̄³ = t·Σx³,   t = (m - k)·(m - 2k) / (k²·m·(m - 1)·(m - 2)).
+
+    Both sides are drawn independently, so ā, b̄ and c̄ are uncorrelated, and ā²c̄ and b̄²c̄ have the mean 0:
+
+        σ² = g⁺·Σa² + g⁻·Σb² + g⁺·g⁻·Σc²,
+        μ₃ = t⁺·Σa³ + t⁻·Σb³ + 6·g⁺·g⁻·Σ a_i·b_j·c_ij.
+
+    σ² is exact; of μ₃ the means of 3āc̄², 3b̄c̄² and c̄³ are left out, which are smaller by k or more.
+
+    Attributes
+    ----------
+    auc
+        A.
+    sizes
+        m⁻ and m⁺.
+    squares, cubes
+        Σb² and Σa², Σb³ and Σa³.
+    squares_of_rest, products
+        Σc², and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
+    """
+
+    auc: float
+    sizes: tuple[int, int]
+    squares: tuple[float, float]
+    cubes: tuple[float, float]
+    squares_of_rest: float
+    products: float
+
+    @classmethod
+    def of(cls, overall: Auc, below: Ints, up_to: Ints) -> Draws | None:
+        """Return what draws from these rows give; None where a side has fewer than two rows.
+
+        Parameters
+        ----------
+        overall : Auc
+            Of all honest rows.
+        below, up_to : int64 [n_positives]
+            How many negatives score below each positive, and how many no higher; both sides ascend by score.
+        """
+        sizes = len(overall.placements[NEGATIVE]), len(overall.placements[POSITIVE])
+        if overall.value is None or min(sizes) < 2:
+            return None
+        b, a = (_shares(overall, side) - overall.value for side in (NEGATIVE, POSITIVE))
+        # fsum rounds once: sums depend on no order.
+        squares, cubes = ((math.fsum(b**power), math.fsum(a**power)) for power in (2, 3))
+        all_squares = math.fsum(3 * below + up_to) / 4 - math.prod(sizes) * overall.value**2
+        rest = all_squares - sizes[NEGATIVE] * squares[POSITIVE] - sizes[POSITIVE] * squares[NEGATIVE]
+        so_far = np.concatenate([[0.0], np.cumsum(b)])
+        products = math.fsum(a * (so_far[below] + so_far[up_to]) / 2)
+        return cls(overall.value, sizes, squares, cubes, max(rest, 0.0), products)
+
+    def moments(self, n_drawn: tuple[int, int]) -> tuple[float, float]:
+        """Return σ² and μ₃ of so many drawn negatives and positives."""
+        (g_negative, t_negative), (g_positive, t_positive) = map(_draw_factors, self.sizes, n_drawn)
+        both = g_negative * g_positive
+        squares, cubes = self.squares, self.cubes
+        return (
+            g_negative * squares[NEGATIVE] + g_positive * squares[POSITIVE] + both * self.squares_of_rest,
+            t_negative * cubes[NEGATIVE] + t_positive * cubes[POSITIVE] + 6 * both * self.products,
+        )
+
+    def p_value(self, auc: float, n_drawn: tuple[int, int]) -> float:
+        """Return how likely the AUC of so many drawn negatives and positives is at least as far from A; two-sided.
+
+        Pearson's distribution of type III, that of a shifted gamma variable, has these three moments. With the skewness
+        s = μ₃/σ³ and z = (auc - A)/σ,
+
+            (6/s)·((1 + s·z/2)^(1/3) - 1) + s/6
+
+        is about standard normal then (Wilson and Hilferty 1931), z itself where s is 0. 1 where no draw differs.
+        """
+        variance, third = self.moments(n_drawn)
+        if variance == 0:
+            return two_sided(auc - self.auc, 0.0)
+        skewness = third / variance**1.5
+        z = (auc - self.auc) / math.sqrt(variance)
+        if abs(skewness) > 1e-6:
+            z = 6 / skewness * (float(np.cbrt(1 + skewness * z / 2)) - 1) + skewness / 6
+        return two_sided(z, 1.0)
+
+
+def compare_samples(train: Auc, honest: Auc) -> float | None:
+    """Return p of the difference between the AUCs of two samples, of different rows, so that variances add up."""
+    if train.value is None or train.variance is None or honest.value is None or honest.variance is None:
+        return None
+    return two_sided(train.value - honest.value, train.variance + honest.variance)
+
+
+def compare_with_all(leaf: Auc, overall: Auc, rows: Rows) -> float | None:
+    """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
+
+    Both AUCs are means over the same rows, so their errors go together. Let the leaf have k of the m positives, V_i be
+    the share of the leaf's negatives that positive i is rightly ordered with, ties half, W_i that of all negatives. To
+    first order, an error of either AUC is a sum over positives, and one over negatives, of what each row deviates; of
+    the difference A_L - A row i has the part
+
+        φ_i = 1[i in L]·(V_i - A_L) / sqrt(k·(k - 1)) - (W_i - A) / sqrt(m·(m - 1)),
+
+    and negatives likewise; variance = Σφ² over both. sqrt(k·(k - 1)) stands for k so that the squares add up to what
+    DeLong gives for either AUC alone, and the products to their covariance (DeLong, DeLong and Clarke-Pearson 1988).
+    It is never negative, and 0 where the leaf is everything.
+    """
+    if leaf.value is None or leaf.variance is None or overall.value is None:
+        return None
+    parts: list[float] = []
+    for side in (NEGATIVE, POSITIVE):
+        influence = -_deviations(overall, side)
+        influence[rows[side]] += _deviations(leaf, side)
+        parts += np.square(influence).tolist()
+    # fsum rounds once: the sum depends on no order.
+    return two_sided(leaf.value - overall.value, math.fsum(parts))
+
+
+def two_sided(difference: float, variance: float) -> float:
+    """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
+    if variance == 0:
+        return 0.0 if difference else 1.0
+    return math.erfc(abs(difference) / math.sqrt(2 * variance))
+
+
+def _shares(auc: Auc, side: int) -> Floats:
+    """Return of each row the share of the other side that it is rightly ordered with, ties half."""
+    shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
+    return shares
+
+
+def _deviations(auc: Auc, side: int) -> Floats:
+    """Return how far each row's share of rightly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
+    placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
+    mean = int(placements.sum()) / (2 * n_opposite * k)
+    deviations: Floats = (placements / (2 * n_opposite) - mean) / math.sqrt(k * (k - 1))
+    return deviations
+
+
+def _draw_factors(m: int, k: int) -> tuple[float, float]:
+    """Return g and t of `Draws`, for k out of m, at least two; of two there is no skewness."""
+    of_squares = (m - k) / (k * m * (m - 1))
+    return of_squares, (of_squares * (m - 2 * k) / (k * (m - 2)) if m > 2 else 0.0)
