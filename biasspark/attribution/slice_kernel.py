@@ -19,6 +19,15 @@ Slices may overlap; slices of exactly the same rows are one, which goes by its f
 then of the earliest. Others are dropped before they are extended, and nothing is lost with them: in a conjunction the
 first one of the same rows may stand for any part, and what comes out has the same rows and is earlier. So a first
 conjunction is made of first ones.
+
+A part of a slice that lacks much lacks about as much for each row, so the list would fill with pieces of one slice. A
+conjunction is listed only if a row of it lacks, on average, at least a quarter more than one of every shorter
+conjunction T of its predicates, where that lacks anything:
+
+    score(S) / n_S >= 5/4 · score(T) / n_T   for all T of some, not all, of the predicates of S.
+
+Slices that are not listed are extended all the same, and bounds are compared with scores of what is listed. Whatever a
+conjunction that is counted must be compared with was counted before it: it is made of nothing else.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -37,6 +47,9 @@ from biasspark.features import NULL_BIN, Condition, Feature
 
 MOST_CANDIDATES = 100_000
 """So many conjunctions of a tree are counted on a level at the most, and so many of all trees at a time."""
+
+LEAST_RATIO = Fraction(5, 4)
+"""Of what a row of a conjunction lacks on average, to what one of each shorter conjunction of its predicates does."""
 
 
 class Predicate(NamedTuple):
@@ -118,8 +131,9 @@ def search(
     Returns
     -------
     list of Searched
-        By tree. Every slice has at least `min_rows` rows of either kind, and a score above 0. Of equal scores the
-        shorter conjunction comes first, then the one of earlier predicates: by feature, then by bin.
+        By tree. Every slice has at least `min_rows` rows of either kind, a score above 0, and lacks at least a quarter
+        more a row than each shorter conjunction of its predicates. Of equal scores the shorter conjunction comes first,
+        then the one of earlier predicates: by feature, then by bin.
 
     Notes
     -----
@@ -162,9 +176,11 @@ class _TreeSearch:
     whole
         Counts of all rows.
     best
-        By score, the greatest first; no longer than what is wanted.
+        By score, the greatest first, those that are listed; no longer than what is wanted.
     parents
         By bound, the greatest first: the slices of one length that may be extended.
+    steepest
+        By parent, the most that a row lacks on average in it or in a shorter conjunction of its predicates; 0 or more.
     seen
         What counts slices have. Those that hold for all rows are none.
     left_out
@@ -176,6 +192,7 @@ class _TreeSearch:
     whole: Counts
     best: list[tuple[int, Slice]] = field(default_factory=list)
     parents: list[tuple[int, Slice]] = field(default_factory=list)
+    steepest: dict[Slice, Fraction] = field(default_factory=dict)
     seen: set[Counts] = field(default_factory=set)
     left_out: int = 0
 
@@ -204,12 +221,19 @@ class _TreeSearch:
             if self._may_matter(counts) and counts not in self.seen:
                 self.seen.add(counts)
                 fresh.append((conjunction, counts))
-        scores = [(self._score(counts), conjunction) for conjunction, counts in fresh]
-        ranked = sorted([*self.best, *scores], key=lambda entry: -entry[0])
-        self.best = [entry for entry in ranked[: self.settings.most] if entry[0] > 0]
+        steepest: dict[Slice, Fraction] = {}
+        listed = [*self.best]
+        for conjunction, counts in fresh:
+            score = self._score(counts)
+            lacks, most = Fraction(score, counts.n_train), self._steepest_part(conjunction)
+            steepest[conjunction] = max(lacks, most)
+            if score > 0 and lacks >= LEAST_RATIO * most:
+                listed.append((score, conjunction))
+        self.best = sorted(listed, key=lambda entry: -entry[0])[: self.settings.most]
         bounds = [(self._bound(counts), conjunction) for conjunction, counts in fresh]
         extendable = [entry for entry in bounds if entry[0] > self.floor]
         self.parents = sorted(extendable, key=lambda entry: (-entry[0], entry[1]))
+        self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
     def candidates(self) -> Candidates:
         """Return the slices that are longer by one and may be among the best, or as many as there is room for."""
@@ -226,6 +250,11 @@ class _TreeSearch:
     def _may_matter(self, counts: Counts) -> bool:
         enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
         return enough and self._bound(counts) > self.floor
+
+    def _steepest_part(self, conjunction: Slice) -> Fraction:
+        """Return the most that a row lacks on average in a shorter conjunction, 0 at least."""
+        parts = (conjunction[:place] + conjunction[place + 1 :] for place in range(len(conjunction)))
+        return max((self.steepest[part] for part in parts if part), default=Fraction(0))
 
     def _score(self, counts: Counts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total

@@ -58,7 +58,8 @@ def search_by_force(
     mean = Fraction(sum(training)) / len(training)
     predicates = [list_predicates(place, feature, rows, settings.max_bins) for place, feature in enumerate(features)]
     every = [(place, bins) for place, own in enumerate(predicates) for bins in own]
-    found: dict[tuple[int, ...], ForcedSlice] = {}
+    found: dict[tuple[int, ...], ForcedSlice | None] = {}
+    lacked: dict[frozenset[tuple[int, frozenset[int]]], Fraction] = {}
     for length in range(1, settings.max_predicates + 1):
         for chosen in combinations(every, length):
             condition = dict(chosen)
@@ -70,6 +71,10 @@ def search_by_force(
             train = tuple(number for number in inside if not rows[number].honest)
             honest = tuple(number for number in inside if rows[number].honest)
             score = sum((mean - rows[number].value for number in train), Fraction(0))
+            lacked[frozenset(chosen)] = score / len(train) if train else Fraction(0)
             if min(len(train), len(honest)) >= settings.min_rows and score > 0:
-                found.setdefault(tuple(inside), ForcedSlice(condition, score, train, honest))
-    return sorted(found.values(), key=lambda own: -own.score)[: settings.most]
+                shorter = [part for size in range(1, length) for part in combinations(chosen, size)]
+                stands_out = all(4 * score / len(train) >= 5 * lacked[frozenset(part)] for part in shorter)
+                # What is left out for a shorter one stands for its rows all the same.
+                found.setdefault(tuple(inside), ForcedSlice(condition, score, train, honest) if stands_out else None)
+    return sorted((own for own in found.values() if own), key=lambda own: -own.score)[: settings.most]

@@ -246,6 +246,28 @@ def test_of_slices_of_the_same_rows_the_first_is_kept() -> None:
     assert len(set(members)) == len(members)
 
 
+def test_parts_of_a_slice_are_not_listed_beside_it_unless_they_lack_more() -> None:
+    """A row of any conjunction lacks a quarter more than one of each shorter conjunction of its predicates."""
+    whole: Condition = {0: frozenset({1})}
+    worse: Condition = {**whole, 1: frozenset({2})}
+    wanted = SliceSearch(most=50)
+    (alone,), _ = search_samples([draw_sample(11, 8000, FIVE, [(whole, 0.1)])], FIVE, wanted)
+    assert [condition for condition in alone.conditions if 0 in condition] == [whole]
+    sample = draw_sample(11, 8000, FIVE, [(whole, 0.1), (worse, 0.05)])
+    (beside,), _ = search_samples([sample], FIVE, wanted)
+    assert [condition for condition in beside.conditions if 0 in condition] == [whole, worse]
+    training = ~sample.honest
+
+    def lacks(condition: Condition) -> float:
+        return float(sample.values[training].mean() - sample.values[training & inside(sample, condition)].mean())
+
+    assert {len(condition) for condition in beside.conditions} >= {1, 2}
+    for condition in beside.conditions:
+        for size in range(1, len(condition)):
+            for part in combinations(condition.items(), size):
+                assert lacks(condition) >= (1.25 - 1e-9) * lacks(dict(part))
+
+
 def test_no_slice_where_no_value_differs() -> None:
     sample = draw_sample(3, 200, FIVE)
     (searched,), _ = search_samples([sample._replace(values=np.full(200, 10**9))], FIVE, SliceSearch(min_rows=2))
