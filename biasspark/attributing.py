@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -28,8 +30,9 @@ from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics, subgroup_auc
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID, SLICE
+from biasspark.conditions import MOST_BITS
 from biasspark.config import Attribution, Identities, Measures, Pairs
-from biasspark.corpus.attributed import carried_columns, is_in, mark_rows, pack
+from biasspark.corpus.attributed import carried_columns, mark_rows
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
@@ -42,10 +45,11 @@ from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import InputError, no_usable_row
 from biasspark.features import Condition, Feature
-from biasspark.pipeline import measure
+from biasspark.metrics.statistics import with_auc
 from biasspark.ranking.cross_engine import cross_pairs
+from biasspark.ranking.engine import rank
 from biasspark.ranking.row_engine import rank_rows
-from biasspark.session import describe, persisted
+from biasspark.session import describe, persisted, run_side_by_side
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,
@@ -56,9 +60,6 @@ from biasspark.tables.schemas import (
     PAIR_SEGMENTS,
     Table,
 )
-
-MOST_CROWDS = 63
-"""So many crowds are the bits of one word."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +137,13 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     kept: list[DataFrame] = []
     if duplicates == "reject":
         corpus, *kept = mark_duplicates(corpus, id_column)
+    surveys: list[Callable[[], Any]] = [
+        partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
+        partial(survey_features, corpus, attribution),
+        partial(survey_groupings, corpus, attribution.groupings),
+    ]
     with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
-        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-        features = survey_features(corpus, attribution)
-        groups = survey_groupings(corpus, attribution.groupings)
+        survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
     codebook = build_codebook(measures, survey)
     carried = carried_columns(attribution, features, corpus.schema, id_column)
     along = [own.alias(name) for name, own in carried.items()]
@@ -211,17 +215,18 @@ def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
 def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, DataFrame | None], tuple[str, ...]]:
     """Return the rows of every table, less the run's columns, and warnings; None where a part is not configured.
 
-    Trees and slices are searched here, by several jobs; the other tables are lazy.
+    Trees and slices are searched here, by several jobs, side by side; the other tables are lazy.
     """
     attribution, ranked, features = attributed.attribution, attributed.ranked, attributed.features
     level, probable = attributed.measures.intervals.level, find_probable(attributed, losses)
-    segments = grow_segments(attributed, probable)
-    slices, warnings = find_slices(attributed)
+    searches: list[Callable[[], Any]] = [partial(grow_segments, attributed, probable), partial(find_slices, attributed)]
+    searches += [partial(compare_models, attributed, models) for models in attribution.compare]
+    segments, (slices, warnings), *compared = run_side_by_side(attributed.corpus.sparkSession, searches)
     of_auc = [segment for segment in segments if segment.key.target == AUC]
     searched = [segment.condition for segment in of_auc] + [own.found.condition for own in slices]
     subgroups = rank_subgroups(attributed, searched)
     nodes = [segment.row(_vary(segment, subgroups), level) for segment in segments]
-    nodes += [row for models in attribution.compare for row in compare_models(attributed, models)]
+    nodes += chain.from_iterable(compared)
     losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
     aucs = {key: subgroup_auc(pairs) for key, pairs in subgroups.named.items()}
     rows = {
@@ -323,8 +328,9 @@ def _rank_both(
     carried = carried_columns(asked, attributed.features, corpus.schema, attributed.id_column)
     if crowds is not None:
         measures = replace(measures, slices={})
-        corpus = mark_rows(corpus, attributed.features, attributed.id_column, attributed.attribution.split)
-        carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: pack(map(is_in, crowds))}
+        split = attributed.attribution.split
+        corpus, (word,) = mark_rows(corpus, attributed.features, attributed.id_column, split, crowds)
+        carried = {ROW_ID: carried[ROW_ID], IN_CROWDS: word}
     codebook = build_codebook(measures, attributed.survey)
     along = [own.alias(name) for name, own in carried.items()]
     examples = label_examples(corpus, measures, codebook, attributed.id_column, along)
@@ -340,8 +346,8 @@ def _vary_differences(
     for name in attributed.codebook.slices:
         own = [segment for segment in segments if segment.key.slice == name]
         rows = corpus.where(F.expr(attributed.measures.slices[name])) if name != ALL_ROWS else corpus
-        for start in range(0, len(own), MOST_CROWDS):
-            chunk = own[start : start + MOST_CROWDS]
+        for start in range(0, len(own), MOST_BITS):
+            chunk = own[start : start + MOST_BITS]
             ranked = _rank_both(attributed, models, rows, [segment.condition for segment in chunk])
             yield from zip(chunk, difference_variances(ranked, models[0], len(chunk)), strict=True)
 
@@ -349,19 +355,23 @@ def _vary_differences(
 def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> Subgroups:
     """Rank the honest rows that meet each condition, and the rows of each named segment, as identities.
 
-    The corpus is surveyed, scanned and shuffled once more; the driver collects six rows for each (model, slice,
+    The corpus is scanned and shuffled once more; the driver collects six rows for each (model, slice,
     condition).
     """
     corpus, attribution, features = attributed.corpus, attributed.attribution, attributed.features
     names = name_conditions(conditions)
     if not (names or attribution.segments):
         return Subgroups({}, names)
-    marked = mark_rows(corpus, features, attributed.id_column, attribution.split)
-    marked = marked.withColumns({name: is_in(dict(condition)) for condition, name in names.items()})
+    marked, words = mark_rows(corpus, features, attributed.id_column, attribution.split, list(map(dict, names)))
+    flags = (F.getbit(words[place // MOST_BITS], F.lit(place % MOST_BITS)) == 1 for place in range(len(names)))
+    marked = marked.withColumns(dict(zip(names.values(), flags, strict=True)))
     identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
-    measurement = measure(marked, replace(attributed.measures, identities=identities), attributed.id_column)
+    measures = replace(attributed.measures, identities=identities)
+    codebook = build_codebook(measures, attributed.survey)
+    examples = label_examples(marked, measures, codebook, attributed.id_column)
+    statistics = with_auc(rank(examples, codebook, attributed.boundaries).statistics)
     with describe(corpus.sparkSession, "rank segments as identities"):
-        found = measurement.statistics.where(F.col(IDENTITY) != OVERALL).collect()
+        found = statistics.where(F.col(IDENTITY) != OVERALL).collect()
     return Subgroups(read_statistics(found), names)
 
 

@@ -1,8 +1,8 @@
 """Which leaf of its tree a row is in, as one column for any number of trees.
 
-A chain of CASE for every split of every tree would pass what Spark can compile. So each leaf of a tree has a bit, and
-each bin of each feature the bits of the leaves whose conditions allow it. What the bits of all of a row's bins have in
-common is the bit of its leaf: one lookup in a constant array for each feature, however many trees there are.
+A chain of CASE for every split of every tree would pass what Spark can compile. So each leaf of a tree has a bit, as
+conditions have in `biasspark.conditions`, and of the leaves of one tree a row meets one: one lookup for each feature,
+however many trees there are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.attribution.growth import GrownTree, Node, NodeKey
+from biasspark.conditions import bits_by_bin, look_up
 from biasspark.features import bin_name
 
 _BITS = 62
@@ -67,26 +68,13 @@ def _count_bins(trees: Sequence[GrownTree]) -> dict[int, int]:
 def _leaf_among(leaves: Sequence[Sequence[Node]], n_bins: Mapping[int, int]) -> Column:
     """Return which of at most 62 leaves of its tree a row is in."""
     tree, asked = F.col("tree"), {place for members in leaves for node in members for place in node.condition}
-    bits = [_look_up([(1 << len(members)) - 1 for members in leaves], tree)]
+    bits = [look_up([(1 << len(members)) - 1 for members in leaves], tree)]
     for place in sorted(asked):
-        allowed = [bits_of for members in leaves for bits_of in _bits_by_bin(members, place, n_bins[place])]
-        bits.append(_look_up(allowed, tree * n_bins[place] + F.col(bin_name(place))))
+        conditions = ([node.condition for node in members] for members in leaves)
+        allowed = [bits for own in conditions for bits in bits_by_bin(own, place, n_bins[place])]
+        bits.append(look_up(allowed, tree * n_bins[place] + F.col(bin_name(place))))
     padded = ([node.node_id for node in members] + [0] * (_STRIDE - len(members)) for members in leaves)
     ids = [node_id for members in padded for node_id in members]
     # Below a single bit all bits are set, and their number is its place; below no bit at all there are 64 ones.
     place_of_bit = F.bit_count(reduce(Column.bitwiseAND, bits) - 1)
-    return F.nullif(_look_up(ids, tree * _STRIDE + place_of_bit), F.lit(0)).cast("int")
-
-
-def _bits_by_bin(leaves: Sequence[Node], place: int, n_bins: int) -> list[int]:
-    """Return for each bin of a feature the bits of the leaves that allow it."""
-    allowed = [0] * n_bins
-    for bit, node in enumerate(leaves):
-        for bin_ in node.condition.get(place, range(n_bins)):
-            allowed[bin_] |= 1 << bit
-    return allowed
-
-
-def _look_up(numbers: Sequence[int], place: Column) -> Column:
-    """Return the number at a place, NULL past the end. One text is a smaller plan than a literal for each number."""
-    return F.get(F.split(F.lit(",".join(map(str, numbers))), ",").cast("array<bigint>"), place)
+    return F.nullif(look_up(ids, tree * _STRIDE + place_of_bit), F.lit(0)).cast("int")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import product
 from math import inf
 from typing import Any, NamedTuple
@@ -77,18 +76,18 @@ def tree_rows(
         Model to what makes probabilities of its scores, where they are none.
     """
     values = {AUC: normalized_attribution(), "cross_entropy": cross_entropy(links), "gini": gini(links)}
-    frames = []
+    entries = []
     for target in dict.fromkeys(key.target for key in keys):
         number = _number_of({(key.model, key.slice): n for n, key in enumerate(keys) if key.target == target})
-        rows = ranked.where(F.col(N_OPPOSITE) > 0).select(
-            number.alias("tree"),
-            *(LABEL, HONEST),
-            values[target].alias("value"),
-            (2 * F.col(N_OPPOSITE) - F.col(ORDERED_DOUBLED)).alias("loss_doubled"),
-            *bin_names(len(features)),
-        )
-        frames.append(rows.where(F.col("tree").isNotNull()))
-    return reduce(DataFrame.unionByName, frames)
+        entries.append(F.struct(number.alias("tree"), values[target].alias("value")))
+    rows = ranked.where(F.col(N_OPPOSITE) > 0).select(
+        (F.explode(F.array(*entries)) if len(entries) > 1 else entries[0]).alias("entry"),
+        *(LABEL, HONEST),
+        (2 * F.col(N_OPPOSITE) - F.col(ORDERED_DOUBLED)).alias("loss_doubled"),
+        *bin_names(len(features)),
+    )
+    in_trees = rows.where(F.col("entry.tree").isNotNull())
+    return in_trees.select("entry.tree", LABEL, HONEST, "entry.value", "loss_doubled", *bin_names(len(features)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.columns import HONEST, ROW_ID, SEGMENTS
+from biasspark.conditions import MOST_BITS, meet
 from biasspark.config import Attribution, Tree
 from biasspark.corpus.features import bin_columns
 from biasspark.corpus.values import column
@@ -38,16 +39,19 @@ def is_honest(id_column: str, split: Tree) -> Column:
     return part < F.lit(round(split.honest_fraction * _PARTS))
 
 
-def mark_rows(corpus: DataFrame, features: Sequence[Feature], id_column: str, split: Tree) -> DataFrame:
-    """Add to the corpus what `is_in` asks for, by names that no column of a lake has."""
-    marks = {_reserved(bin_name(place)): own for place, own in enumerate(bin_columns(features, corpus.schema))}
-    return corpus.withColumns(marks | {_reserved(HONEST): is_honest(id_column, split)})
+def mark_rows(
+    corpus: DataFrame, features: Sequence[Feature], id_column: str, split: Tree, conditions: Sequence[Condition]
+) -> tuple[DataFrame, list[Column]]:
+    """Return the corpus with marks on its rows, by names that no column of a lake has, and words of flags.
 
-
-def is_in(condition: Condition) -> Column:
-    """Return whether a marked row is honest and its bins meet a condition."""
-    allowed = [F.col(_reserved(bin_name(place))).isin(sorted(bins)) for place, bins in condition.items()]
-    return reduce(Column.__and__, allowed, F.col(_reserved(HONEST)))
+    Bit k of the first word is set where a row is honest and meets the k-th condition, up to the 63rd, and so on.
+    """
+    bins = {_reserved(bin_name(place)): own for place, own in enumerate(bin_columns(features, corpus.schema))}
+    marked = corpus.withColumns(bins | {_reserved(HONEST): is_honest(id_column, split)})
+    parts = [conditions[start : start + MOST_BITS] for start in range(0, len(conditions), MOST_BITS)]
+    met = (F.when(F.col(_reserved(HONEST)), meet(part, features, list(map(F.col, bins)))) for part in parts)
+    words = {_reserved(f"word {place}"): F.coalesce(word, F.lit(0)) for place, word in enumerate(met)}
+    return marked.withColumns(words), list(map(F.col, words))
 
 
 def pack(flags: Iterable[Column]) -> Column:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -89,6 +90,94 @@ def test_the_married_lose_most(census: DataFrame) -> None:
         for node in (root, first, second):
             assert node["n_train"] + node["n_honest"] == census.where(node["predicate"]).count()
             assert min(node["n_train"], node["n_honest"]) >= 100
+
+
+@pytest.mark.slow
+def test_trees_of_losses_part_the_rows_as_those_of_attributions_do(census: DataFrame) -> None:
+    """Section 5.4: what the models were trained on differs far more between the segments, as it is the target."""
+    given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
+    rows = biasspark.attribution_segments(
+        census,
+        numeric=NUMERIC,
+        categorical=CATEGORICAL,
+        targets=["auc", "cross_entropy", "gini"],
+        tree={"max_depth": 1},
+        **given,
+    ).collect()
+    nodes = {(row["model"], row["target"], row["node_id"]): row for row in rows}
+    assert len(nodes) == 2 * 3 * 3
+    for model, target in (("lr", "auc"), ("lr", "cross_entropy"), ("rf", "auc"), ("rf", "gini")):
+        root, *children = (nodes[model, target, node] for node in (1, 2, 3))
+        married = next(node for node in children if census.where(node["predicate"]).where(MARRIED).count() > 0)
+        (others,) = (node for node in children if node is not married)
+        assert census.where(others["predicate"]).where(MARRIED).count() == 0
+        worse, better = (node["mean_honest"] / root["mean_honest"] - 1 for node in (married, others))
+        if target == "auc":
+            assert -0.1 < worse < -0.05 < 0.05 < better < 0.1
+        else:
+            assert better < -0.4 < 0.4 < worse
+        assert married["found"]
+        assert others["found"]
+
+
+@pytest.mark.slow
+def test_with_relationships_the_tree_splits_by_them_or_by_marriage(census: DataFrame) -> None:
+    given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
+    features = [*CATEGORICAL, "relationship"]
+    rows = biasspark.attribution_segments(
+        census, numeric=NUMERIC, categorical=features, tree={"max_depth": 1}, **given
+    ).collect()
+    rules = [row["rule"] for row in rows if row["depth"] == 1]
+    assert len(rules) == 4
+    assert all(rule.startswith(("relationship is ", "marital_status is ")) for rule in rules)
+
+
+@pytest.mark.slow
+def test_slices_say_different_things_of_the_married_and_of_others(census: DataFrame) -> None:
+    given = CENSUS | {"models": {"lr": "score_lr"}}
+    rows = biasspark.attribution_slices(census, numeric=NUMERIC, categorical=CATEGORICAL, **given).collect()
+    first, *further = sorted(rows, key=lambda row: row["rank"])
+    assert first["rule"] == "marital_status is Married-civ-spouse"
+    assert len(further) == 9
+    assert first["found"]
+    for row in further:
+        if "Married-civ-spouse" in row["rule"]:
+            lacks, least = row["score"] / row["n_train"], first["score"] / first["n_train"]
+            assert lacks >= (1.25 - 1e-9) * least
+    # Rules overlap, as a tree's cannot.
+    assert sum(row["n_train"] for row in rows) > census.count() / 2
+
+
+def test_pairs_of_unmarried_positives_with_married_negatives_are_worst(census: DataFrame) -> None:
+    """Section 6.4: 1,000 rows a side grow the tree, and as many others estimate."""
+    given = CENSUS | {"models": {"lr": "score_lr"}}
+    rows = biasspark.pair_segments(census, numeric=NUMERIC, categorical=CATEGORICAL, **given).collect()
+    leaves = sorted((row for row in rows if row["is_leaf"]), key=lambda row: row["mean_honest"])
+    assert len(leaves) > 4
+    assert all(leaf["p_chance"] is not None for leaf in leaves)
+    worst = leaves[0]
+    assert worst["found"]
+    assert worst["mean_honest"] < 0.7
+    assert census.where(f"NOT label AND ({worst['negative_predicate']})").where(f"NOT ({MARRIED})").count() == 0
+    assert leaves[-1]["found"]
+    assert leaves[-1]["mean_honest"] > 0.97
+
+
+def test_attributions_of_a_sample_are_those_of_all_pairs(census: DataFrame) -> None:
+    """Ties included: the small forest has 613 distinct scores."""
+    sample = census.orderBy(F.xxhash64("row_id")).limit(500)
+    known = sample.select("row_id", "label", *CENSUS["models"].values()).collect()
+    found = biasspark.example_attributions(sample, **CENSUS).collect()
+    assert len(found) == 3 * 500
+    by_id = {str(row["row_id"]): row for row in known}
+    for row in found:
+        score = CENSUS["models"][row["model"]]
+        own = by_id[row["row_id"]]
+        others = [other[score] for other in known if other["label"] != own["label"]]
+        sign = 1 if own["label"] else -1
+        ordered = sum((sign * (own[score] - other) > 0) + (own[score] == other) / 2 for other in others)
+        assert row["attribution"] == ordered / 2
+        assert row["normalized_attribution"] == pytest.approx(ordered / 2 / len(others), abs=1e-12)
 
 
 @pytest.mark.slow

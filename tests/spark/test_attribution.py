@@ -8,6 +8,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
+from itertools import combinations
 from typing import Any
 
 import duckdb
@@ -19,10 +20,12 @@ from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark.attributing import attribute, list_tables, ranked_rows
-from biasspark.config import Attribution, Measures, parse_measures
+from biasspark.conditions import MOST_BITS
+from biasspark.config import Attribution, Measures, Tree, parse_measures
+from biasspark.corpus.attributed import is_honest, mark_rows
 from biasspark.corpus.features import bin_columns, survey_features
 from biasspark.errors import ConfigError, InputError
-from biasspark.features import write_predicate
+from biasspark.features import Condition, Feature, write_predicate
 from biasspark.session import is_connect
 from biasspark.tables.schemas import tables_of
 from tests.oracle import attribution as oracle
@@ -386,6 +389,53 @@ def test_columns_of_the_corpus_keep_their_meaning_whatever_their_names(spark: Sp
     )
     numbers = [name for name in found.columns if name not in ("rule", "predicate")]
     assert sorted(map(str, found.select(*numbers).collect())) == sorted(map(str, same.select(*numbers).collect()))
+
+
+def test_each_of_many_conditions_is_met_by_its_rows(spark: SparkSession) -> None:
+    """More of them than one word has bits."""
+    features = (Feature("x", "x", True, (0.0, 1.0, 2.0), True), Feature("k", "k", False, ("a", "b"), False))
+    of_x, of_k = (
+        [frozenset(bins) for size in range(1, len(every)) for bins in combinations(every, size)]
+        for every in ((0, 1, 2, 3), (1, 2))
+    )
+    conditions: list[Condition] = [{}, *({0: x} for x in of_x), *({1: k} for k in of_k)]
+    conditions += [{0: x, 1: k} for x in of_x for k in of_k] + [{1: k, 0: x} for x in of_x for k in of_k]
+    assert MOST_BITS < len(conditions) < 2 * MOST_BITS
+    rows = [(n, [None, 0.5, 1.0, 7.0][n % 4], "ab"[n % 3 % 2]) for n in range(60)]
+    frame = spark.createDataFrame(rows, "id INT, x DOUBLE, k STRING")
+    marked, words = mark_rows(frame, features, "id", Tree(), conditions)
+    honest = {row["id"] for row in frame.where(is_honest("id", Tree())).collect()}
+    assert 10 < len(honest) < 50
+    for number, *found in marked.select("id", *words).collect():
+        bins = {0: number % 4, 1: 1 + number % 3 % 2}
+        for place, condition in enumerate(conditions):
+            is_met = number in honest and all(bins[feature] in own for feature, own in condition.items())
+            assert found[place // MOST_BITS] >> place % MOST_BITS & 1 == is_met, (number, condition)
+
+
+def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
+    """Of 204 values: g000 to g003 have a positive and a negative, the others one more of either."""
+    rows = [
+        (f"g{group:03}", label, float(group % 7 + 3 * label))
+        for group in range(204)
+        for label in (False, True)
+        for _ in range(1 + (group > 3))
+    ]
+    frame = spark.createDataFrame(
+        [(place, *row) for place, row in enumerate(rows)], "id INT, g STRING, y BOOLEAN, s DOUBLE"
+    )
+    crosses = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "g"})
+    sides = [F.collect_set(f"{side}_group").alias(side) for side in ("positive", "negative")]
+    whole = crosses.agg(*sides, F.sum("n_pairs"), F.sum("ordered_doubled"), F.sum("headroom_share")).first()
+    assert set(whole["positive"]) == set(whole["negative"]) == {"(other)", *(f"g{group:03}" for group in range(4, 204))}
+    negatives, positives = ([score for _, label, score in rows if label == side] for side in (False, True))
+    ordered = sum(2 * (high > low) + (high == low) for high in positives for low in negatives)
+    assert (whole[2], whole[3]) == (404 * 404, ordered)
+    assert whole[4] == pytest.approx(1, abs=1e-12)
+    (others,) = crosses.where("positive_group = '(other)' AND negative_group = '(other)'").collect()
+    assert (others["n_positive"], others["n_negative"], others["n_pairs"]) == (4, 4, 16)
+    own = [[float(group + 3 * label) for group in range(4)] for label in (False, True)]
+    assert others["ordered_doubled"] == sum(2 * (high > low) + (high == low) for high in own[1] for low in own[0])
 
 
 def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_them(spark: SparkSession) -> None:

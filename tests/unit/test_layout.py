@@ -17,7 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
-GROUND_FLOOR = ("arrays", "columns", "config", "declared", "errors", "features", "session", "sql", "tables.schemas")
+GROUND_FLOOR = (
+    *("arrays", "columns", "conditions", "config", "declared", "errors", "features", "session", "sql"),
+    "tables.schemas",
+)
 MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
 KERNELS = (
     "biasspark/declared.py",
