@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from biasspark.columns import RATES
 from biasspark.report.facts import SUMMED_AUCS, SUMMED_RATES, NightFacts, PastNight
 
 Row = dict[str, Any]
@@ -188,14 +189,16 @@ def count_bins(model: str, name: str, cells: dict[str, Scores]) -> Iterator[Row]
 def decide(model: str, name: str, cells: dict[str, Scores], threshold: float) -> Row:
     row: Row = {"model": model, "slice": "all", "identity": name, "threshold": threshold, "crossed": False}
     for prefix, whose in (("", "subgroup"), ("background_", "background")):
-        for sign, wrong in (("negative", "fpr"), ("positive", "fnr")):
-            above = int((cells[f"{whose}_{sign}"] >= threshold).sum())
-            below = int(cells[f"{whose}_{sign}"].size) - above
-            kinds = ("false_positive", "true_negative") if sign == "negative" else ("true_positive", "false_negative")
-            row |= {f"{prefix}n_{kinds[0]}": above, f"{prefix}n_{kinds[1]}": below}
-            errors = above if sign == "negative" else below
-            row[f"{prefix}{wrong}"] = errors / (above + below) if above + below else None
-    for rate in ("fpr", "fnr"):
+        positives, negatives = (cells[f"{whose}_{sign}"] for sign in ("positive", "negative"))
+        tp, fp = int((positives >= threshold).sum()), int((negatives >= threshold).sum())
+        counts = {"true_positive": tp, "false_positive": fp}
+        counts |= {"true_negative": negatives.size - fp, "false_negative": positives.size - tp}
+        row |= {f"{prefix}n_{kind}": n for kind, n in counts.items()}
+        shares = {"tpr": (tp, positives.size), "fpr": (fp, negatives.size), "precision": (tp, tp + fp)}
+        shares |= {"tnr": (negatives.size - fp, negatives.size), "fnr": (positives.size - tp, positives.size)}
+        shares |= {"selection_rate": (tp + fp, positives.size + negatives.size)}
+        row |= {f"{prefix}{rate}": n / of if of else None for rate, (n, of) in shares.items()}
+    for rate in RATES:
         gap = None if row[rate] is None else row[rate] - row[f"background_{rate}"]
         width = 0.04 if name in SHIFTS else 0.08
         ends = (None, None) if gap is None else (gap - width, gap + width)
@@ -257,6 +260,7 @@ def cross_identities(row: Row) -> Row:
 def average_templates(row: Row) -> Row:
     departure = SHIFTS.get(row["identity"], 0.0) / (1 + MODELS.index(row["model"]))
     counts = {"n_templates": 12, "n_rows": 36, "mean_score": 0.3 + departure, "mean_departure": departure}
+    counts |= {"score_deviation": 0.3, "departure_deviation": 0.05}
     return {"model": row["model"], "identity": row["identity"], **counts}
 
 

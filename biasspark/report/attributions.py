@@ -10,6 +10,7 @@ from typing import Any
 
 from biasspark.columns import ALL_ROWS
 from biasspark.report.cells import (
+    DASH,
     Cell,
     is_weak,
     shade_auc,
@@ -23,8 +24,11 @@ from biasspark.report.cells import (
     show_percent,
 )
 from biasspark.report.facts import NightFacts, Row
+from biasspark.report.intervals import bound_auc
+from biasspark.report.ledger import read_level
 
-MOST_GROUPS = 20
+MOST_GROUPS, MOST_SPACIOUS = 20, 5
+"""Of a heat map: how many it shows, and up to how many its cells have room for an interval."""
 MOST_SLICES = 10
 
 Shade = Callable[[float | None], str]
@@ -35,7 +39,8 @@ Describe = Callable[[Row], Mapping[str, str]]
 class HeatMap:
     """A partition of the rows against itself: positives down, negatives across; cells by (positive, negative).
 
-    Each group has so many positives, and so many negatives; of a cell both make the pairs.
+    Each group has so many positives, and so many negatives; of a cell both make the pairs. A spacious map has room for
+    the intervals of its AUCs; those of others are a hover away.
     """
 
     model: str
@@ -46,6 +51,7 @@ class HeatMap:
     n_left_out: int
     auc: Mapping[tuple[str, str], Cell]
     headroom: Mapping[tuple[str, str], Cell]
+    is_spacious: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +84,11 @@ def list_heat_maps(facts: NightFacts) -> list[HeatMap]:
     """Return the crosses of all rows, one map a model and grouping; of many groups those with the most pairs."""
     rows = facts.rows("auc_crosses", slice=ALL_ROWS)
     keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
-    return [
-        _draw_map([row for row in rows if (row["grouping"], row["model"]) == key], grouping=key[0], model=key[1])
-        for key in keys
-    ]
+    level = read_level(facts.run)
+    return [_draw_map([row for row in rows if (row["grouping"], row["model"]) == key], key, level) for key in keys]
 
 
-def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
+def _draw_map(rows: Sequence[Row], key: tuple[str, str], level: float) -> HeatMap:
     sizes: Counter[str] = Counter()
     for row in rows:
         sizes[row["positive_group"]] = max(sizes[row["positive_group"]], row["n_positive"])
@@ -94,6 +98,9 @@ def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
     groups = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_GROUPS])
     shown = [row for row in rows if row["positive_group"] in groups and row["negative_group"] in groups]
     most = max((row["headroom_share"] or 0.0 for row in shown), default=0.0)
+    is_spacious = len(groups) <= MOST_SPACIOUS
+    aucs = {_key(row): _auc_cell(row, level, is_spacious=is_spacious) for row in shown}
+    grouping, model = key
     return HeatMap(
         model=model,
         grouping=grouping,
@@ -101,8 +108,9 @@ def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
         n_positive={row["positive_group"]: row["n_positive"] for row in shown},
         n_negative={row["negative_group"]: row["n_negative"] for row in shown},
         n_left_out=len(sizes) - len(groups),
-        auc={_key(row): _auc_cell(row) for row in shown},
-        headroom={_key(row): _headroom_cell(row, most) for row in shown},
+        auc=aucs,
+        headroom={_key(row): _headroom_cell(row, most, weak=aucs[_key(row)].weak) for row in shown},
+        is_spacious=is_spacious,
     )
 
 
@@ -110,14 +118,29 @@ def _key(row: Row) -> tuple[str, str]:
     return row["positive_group"], row["negative_group"]
 
 
-def _auc_cell(row: Row) -> Cell:
-    return Cell(text=show_number(row["auc"], 2), shade=shade_auc(row["auc"]), value=row["auc"])
+def _auc_cell(row: Row, level: float, *, is_spacious: bool) -> Cell:
+    """Return the AUC of a cross with its interval, which stands in the cell where there is room."""
+    value, n_low, n_high = row["auc"], row["n_negative"], row["n_positive"]
+    if value is None:
+        return Cell(text=DASH, note="no pairs")
+    low, high = bound_auc(value, n_low, n_high, level)
+    interval = show_interval(low, high, digits=2)
+    counted = f"{show_count(n_high)} positives, {show_count(n_low)} negatives"
+    return Cell(
+        text=show_number(value, 2),
+        interval=interval if is_spacious else "",
+        shade=shade_auc(value),
+        value=value,
+        note=counted if is_spacious else interval or "no interval",
+        weak=is_weak(low, high),
+    )
 
 
-def _headroom_cell(row: Row, most: float) -> Cell:
+def _headroom_cell(row: Row, most: float, *, weak: bool) -> Cell:
+    """Return the share of a cross in what is wrongly ordered; few rows tell as little of it as of its AUC."""
     note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs"
     share = row["headroom_share"]
-    return Cell(text=show_percent(share), shade=shade_share(share, most), value=share, note=note)
+    return Cell(text=show_percent(share), shade=shade_share(share, most), value=share, note=note, weak=weak)
 
 
 def list_segment_trees(facts: NightFacts) -> list[Tree]:
@@ -256,8 +279,20 @@ def _attribution_cell(row: Row) -> Cell:
 def tabulate_segments(facts: NightFacts) -> list[dict[str, Any]]:
     """Return the named segments of all rows with the losses and AUC of each model."""
     rows = facts.rows("loss_by_segment", slice=ALL_ROWS)
+    level = read_level(facts.run)
     found = []
     for name in sorted({row["segment"] for row in rows}):
-        own = {row["model"]: row for row in rows if row["segment"] == name}
+        own = {row["model"]: {**row, "auc_cell": _segment_cell(row, level)} for row in rows if row["segment"] == name}
         found.append({"segment": name, "predicate": next(iter(own.values()))["predicate"], "models": own})
     return found
+
+
+def _segment_cell(row: Row, level: float) -> Cell:
+    low, high = bound_auc(row["auc"], row["n_rows"] - row["n_positive"], row["n_positive"], level)
+    return Cell(
+        text=show_number(row["auc"]),
+        interval=show_interval(low, high),
+        shade=shade_auc(row["auc"]),
+        value=row["auc"],
+        weak=is_weak(low, high),
+    )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from biasspark.columns import IDENTITY, OVERALL
-from biasspark.report.cells import Cell, is_weak, shade_share, show_count, show_interval, show_percent
+from biasspark.report.cells import DASH, Cell, is_weak, shade_share, show_count, show_interval, show_percent
 from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
+from biasspark.report.intervals import bound_share
+from biasspark.report.ledger import read_level
 
 _EVERY_LENGTH = "(all)"
-_Z = NormalDist().inv_cdf(0.975)
+_NO_ROWS = Cell(text=DASH, note="no rows")
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,22 @@ def tabulate_balance(facts: NightFacts) -> Balance | None:
         return None
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     buckets = sorted(lengths, key=lambda name: (name == _EVERY_LENGTH, lengths[name] or 0, name))
-    by_key = {(row[IDENTITY], row["bucket"]): row for row in rows}
-    names = sorted({row[IDENTITY] for row in rows}, key=lambda name: _place(by_key.get((name, _EVERY_LENGTH)), name))
+    level = read_level(facts.run)
+    cells = {(row[IDENTITY], row["bucket"]): _cell(row, level) for row in rows}
+    names = sorted({row[IDENTITY] for row in rows}, key=lambda name: _place(cells.get((name, _EVERY_LENGTH)), name))
     titles = ["every length" if name == _EVERY_LENGTH else name for name in buckets]
-    return Balance(titles, [BalanceRow(n, [_cell(by_key.get((n, bucket))) for bucket in buckets]) for n in names])
+    return Balance(titles, [BalanceRow(n, [cells.get((n, bucket), _NO_ROWS) for bucket in buckets]) for n in names])
 
 
-def _place(row: Row | None, name: str) -> tuple[bool, bool, float, str]:
-    cell = _cell(row)
-    return name != OVERALL, cell.weak or cell.value is None, -(cell.value or 0.0), name
+def _place(cell: Cell | None, name: str) -> tuple[bool, bool, float, str]:
+    own = cell or _NO_ROWS
+    return name != OVERALL, own.weak or own.value is None, -(own.value or 0.0), name
 
 
-def _cell(row: Row | None) -> Cell:
-    if row is None or row["positive_rate"] is None:
-        return Cell(text="–", note=say_reason(row["reason"]) if row and row.get("reason") else "no rows")
-    add, (low, high) = row["n_negatives_to_add"], bound_share(row["n_positive"], row["n_rows"])
+def _cell(row: Row, level: float) -> Cell:
+    if row["positive_rate"] is None:
+        return Cell(text=DASH, note=say_reason(row["reason"])) if row.get("reason") else _NO_ROWS
+    add, (low, high) = row["n_negatives_to_add"], bound_share(row["n_positive"], row["n_rows"], level)
     counted = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return Cell(
         text=show_percent(row["positive_rate"], 0),
@@ -66,9 +67,3 @@ def _cell(row: Row | None) -> Cell:
         note=f"{counted} rows, {show_interval(low, high, digits=2)}",
         weak=is_weak(low, high),
     )
-
-
-def bound_share(n: int, of: int) -> tuple[float, float]:
-    """Return the ends of the interval of a share at the level 0.95, by Wilson's score (JASA 22:209, 1927)."""
-    middle, half = n + _Z**2 / 2, _Z * math.sqrt(n * (of - n) / of + _Z**2 / 4)
-    return (middle - half) / (of + _Z**2), (middle + half) / (of + _Z**2)

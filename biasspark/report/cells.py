@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from biasspark.report.definitions import METHODS, say_reason
 
 WIDE = 0.1
 """An interval wider than this says too little to act on."""
+
+_MOST_DIGITS, _ROUNDING = 7, 1e-6
 
 N_SHADES = 21
 _LAST = N_SHADES - 1
@@ -38,6 +41,8 @@ class Cell:
         What rows are sorted by, None at the end.
     note
         What a hover says besides: why there is no value, or how the interval was made.
+    bounds
+        How far the number may lie from the exact one, empty where it is exact.
     weak
         Whether evidence is insufficient: no value, no interval, or a wide one. Of a sum, whether that of a part is.
     """
@@ -47,6 +52,7 @@ class Cell:
     shade: str = ""
     value: float | None = None
     note: str = ""
+    bounds: str = ""
     weak: bool = False
 
 
@@ -117,17 +123,53 @@ def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> Cell:
         interval=show_interval(low, high, signed=is_gap, digits=digits),
         shade=shade_gap(value) if is_gap else shade_auc(value),
         value=value,
-        note=METHODS.get(row.get(f"{name}_method") or "", ""),
+        note="; ".join(filter(None, (METHODS.get(row.get(f"{name}_method") or ""), say_bounds(row, name)))),
+        bounds=show_bounds(row, name),
         weak=is_weak(low, high),
     )
 
 
-def sum_cell(value: float | None, n_weak: int, n: int) -> Cell:
+def show_bounds(row: Mapping[str, Any], name: str) -> str:
+    """Write by how much a value of a row may differ from the exact one at most; empty where it is exact."""
+    reach = _find_reach(row, name)
+    if not reach:
+        return ""
+    digits = _digits_of(reach)
+    return f"±{math.ceil(reach * 10**digits - _ROUNDING) / 10**digits:.{digits}f}"
+
+
+def say_bounds(row: Mapping[str, Any], name: str) -> str:
+    """Say within what the exact value lies; empty where the value is exact."""
+    reach = _find_reach(row, name)
+    if not reach:
+        return ""
+    low, high = (row[f"{name}_at_{end}"] for end in ("least", "most"))
+    return f"exactly {show_interval(low, high, signed=name in SUMMARISED_GAPS, digits=_digits_of(reach) + 1)}"
+
+
+def _find_reach(row: Mapping[str, Any], name: str) -> float:
+    """Return how far a value is from the farther of its bounds, 0 where it has none."""
+    value, low, high = (row.get(f"{name}{end}") for end in ("", "_at_least", "_at_most"))
+    return 0.0 if value is None or low is None or high is None else max(value - low, high - value)
+
+
+def _digits_of(reach: float) -> int:
+    """Return how many decimals tell of a difference: three, or up to its first digit."""
+    return min(max(3, math.ceil(-math.log10(reach))), _MOST_DIGITS)
+
+
+def sum_cell(row: Mapping[str, Any], name: str, n_weak: int, n: int) -> Cell:
     """Return a sum or mean over identities, ``n_weak`` of which rest on too few rows."""
-    if not n_weak:
-        return Cell(text=show_number(value), value=value)
-    of = f"{n_weak:,} of {n:,} identities"
-    return Cell(text=show_number(value), value=value, interval=of, note=f"{of} in it rest on too few rows", weak=True)
+    value, of = row[name], f"{n_weak:,} of {n:,} identities"
+    said = (f"{of} in it rest on too few rows" if n_weak else "", say_bounds(row, name))
+    return Cell(
+        text=show_number(value),
+        value=value,
+        interval=of if n_weak else "",
+        note="; ".join(filter(None, said)),
+        bounds=show_bounds(row, name),
+        weak=n_weak > 0,
+    )
 
 
 def is_weak(low: float | None, high: float | None) -> bool:

@@ -26,7 +26,7 @@ from biasspark.columns import (
     SUMMARISED_GAPS,
 )
 from biasspark.config import cut_to_width, measure_width
-from biasspark.report.cells import DASH, MINUS, Cell, is_weak, metric_cell, show_name
+from biasspark.report.cells import DASH, MINUS, Cell, drop_zeros, is_weak, metric_cell, show_name
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.distributions import Cells, RateCurve, trace_rates
 from biasspark.report.facts import NightFacts, Row
@@ -203,8 +203,9 @@ def _draw_curve(axes: Axes, panel: _Panel) -> None:
         axes.fill_between(across, across, up, color=panel.colour, alpha=0.22, linewidth=0)
         axes.plot(across, up, color=panel.colour, linewidth=1.8)
     below = panel.gap.value is not None and panel.gap.value < 0
-    x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.07, "right")
+    x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.18, "right")
     axes.text(x, y, f"{'◦ ' if panel.gap.weak else ''}{panel.gap.text}", ha=side, fontsize=12)
+    axes.text(x, y - 0.12, drop_zeros(panel.gap.interval), ha=side, fontsize=9, color=SOFT)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xticks([0, 1], ["0", "1"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from biasspark.columns import RATES
 from biasspark.report.comparison import TITLES as SUITE_TITLES
 from biasspark.tables.schemas import TABLES
 
@@ -18,6 +19,9 @@ _REASONS = {
     "below_minimum_rows": "too few rows, by the configured minimum",
     "withheld": "withheld: too few rows to be shown",
 }
+
+DECISIONS = ("n_true_positive", "n_false_negative", "n_false_positive", "n_true_negative")
+"""The counts that every rate at a threshold is of: those of positives, then those of negatives."""
 
 METHODS = {
     "newcombe": "Newcombe’s score interval, for small or separated cells",
@@ -52,10 +56,17 @@ TITLES: Mapping[str, str] = {
     "n_pairs": "Pairs",
     "n_rows": "Rows",
     "n_rejected": "Rejected rows",
+    "tpr": "TPR",
     "fpr": "FPR",
+    "tnr": "TNR",
     "fnr": "FNR",
+    "precision": "Precision",
+    "selection_rate": "Selected",
     "fpr_gap": "FPR gap",
-    "fnr_gap": "FNR gap",
+    "n_true_positive": "TP",
+    "n_false_negative": "FN",
+    "n_false_positive": "FP",
+    "n_true_negative": "TN",
     "pinned_auc": "Pinned AUC",
     "p_adjusted": "Adjusted p",
     "baseline_value": "Value of the baseline",
@@ -110,7 +121,7 @@ _LISTED = {
     ),
     "model_comparisons": ("value", "baseline_value", "difference", "p_adjusted", "verdict", "n_low", "n_high"),
     "score_histograms": ("n_rows",),
-    "threshold_rates": ("threshold", "fpr", "fnr", "fpr_gap", "fnr_gap"),
+    "threshold_rates": ("threshold", *RATES, "fpr_gap", *DECISIONS),
     "threshold_summary": ("false_positive_equality_difference", "false_negative_equality_difference"),
     "auc_crosses": ("auc", "headroom_pairs", "headroom_share", "n_pairs"),
     "attribution_segments": ("mean_honest", "n_honest", "loss_share", "found", "false_discovery", "predicate"),

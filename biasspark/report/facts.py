@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
-MOST_THRESHOLDS = 4
+MOST_THRESHOLDS = 3
 MOST_ALERTS = 200
 """Of either table are read, and of both are shown."""
 
@@ -76,7 +76,8 @@ class NightFacts:
         By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
         there. Besides, ``crossed_pairs`` has the worst pairs of each model, rows of ``bias_metrics``, and
         ``template_means`` the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
-        mean_departure``, the last from the mean of each template; ``summed_aucs`` and ``summed_rates`` have for each
+        score_deviation, mean_departure, departure_deviation``, departures being from the mean of each template, and
+        deviations over templates; ``summed_aucs`` and ``summed_rates`` have for each
         model (and threshold) and each of `SUMMED_AUCS` and `SUMMED_RATES`, say X, how many identities are in the sum,
         ``X_n``, and of how many of them too few rows tell, ``X_weak``.
     counts
@@ -130,11 +131,12 @@ class NightFacts:
         rows = [row for name in ALERTS for row in self.rows(name)]
         return sorted(rows, key=lambda row: OUTCOMES.index(row["outcome"]))
 
-    def count_outcomes(self) -> Counter[str]:
-        """Return how many alerts the night has of each outcome."""
-        counted: Counter[str] = Counter()
+    def count_outcomes(self) -> dict[str, Counter[str]]:
+        """Return by model how many alerts the night has of each outcome."""
+        counted = {model: Counter[str]() for model in self.models()}
         for name in ALERTS:
-            counted.update({outcome: n for (outcome,), n in self.count(name, "outcome").items()})
+            for (model, outcome), n in self.count(name, MODEL, "outcome").items():
+                counted.setdefault(model, Counter())[outcome] += n
         return counted
 
     def models(self) -> list[str]:

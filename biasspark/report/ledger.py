@@ -72,6 +72,11 @@ def read_config(run: Row) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def read_level(run: Row) -> float:
+    """Return the level of a run's intervals."""
+    return float((read_config(run).get("intervals") or {}).get("level", 0.95))
+
+
 def count_bins(run: Row) -> int:
     """Return into how many bins a run cut its scores, 0 where it has no histograms."""
     return int((read_config(run).get("histograms") or {}).get("bins", 0))

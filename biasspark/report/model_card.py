@@ -1,16 +1,15 @@
-"""The report as a Markdown fragment for a model card: verdict, models, worst identities, and how it was measured."""
+"""The report as a Markdown fragment for a model card: what stands first in a report, then its details."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from biasspark.columns import ALL_ROWS
 from biasspark.report.against import MOST_CHANGES, Against, Change, hold_against, name_whole
-from biasspark.report.cells import Cell, show_count, show_number
+from biasspark.report.cells import show_count
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.definitions import PROBLEMS, define
 from biasspark.report.facts import FAIL, WARN, NightFacts, Row
+from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
 from biasspark.report.overview import Worst, list_worst, summarise_models, tabulate_metrics
 from biasspark.report.verdict import WORDS, Move, Verdict, reach_verdict, say_date
 
@@ -26,23 +25,30 @@ def write_model_card(facts: NightFacts) -> str:
     """
     verdict = reach_verdict(facts)
     source = f"Corpus {facts.corpus}, {say_date(facts.run_date)}, run {facts.run['run_id']}"
-    said = [*verdict.sentences]
+    said = f"**{escape_markdown(verdict.title)}.**"
     if verdict.override:
-        said.append(f"Accepted by hand by {verdict.override['by']}: {verdict.override['reason']}")
+        told = f"Accepted by hand by {verdict.override['by']}: {verdict.override['reason']}"
+        said += f" {escape_markdown(told)}"
     parts = [
         ["### Unintended bias"],
-        [_escape(f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities.")],
-        [f"**{_escape(verdict.title)}.** {_escape(' '.join(said))}"],
+        [
+            escape_markdown(
+                f"{source}: {show_count(facts.run['n_rows'])} rows, {show_count(facts.n_identities)} identities."
+            )
+        ],
+        [said],
+        [write_item(f"{WORDS[own.outcome]}: {own.model} {own.sentence}") for own in verdict.decisions],
         [*map(_write_broken, _broken(verdict))],
-        [*map(_item, verdict.changes), *map(_write_move, verdict.moves)],
+        [*map(write_item, verdict.changes), *map(_write_move, verdict.moves)],
         *(part for own in hold_against(facts) for part in _write_against(own)),
         ["#### Models"],
         _write_summary(facts),
         *(part for model in facts.models() for part in _write_worst(facts, model)),
         ["#### Every identity"],
         *(_write_metrics(facts, model) for model in facts.models()),
+        *write_details(facts),
         ["#### Definitions"],
-        [f"- **{TITLES[name]}**: {_escape(define('bias_metrics', name).text)}" for name in COMPARED],
+        [f"- **{TITLES[name]}**: {escape_markdown(define('bias_metrics', name).text)}" for name in COMPARED],
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
@@ -53,56 +59,51 @@ def _broken(verdict: Verdict) -> list[Row]:
 
 def _write_broken(row: Row) -> str:
     """Say where a rule is broken and how: a sentence of an alert names neither rule, model nor slice."""
-    return _item(f"{WORDS[row['outcome']]}: {row['rule']}, {row['model']}, {row['slice']}: {row['message']}")
-
-
-def _escape(text: str) -> str:
-    return escape_markdown(text)
-
-
-def _item(text: str) -> str:
-    return f"- {_escape(text)}"
+    return write_item(f"{WORDS[row['outcome']]}: {row['rule']}, {row['model']}, {row['slice']}: {row['message']}")
 
 
 def _write_move(move: Move) -> str:
     way = "Worse" if move.worse else "Better"
-    return _item(f"{way}: {move.model}, {move.identity}, {TITLES[move.metric]} {move.after}, was {move.before}.")
+    return write_item(f"{way}: {move.model}, {move.identity}, {TITLES[move.metric]} {move.after}, was {move.before}.")
 
 
 def _write_against(own: Against) -> list[list[str]]:
     heads = ["Identity", "Metric", "Difference", own.model, own.baseline, "Adjusted p"]
-    parts = [[f"#### {_escape(own.model)} against {_escape(own.baseline)}"], [_escape(own.sentence)]]
+    parts = [
+        [f"#### {escape_markdown(own.model)} against {escape_markdown(own.baseline)}"],
+        [escape_markdown(own.sentence)],
+    ]
     for title, changes in (("Surely worse", own.worse), ("Surely better", own.better)):
         if changes:
-            parts += [[f"{title}:"], _write_table(heads, map(_list_change, changes[:MOST_CHANGES]))]
+            parts += [[f"{title}:"], write_table(heads, map(_list_change, changes[:MOST_CHANGES]))]
     return parts
 
 
 def _list_change(change: Change) -> list[str]:
-    values = [_show(change.difference), change.value, change.baseline]
+    values = [write_cell(change.difference), change.value, change.baseline]
     return [name_whole(change.identity), change.title, *values, change.p]
 
 
 def _write_summary(facts: NightFacts) -> list[str]:
     heads = ["Measure, all rows", *facts.models()]
     rows = [
-        [define("model_summary", row.column).title, *(f"{_show(own.cell)} {own.identity}" for own in row.cells)]
+        [define("model_summary", row.column).title, *(f"{write_cell(own.cell)} {own.identity}" for own in row.cells)]
         for row in summarise_models(facts)
     ]
-    return _write_table(heads, rows)
+    return write_table(heads, rows)
 
 
 def _write_worst(facts: NightFacts, model: str) -> list[list[str]]:
     heads = ["Identity", "Lowest AUC", "Value", "Means", "Positives", "Negatives"]
     return [
-        [f"#### The worst identities of {_escape(model)}"],
-        _write_table(heads, map(_list_worst, list_worst(facts, model))),
+        [f"#### The worst identities of {escape_markdown(model)}"],
+        write_table(heads, map(_list_worst, list_worst(facts, model))),
     ]
 
 
 def _list_worst(worst: Worst) -> list[str]:
     counts = [show_count(worst.n_positive), show_count(worst.n_negative)]
-    return [worst.identity, TITLES[worst.metric], _show(worst.cell), PROBLEMS[worst.metric], *counts]
+    return [worst.identity, TITLES[worst.metric], write_cell(worst.cell), PROBLEMS[worst.metric], *counts]
 
 
 def _write_metrics(facts: NightFacts, model: str) -> list[str]:
@@ -112,22 +113,8 @@ def _write_metrics(facts: NightFacts, model: str) -> list[str]:
             row.identity,
             show_count(row.n_positive),
             show_count(row.n_negative),
-            *(_show(row.cells[name, model]) for name in COMPARED),
+            *(write_cell(row.cells[name, model]) for name in COMPARED),
         ]
         for row in tabulate_metrics(facts, ALL_ROWS)
     ]
-    return _write_table(heads, rows)
-
-
-def _show(cell: Cell) -> str:
-    """Write a number with its interval, or why there is none."""
-    if cell.value is None:
-        return cell.note or show_number(None)
-    weak = " (few rows)" if cell.weak else ""
-    return f"{cell.text} ({cell.interval}){weak}" if cell.interval else f"{cell.text}{weak}"
-
-
-def _write_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    rule = ["---", *["--:"] * (len(heads) - 1)]
-    lines = [list(map(_escape, heads)), rule, *(list(map(_escape, row)) for row in rows)]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+    return write_table(heads, rows)

@@ -138,28 +138,42 @@ def count_kinds(frame: DataFrame, by: Sequence[str]) -> DataFrame:
 def mean_over_templates(scores: DataFrame, shown: Sequence[str]) -> DataFrame:
     """Return the mean score of each model and identity over its templates, and how far it departs from theirs.
 
-    Every template counts the same. Values are added up in the order of the templates, so that the bits depend on no
-    partitioning.
+    Every template counts the same; of both means there is the standard deviation over templates. Values are added up
+    in the order of the templates, so that the bits depend on no partitioning.
     """
     known = scores.where(F.col("mean_score").isNotNull())
     of_all = known.where(F.col(IDENTITY) == OVERALL).select(MODEL, "template", F.col("mean_score").alias("of_all"))
     own = keep_identities(known, shown).where(F.col(IDENTITY) != OVERALL).join(of_all, on=[MODEL, "template"])
     collected = F.sort_array(F.collect_list(F.struct("template", "mean_score", "of_all", "n_rows"))).alias("scores")
-    return (
+    terms: dict[str, Callable[[Column], Column]] = {
+        "score": lambda one: one["mean_score"],
+        "departure": lambda one: one["mean_score"] - one["of_all"],
+    }
+    means = (
         own.groupBy(MODEL, IDENTITY)
         .agg(collected)
-        .select(
-            *(MODEL, IDENTITY),
-            F.size("scores").alias("n_templates"),
-            F.aggregate("scores", F.lit(0).cast("bigint"), lambda total, one: total + one["n_rows"]).alias("n_rows"),
-            _mean(lambda one: one["mean_score"]).alias("mean_score"),
-            _mean(lambda one: one["mean_score"] - one["of_all"]).alias("mean_departure"),
-        )
+        .withColumns({f"mean_{name}": _mean(term) for name, term in terms.items()})
+    )
+    return means.select(
+        *(MODEL, IDENTITY),
+        F.size("scores").alias("n_templates"),
+        F.aggregate("scores", F.lit(0).cast("bigint"), lambda total, one: total + one["n_rows"]).alias("n_rows"),
+        *(column for name, term in terms.items() for column in (f"mean_{name}", _deviation(term, name))),
     )
 
 
 def _mean(term: Callable[[Column], Column]) -> Column:
-    return F.aggregate("scores", F.lit(0.0), lambda total, one: total + term(one)) / F.size("scores")
+    return _add_up(term) / F.size("scores")
+
+
+def _deviation(term: Callable[[Column], Column], name: str) -> Column:
+    """Return the standard deviation (n - 1) of a term over templates; NULL of one template."""
+    squares = _add_up(lambda one: (term(one) - F.col(f"mean_{name}")) ** 2)
+    return F.sqrt(F.try_divide(squares, F.size("scores") - 1)).alias(f"{name}_deviation")
+
+
+def _add_up(term: Callable[[Column], Column]) -> Column:
+    return F.aggregate("scores", F.lit(0.0), lambda total, one: total + term(one))
 
 
 def merge_bins(frame: DataFrame, together: int) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, sum_cell
@@ -17,10 +17,11 @@ _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARISED_AUC
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryCell:
-    """One number of a model: the number, of whom it is, and whether no other model is better."""
+    """One number of a model: the number, of whom it is or else may be, and whether no other model is better."""
 
     cell: Cell
     identity: str = ""
+    contenders: Sequence[str] = ()
     best: bool = False
 
 
@@ -80,7 +81,10 @@ def _overall(summaries: Mapping[str, Row], model: str) -> SummaryCell:
 def _worst_of(summary: Row | None, suite: Mapping[tuple[str, str], Row], name: str, column: str) -> SummaryCell:
     identity = (summary and summary[f"{column}_identity"]) or ""
     row = suite.get((summary[MODEL], identity)) if summary else None
-    return SummaryCell(cell=metric_cell(row, name) if row else Cell(text="–"), identity=identity)
+    cell = metric_cell(row, name) if row else Cell(text="–")
+    # Equal exact values are no doubt about whose the worst is.
+    contenders = (summary and summary.get(f"{column}_contenders")) or () if cell.bounds else ()
+    return SummaryCell(cell=cell, identity=identity, contenders=[own for own in contenders if own != identity])
 
 
 def _mean(facts: NightFacts, summary: Row | None, column: str) -> SummaryCell:
@@ -88,7 +92,7 @@ def _mean(facts: NightFacts, summary: Row | None, column: str) -> SummaryCell:
 
 
 def _sum_up(facts: NightFacts, summary: Row, column: str) -> Cell:
-    return sum_cell(summary[column], *facts.count_summed("summed_aucs", column, model=summary[MODEL]))
+    return sum_cell(summary, column, *facts.count_summed("summed_aucs", column, model=summary[MODEL]))
 
 
 def sum_up_pinned(facts: NightFacts) -> dict[str, Cell]:
@@ -103,10 +107,7 @@ def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     there = [value for value in values if value is not None]
     if len(there) < 2 or min(there) == max(there) or any(own.cell.weak for own in cells):
         return list(cells)
-    return [
-        SummaryCell(cell=own.cell, identity=own.identity, best=value == max(there))
-        for own, value in zip(cells, values, strict=True)
-    ]
+    return [replace(own, best=value == max(there)) for own, value in zip(cells, values, strict=True)]
 
 
 def _measured(facts: NightFacts, **wanted: object) -> list[Row]:

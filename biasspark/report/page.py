@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUITE_GAPS
+from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATES, SUITE_GAPS
 from biasspark.report.against import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.attributions import (
     list_heat_maps,
@@ -28,7 +28,8 @@ from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
     Cell,
     drop_zeros,
-    shade_auc,
+    say_bounds,
+    show_bounds,
     show_count,
     show_interval,
     show_name,
@@ -38,10 +39,10 @@ from biasspark.report.cells import (
 )
 from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned, draw_rate_curves, draw_trends
 from biasspark.report.comparison import COMPARED
-from biasspark.report.definitions import PROBLEMS, TITLES, define, list_definitions, say_reason
+from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
 from biasspark.report.facts import NightFacts, Row, Rows
-from biasspark.report.ledger import read_config
+from biasspark.report.ledger import read_config, read_level
 from biasspark.report.overview import (
     Worst,
     count_lower,
@@ -152,7 +153,7 @@ def _environment() -> Environment:
         "p": show_p,
         "date": say_date,
         "reason": say_reason,
-        "shade_auc": shade_auc,
+        "bounds": show_bounds,
     }
     return environment
 
@@ -166,6 +167,7 @@ def _vocabulary(facts: NightFacts) -> dict[str, Any]:
         "problems": PROBLEMS,
         "overall": OVERALL,
         "define": define,
+        "in_doubt": any(show_bounds(row, name) for row in facts.rows("bias_metrics") for name in COMPARED),
     }
 
 
@@ -226,6 +228,8 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
         "distributions": _list_cards(facts, scales, histograms),
         "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
         "rates": list_rates(facts),
+        "rate_names": RATES,
+        "decisions": [(column, TITLES[column]) for column in DECISIONS],
         "template_scores": tabulate_templates(facts),
         "balance": tabulate_balance(facts),
         "pinned": _order_pinned(facts),
@@ -278,12 +282,17 @@ def _alert_cell(row: Row) -> Cell:
     what = "value" if row.get("change") is None else "change"
     signed = what == "change" or row["metric"] in SUITE_GAPS
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
-    return Cell(text=show_number(value, signed=signed), value=value, interval=show_interval(low, high, signed=signed))
+    return Cell(
+        text=show_number(value, signed=signed),
+        value=value,
+        interval=show_interval(low, high, signed=signed),
+        note=say_bounds(row, what),
+        bounds=show_bounds(row, what),
+    )
 
 
 def _say_level(facts: NightFacts) -> str:
-    level = (read_config(facts.run).get("intervals") or {}).get("level", 0.95)
-    return f"{100 * level:g} %"
+    return f"{100 * read_level(facts.run):g} %"
 
 
 def _lay_out_config(facts: NightFacts) -> str:

@@ -1,33 +1,57 @@
-"""Error rates at thresholds: those of identities with their gaps, and the sums that say how unequal they are."""
+"""Rates of decisions at thresholds: those of identities with their gaps, and the sums that say how unequal they are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL
-from biasspark.report.cells import Cell, is_weak, shade_gap, show_count, show_interval, show_number, sum_cell
-from biasspark.report.definitions import say_reason
+from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, RATES
+from biasspark.report.cells import (
+    DASH,
+    Cell,
+    is_weak,
+    shade_gap,
+    show_count,
+    show_interval,
+    show_number,
+    sum_cell,
+)
+from biasspark.report.definitions import DECISIONS, say_reason
 from biasspark.report.facts import SUMMED_RATES, NightFacts, Row, choose_thresholds
+from biasspark.report.intervals import bound_share
+from biasspark.report.ledger import read_level
 
-RATES = {"fpr": ("n_false_positive", "n_true_negative"), "fnr": ("n_false_negative", "n_true_positive")}
-"""The error rates, each with the counts of wrong and right decisions that it is of."""
+_MIRRORED = {"tpr", "tnr"}
+"""The rates that are 1 less FNR or FPR: so are their intervals, with the sign turned, and are not shown twice."""
+
+_SIDES = {"fpr": "n_negative", "fnr": "n_positive"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateCell:
+    """A rate of an identity, and how far it lies from that of the background; the latter gives colour and interval."""
+
+    rate: str
+    gap: Cell
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityRates:
-    """One identity: by model its rates and gaps, by column."""
+    """One identity and model: its right and wrong decisions, and by name its rates."""
 
     identity: str
-    cells: Mapping[str, Mapping[str, Cell]]
+    model: str
+    counts: Sequence[str]
+    cells: Mapping[str, RateCell]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRates:
-    """One model: its row of ``threshold_summary``, and its sums over identities, by column."""
+    """One model: its error rates of all rows, and its sums over identities, by column."""
 
-    row: Row
-    cells: Mapping[str, Cell]
+    model: str
+    rates: Mapping[str, Cell]
+    sums: Mapping[str, Cell]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,40 +71,57 @@ def list_rates(facts: NightFacts) -> list[ThresholdRates]:
 def _tabulate(facts: NightFacts, threshold: float) -> ThresholdRates:
     rows = facts.rows("threshold_rates", slice=ALL_ROWS, threshold=threshold)
     by_key = {(row[IDENTITY], row[MODEL]): row for row in rows}
-    names = [name for name in facts.identities() if any((name, model) in by_key for model in facts.models())]
+    keys = [(name, model) for name in facts.identities() for model in facts.models() if (name, model) in by_key]
+    sizes = {row[MODEL]: row for row in facts.rows("model_summary", slice=ALL_ROWS)}
     return ThresholdRates(
         threshold=threshold,
-        rows=[
-            IdentityRates(identity=name, cells={m: _rate_cells(by_key.get((name, m))) for m in facts.models()})
-            for name in names
+        rows=[_list_rates(by_key[key]) for key in keys],
+        totals=[
+            _sum_up(facts, row, sizes.get(row[MODEL], {}))
+            for row in facts.rows("threshold_summary", slice=ALL_ROWS, threshold=threshold)
         ],
-        totals=[_sum_up(facts, row) for row in facts.rows("threshold_summary", slice=ALL_ROWS, threshold=threshold)],
     )
 
 
-def _rate_cells(row: Row | None) -> dict[str, Cell]:
-    if row is None or row.get("reason"):
-        note = say_reason(row["reason"]) if row else "not measured for this model"
-        empty = Cell(text="–", note=note, weak=row is not None)
-        return {name: empty for rate in RATES for name in (rate, f"{rate}_gap")}
-    found = {}
-    for rate, (wrong, right) in RATES.items():
-        gap, low, high = row[f"{rate}_gap"], row[f"{rate}_gap_low"], row[f"{rate}_gap_high"]
-        n = show_count(row[wrong] + row[right])
-        found[rate] = Cell(text=show_number(row[rate]), value=row[rate], interval=f"{show_count(row[wrong])} of {n}")
-        found[f"{rate}_gap"] = Cell(
-            text=show_number(gap, signed=True),
-            interval=show_interval(low, high, signed=True),
+def _list_rates(row: Row) -> IdentityRates:
+    return IdentityRates(
+        identity=row[IDENTITY],
+        model=row[MODEL],
+        counts=[show_count(row[name]) for name in DECISIONS],
+        cells={rate: _rate_cell(row, rate) for rate in RATES},
+    )
+
+
+def _rate_cell(row: Row, rate: str) -> RateCell:
+    gap, low, high = row[f"{rate}_gap"], row[f"{rate}_gap_low"], row[f"{rate}_gap_high"]
+    if row[rate] is None:
+        note = say_reason(row["reason"]) if row.get("reason") else "no such rows in the identity"
+        return RateCell(rate=DASH, gap=Cell(text="", note=note, weak=True))
+    return RateCell(
+        rate=show_number(row[rate]),
+        gap=Cell(
+            text="" if gap is None else show_number(gap, signed=True),
+            interval="" if rate in _MIRRORED else show_interval(low, high, signed=True),
             shade=shade_gap(gap),
             value=gap,
             weak=is_weak(low, high),
-        )
-    return found
-
-
-def _sum_up(facts: NightFacts, total: Row) -> ModelRates:
-    key = {name: total[name] for name in (MODEL, "threshold")}
-    return ModelRates(
-        row=total,
-        cells={name: sum_cell(total[name], *facts.count_summed("summed_rates", name, **key)) for name in SUMMED_RATES},
+        ),
     )
+
+
+def _sum_up(facts: NightFacts, total: Row, sizes: Row) -> ModelRates:
+    key = {name: total[name] for name in (MODEL, "threshold")}
+    level = read_level(facts.run)
+    return ModelRates(
+        model=total[MODEL],
+        rates={rate: _whole_cell(total[rate], sizes.get(side) or 0, level) for rate, side in _SIDES.items()},
+        sums={name: sum_cell(total, name, *facts.count_summed("summed_rates", name, **key)) for name in SUMMED_RATES},
+    )
+
+
+def _whole_cell(rate: float | None, n: int, level: float) -> Cell:
+    """Return a rate of so many rows of one label."""
+    if rate is None or not n:
+        return Cell(text=show_number(rate), value=rate, weak=True)
+    ends = bound_share(round(rate * n), n, level)
+    return Cell(text=show_number(rate), interval=show_interval(*ends), value=rate, weak=is_weak(*ends))

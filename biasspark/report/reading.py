@@ -66,8 +66,8 @@ MOST_BINS = 100
 _OF_IDENTITIES = ("pinned_auc", "label_balance")
 _OF_ALL_ROWS = ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment")
 _COUNTED = {
-    **dict.fromkeys(ALERTS, ("outcome",)),
-    BIAS_ALERTS.name: ("outcome", "baseline_run_id"),
+    **dict.fromkeys(ALERTS, (MODEL, "outcome")),
+    BIAS_ALERTS.name: (MODEL, "outcome", "baseline_run_id"),
     MODEL_COMPARISONS.name: (SLICE, MODEL, "baseline_model", "verdict"),
 }
 """What tells the rows apart that are counted."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biasspark.columns import IDENTITY, MODEL
-from biasspark.report.cells import Cell, shade_gap, show_count, show_number
+from biasspark.report.cells import DASH, Cell, is_weak, shade_gap, show_count, show_interval, show_number
 from biasspark.report.facts import NightFacts, Row
+from biasspark.report.intervals import bound_mean
+from biasspark.report.ledger import read_level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,24 +50,35 @@ def tabulate_templates(facts: NightFacts) -> TemplateScores | None:
     for row in found:
         farthest[row[IDENTITY]] = max(farthest.get(row[IDENTITY], 0.0), abs(row["mean_departure"]))
     names = sorted(farthest, key=lambda name: (-farthest[name], name))
-    rows = [TemplateRow(identity=name, cells={m: _list_cells(by_key.get((name, m))) for m in models}) for name in names]
-    return TemplateScores(spreads=[_spread(model, found) for model in models], rows=rows)
+    level = read_level(facts.run)
+    cells = {key: [_mean_score(row, level), _departure(row, level)] for key, row in by_key.items()}
+    nothing = [Cell(text=DASH)] * 2
+    rows = [TemplateRow(identity=name, cells={m: cells.get((name, m), nothing) for m in models}) for name in names]
+    return TemplateScores(spreads=[_spread(model, found, level) for model in models], rows=rows)
 
 
-def _spread(model: str, rows: Sequence[Row]) -> Spread:
-    own = sorted((row["mean_departure"], row[IDENTITY]) for row in rows if row[MODEL] == model)
-    (low, lowest), (high, highest) = own[0], own[-1]
-    cells = [_departure(end) for end in (low, high)]
-    return Spread(model=model, low=lowest, high=highest, cells=cells, size=show_number(high - low))
+def _spread(model: str, rows: Sequence[Row], level: float) -> Spread:
+    own = sorted((row for row in rows if row[MODEL] == model), key=lambda row: (row["mean_departure"], row[IDENTITY]))
+    ends = lowest, highest = own[0], own[-1]
+    size = show_number(highest["mean_departure"] - lowest["mean_departure"])
+    cells = [_departure(row, level) for row in ends]
+    return Spread(model=model, low=lowest[IDENTITY], high=highest[IDENTITY], cells=cells, size=size)
 
 
-def _list_cells(row: Row | None) -> list[Cell]:
-    if row is None:
-        return [Cell(text="–"), Cell(text="–")]
+def _mean_score(row: Row, level: float) -> Cell:
+    low, high = bound_mean(row["mean_score"], row["score_deviation"], row["n_templates"], level)
     note = f"{show_count(row['n_rows'])} rows of {show_count(row['n_templates'])} templates"
-    mean = Cell(text=show_number(row["mean_score"]), value=row["mean_score"], note=note)
-    return [mean, _departure(row["mean_departure"])]
+    interval = show_interval(low, high)
+    return Cell(text=show_number(row["mean_score"]), interval=interval, value=row["mean_score"], note=note)
 
 
-def _departure(value: float) -> Cell:
-    return Cell(text=show_number(value, signed=True), shade=shade_gap(value), value=value)
+def _departure(row: Row, level: float) -> Cell:
+    value = row["mean_departure"]
+    low, high = bound_mean(value, row["departure_deviation"], row["n_templates"], level)
+    return Cell(
+        text=show_number(value, signed=True),
+        interval=show_interval(low, high, signed=True),
+        shade=shade_gap(value),
+        value=value,
+        weak=is_weak(low, high),
+    )

@@ -14,6 +14,7 @@ from biasspark.report.comparison import COMPARED
 from biasspark.report.facts import (
     FAIL,
     MOST_ALERTS,
+    OUTCOMES,
     PASS,
     UNDECIDED,
     WARN,
@@ -24,7 +25,7 @@ from biasspark.report.facts import (
 )
 
 NO_GATE = "no_gate"
-MOST_MOVES, MOST_BROKEN = 6, 12
+MOST_MOVES, MOST_BROKEN, MOST_RULES = 6, 12, 3
 WORDS = {FAIL: "Fail", WARN: "Warning", UNDECIDED: "Not enough evidence", PASS: "Pass", NO_GATE: "No verdict"}
 """What a reader sees of an outcome."""
 
@@ -43,6 +44,15 @@ class Move:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What the gate says of one model: an outcome, and a sentence that the model's name begins."""
+
+    model: str
+    outcome: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What a reader sees first.
 
@@ -50,8 +60,10 @@ class Verdict:
     ----------
     outcome
         One of the gate's outcomes, or ``no_gate``.
-    title, sentences
-        The outcome in words, and what stands behind it.
+    title
+        The outcome in words.
+    decisions
+        What the gate says of each model, in the order of their names; none without a gate.
     alerts, n_alerts
         The gate's rows, the worst first, and how many the night has.
     override
@@ -64,7 +76,7 @@ class Verdict:
 
     outcome: str
     title: str
-    sentences: Sequence[str]
+    decisions: Sequence[Decision]
     alerts: Sequence[Row]
     n_alerts: int
     override: Row | None
@@ -90,14 +102,17 @@ class Verdict:
 def reach_verdict(facts: NightFacts) -> Verdict:
     """Return what the gate says of a night, and what changed since the last accepted one."""
     alerts = facts.alerts()
-    counted = facts.count_outcomes()
+    by_model = facts.count_outcomes()
+    counted = sum(by_model.values(), Counter[str]())
     outcome = worst_outcome(alerts) or NO_GATE
     override = next((row for row in facts.overrides if row["accepted_run_id"] == facts.run["run_id"]), None)
     changes, moves = describe_changes(facts)
     return Verdict(
         outcome=outcome,
         title=_say_title(outcome, counted),
-        sentences=_say_outcome(outcome, counted),
+        decisions=[]
+        if outcome == NO_GATE
+        else [decide(model, by_model[model], alerts) for model in sorted(by_model, key=str)],
         alerts=alerts,
         n_alerts=counted.total(),
         override=override,
@@ -118,19 +133,31 @@ def _say_title(outcome: str, counted: Counter[str]) -> str:
     return titles[outcome]
 
 
-def _say_outcome(outcome: str, counted: Counter[str]) -> list[str]:
-    if outcome == NO_GATE:
-        return [
-            "Nothing below says pass or fail: no rule of a gate was evaluated for this night. Read the worst "
-            "identities and their intervals, and decide."
-        ]
-    phrases = {
-        FAIL: "failed: the bound is violated, by the evidence",
-        WARN: "gave a warning: the bound of a rule that only warns is violated, by the evidence",
-        UNDECIDED: "could not be decided: the rows are too few to tell",
-        PASS: "passed: the bound is kept, by the evidence",
-    }
-    return [f"{counted[name]:,} {phrase}." for name, phrase in phrases.items() if counted[name]]
+def decide(model: str, counted: Counter[str], alerts: Sequence[Row]) -> Decision:
+    """Return what the gate says of a model, of whose checks so many have each outcome."""
+    outcome = next((name for name in OUTCOMES if counted[name]), NO_GATE)
+    own = [row for row in alerts if (row[MODEL], row["outcome"]) == (model, outcome)]
+    rules = [] if outcome == PASS else list(dict.fromkeys(show_name(row["rule"]) for row in own))
+    said = _say_outcome(outcome, counted, rules)
+    if counted[UNDECIDED] and outcome != UNDECIDED:
+        said += f" For {counted[UNDECIDED]:,} the rows are too few to tell."
+    return Decision(model=model, outcome=outcome, sentence=said)
+
+
+def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> str:
+    n, of = counted[outcome], counted.total()
+    checks = "its only check" if of == 1 else f"{n:,} of {of:,} checks"
+    broken = f"{checks} {'is' if n == 1 else 'are'} broken, by the evidence"
+    if rules:
+        more = f" and {len(rules) - MOST_RULES:,} more" if len(rules) > MOST_RULES else ""
+        broken, checks = (f"{text}: {', '.join(rules[:MOST_RULES])}{more}" for text in (broken, checks))
+    return {
+        FAIL: f"fails: {broken}.",
+        WARN: f"passes with warnings: {broken}. What is broken only warns.",
+        UNDECIDED: f"is undecided: nothing is shown to be broken, but the rows are too few to tell of {checks}.",
+        PASS: f"passes: {'its only check is' if of == 1 else f'all {of:,} checks are'} kept, by the evidence.",
+        NO_GATE: "is not decided upon: no rule of the gate is about it.",
+    }[outcome]
 
 
 def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
@@ -194,16 +221,15 @@ def _describe_move(row: Row, earlier: Row, name: str) -> Move:
 def _show_with_interval(row: Mapping[str, Any], name: str) -> str:
     signed = name in SUMMARISED_GAPS
     interval = show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
-    return f"{show_number(row[name], signed=signed)} ({interval})"
+    return show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
 
 
 def _say_overall(facts: NightFacts, baseline: PastNight) -> list[str]:
-    before = {row[MODEL]: row for row in baseline.summaries}
-    pairs = [(row, before.get(row[MODEL])) for row in facts.rows("model_summary", slice=ALL_ROWS)]
+    before = {row[MODEL]: _show_with_interval(row, "auc") for row in baseline.summaries}
     return [
-        f"{show_name(now[MODEL])}: overall AUC {show_number(now['auc'])}, was {show_number(then['auc'])}."
-        for now, then in pairs
-        if then is not None
+        f"{show_name(row[MODEL])}: overall AUC {_show_with_interval(row, 'auc')}, was {before[row[MODEL]]}."
+        for row in facts.rows("model_summary", slice=ALL_ROWS)
+        if row[MODEL] in before
     ]
 
 

@@ -148,6 +148,7 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, 
     first, *_ = facts.rows("template_means")
     assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i005", 3, 6)
     assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.106, 0.006), abs=1e-12)
+    assert (first["score_deviation"], first["departure_deviation"]) == pytest.approx((0.1, 0), abs=1e-12)
 
 
 @pytest.fixture

@@ -16,13 +16,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from biasspark.metrics.evidence import Aucs, standard_errors
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
-from biasspark.report.balance import bound_share, tabulate_balance
+from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
 from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds
+from biasspark.report.intervals import bound_auc, bound_mean, bound_share
 from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import count_weak, list_worst, list_worst_pairs, summarise_models, tabulate_metrics
@@ -30,7 +32,6 @@ from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import DARK, LIGHT, choose_ink, contrast, list_shades, luminance
 from biasspark.report.verdict import describe_changes, reach_verdict
-from biasspark.tables.schemas import TABLES
 from tests.report_rows import EMPTY, IMAGE, MODELS, NAMES, NIGHT, SCRIPT, alert, full_night, night_facts
 
 MEGABYTE = 1_000_000
@@ -96,9 +97,9 @@ def test_page_of_fifty_identities_and_two_models_is_small() -> None:
     facts = full_night()
     assert (len(facts.identities()), len(facts.alerts()), len(facts.history)) == (50, 200, 30)
     page = write_page(facts)
-    assert len(re.findall('aria-label="Error rates at threshold', page)) == 4
+    assert len(re.findall('aria-label="Rates at threshold', page)) == 3
     assert "not published" not in page
-    assert len(page.encode()) < 0.8 * MEGABYTE
+    assert len(page.encode()) < 0.95 * MEGABYTE
 
 
 def test_links_within_the_page_lead_somewhere(page: str) -> None:
@@ -148,9 +149,9 @@ def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
     }
     histograms = [row for row in facts.rows("score_histograms") if row["identity"] != "gay"]
     page = write_page(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
-    (table,) = re.findall(r'aria-label="Error rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
-    (row,) = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
-    assert row.count('title="withheld: too few rows to be shown">◦&nbsp;–</td>') == 8
+    (table,) = re.findall(r'aria-label="Rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
+    rows = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
+    assert [row.count('title="withheld: too few rows to be shown">◦&nbsp;–</td>') for row in rows] == [6, 6]
     assert "no value: withheld: too few rows to be shown" in page
 
 
@@ -197,7 +198,7 @@ def test_changes_are_values_whose_intervals_are_apart(facts: NightFacts) -> None
     assert sentences[0].startswith("Since 14 January 2026 (the night before) ")
     assert {(move.identity, move.metric, move.worse) for move in moves} == {("black", "bpsn_auc", True)}
     assert [move.model for move in moves] == [MODELS[0]]
-    assert "toxicity_1: overall AUC 0.930, was 0.920." in sentences
+    assert "toxicity_1: overall AUC 0.930 (0.920 to 0.940), was 0.920 (0.920 to 0.940)." in sentences
 
 
 def ran(
@@ -272,6 +273,59 @@ def test_a_cell_says_why_it_is_empty_and_when_evidence_is_weak(facts: NightFacts
     assert not metric_cell(wide | {"bpsn_auc_low": 0.85}, "bpsn_auc").weak
 
 
+def in_bins(row: dict[str, Any], **reach: float) -> dict[str, Any]:
+    """Give a row some of whose values are known but for so much."""
+    bounds = {name: (row[name] - 0.00012, row[name] + own) for name, own in reach.items()}
+    return row | {
+        f"{name}_at_{end}": own
+        for name, ends in bounds.items()
+        for end, own in zip(("least", "most"), ends, strict=True)
+    }
+
+
+def test_the_bounds_of_binned_numbers_stand_beside_them(facts: NightFacts, page: str) -> None:
+    rows = [in_bins(row, bpsn_auc=0.00031, negative_aeg=0.02) for row in facts.rows("bias_metrics")]
+    sums = [
+        in_bins(row, auc=0.00001, competition_score=0.002) | {"bpsn_auc_min_contenders": ["black", "gay"]}
+        for row in facts.rows("model_summary")
+    ]
+    (gay,) = (row for row in rows if (row["identity"], row["model"], row["slice"]) == ("gay", MODELS[0], "all"))
+    gay |= {"bpsn_auc": 0.5, "bpsn_auc_at_least": 0.49988, "bpsn_auc_at_most": 0.50031}
+    cell = metric_cell(gay, "bpsn_auc")
+    assert (cell.bounds, cell.note) == ("±0.0004", "exactly 0.49988 to 0.50031")
+    assert metric_cell(gay, "negative_aeg").bounds == "±0.020"
+    assert metric_cell(gay, "positive_aeg").bounds == ""
+    assert metric_cell(gay | {"bpsn_auc_at_least": 0.5, "bpsn_auc_at_most": 0.5}, "bpsn_auc").bounds == ""
+    binned = replace(facts, tables={**facts.tables, "bias_metrics": rows, "model_summary": sums})
+    shown, card = write_page(binned), write_model_card(binned)
+    assert "± is the most by which a number may differ from the exact one" in shown
+    assert shown.count("<small>±.0004</small>") >= 2 * len(MODELS) * len(facts.identities())
+    assert "<bdi>gay</bdi>, or <bdi>black</bdi></span>" in shown
+    assert "<strong>0.930</strong> ±0.0002 (0.920 to 0.940)" in shown
+    assert "0.930 ±0.0002 (0.920 to 0.940)" in card.replace("\\", "")
+    assert "±" not in page
+
+
+def test_intervals_that_tables_lack_are_those_of_the_literature() -> None:
+    # scipy.stats.binomtest(5, 7).proportion_ci(method="wilson"), and scipy.stats.t.interval of 1, 2, 3, 4
+    assert bound_share(5, 7, 0.95) == pytest.approx((0.3589344518326193, 0.9177810759959432), abs=1e-12)
+    assert bound_mean(2.5, math.sqrt(5 / 3), 4, 0.95) == pytest.approx(
+        (0.4457397432391206, 4.55426025676088), abs=1e-12
+    )
+    assert bound_mean(2.5, None, 1, 0.95) == bound_auc(None, 5, 5, 0.95) == bound_auc(0.9, 1, 5, 0.95) == (None, None)
+
+
+@pytest.mark.parametrize(("auc", "n_low", "n_high"), [(0.5, 2, 2), (0.9, 20, 30), (0.97, 5000, 12), (0.2, 3, 90)])
+def test_an_auc_lies_as_many_standard_errors_from_the_ends_of_its_interval(auc: float, n_low: int, n_high: int) -> None:
+    one = Aucs(*(np.array([own], float) for own in (auc, 0.01, n_low, n_high)), np.array([False]))
+    ends = bound_auc(auc, n_low, n_high, 0.9)
+    assert [standard_errors(one, float(end or 0))[0] for end in ends] == pytest.approx(
+        [1.6448536, -1.6448536], abs=1e-6
+    )
+    assert bound_auc(1.0, n_low, n_high, 0.9)[1] == 1.0
+    assert bound_auc(0.0, n_low, n_high, 0.9)[0] == 0.0
+
+
 def test_shades_cover_the_scales_of_the_metrics() -> None:
     assert [shade_auc(x) for x in (0.2, 0.5, 0.75, 1.0)] == ["a0", "a0", "a10", "a20"]
     assert [shade_gap(x) for x in (-0.5, 0.0, 0.5, 0.9)] == ["g0", "g10", "g20", "g20"]
@@ -317,7 +371,10 @@ def test_the_verdict_looks_past_a_weak_metric_of_an_identity_to_its_others(facts
     low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
     rows = [row | low if row["identity"] == "muslim" else row for row in facts.rows("bias_metrics")]
     page = write_page(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
-    assert "that enough rows tell of is <strong><bdi>muslim</bdi></strong>: BPSN AUC <strong>0.200</strong>" in page
+    said = (
+        "that enough rows tell of is <strong><bdi>muslim</bdi></strong>: <a [^>]*>BPSN AUC</a> <strong>0.200</strong>"
+    )
+    assert re.search(said, page)
 
 
 def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> None:
@@ -374,7 +431,7 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(facts: NightFacts, 
     mean = by_column["subgroup_auc_power_mean"]
     assert (mean.text, mean.interval, mean.weak) == ("0.900", "4 of 7 identities", True)
     (at,) = list_rates(facts)
-    positive, negative = (at.totals[0].cells[f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
+    positive, negative = (at.totals[0].sums[f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
     assert (positive.interval, negative.interval) == ("5 of 8 identities", "4 of 7 identities")
     assert "False positive equality difference</a> ◦&nbsp;0.400 (◦ 5 of 8 identities)" in page
     assert "Pinned AUC equality difference</a>" in page
@@ -383,13 +440,25 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(facts: NightFacts, 
     assert not any(row.cells[0].cell.weak for row in summarise_models(sure) if row.column.endswith("_mean"))
 
 
-def test_the_page_says_where_the_other_rates_stand(page: str) -> None:
-    said = "TPR, TNR, precision and selection rate of every identity, with their gaps and intervals, "
-    assert f"{said}and every threshold are in <code>threshold_rates</code>" in page
-    columns = {
-        f"{rate}{end}" for rate in ("tpr", "tnr", "precision", "selection_rate") for end in ("", "_gap", "_gap_low")
-    }
-    assert columns <= set(TABLES["threshold_rates"].names)
+def test_all_six_rates_are_shown_with_their_counts_gaps_and_intervals(facts: NightFacts, page: str) -> None:
+    (at,) = list_rates(facts)
+    assert [(row.identity, row.model) for row in at.rows[:2]] == [("gay", model) for model in MODELS]
+    (row,) = facts.rows("threshold_rates", identity="gay", model=MODELS[0])
+    first = at.rows[0]
+    assert first.counts == [
+        str(row[f"n_{kind}"]) for kind in ("true_positive", "false_negative", "false_positive", "true_negative")
+    ]
+    assert list(first.cells) == ["tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"]
+    for rate, cell in first.cells.items():
+        assert (cell.rate, cell.gap.value) == (show_number(row[rate]), row[rate] - row[f"background_{rate}"])
+        assert bool(cell.gap.interval) == (rate not in {"tpr", "tnr"})
+    nobody = next(own for own in at.rows if own.identity == EMPTY)
+    assert (nobody.cells["tpr"].rate, nobody.cells["tpr"].gap.note) == ("–", "no such rows in the identity")
+    whole = at.totals[0].rates["fpr"]
+    n = facts.rows("model_summary", slice="all")[0]["n_negative"]
+    assert whole.interval == show_interval(*bound_share(round(0.1 * n), n, 0.95))
+    for title in ("TPR", "FPR", "TNR", "FNR", "Precision", "Selected", "TP", "FN", "FP", "TN"):
+        assert re.search(f'<th scope="col" class="n" data-place="[0-9]+" title="[^>]+">{title}</th>', page)
 
 
 @pytest.mark.parametrize("n_names", [1, 3, 50])
@@ -431,8 +500,6 @@ def test_shares_of_few_rows_come_last_and_are_marked(facts: NightFacts) -> None:
     assert [row.identity for row in found.rows] == ["(overall)", "many", "few", "none"]
     assert [row.cells[0].weak for row in found.rows] == [False, False, True, False]
     assert found.rows[2].cells[0].note == "5 of 7 rows, 0.36 to 0.92"
-    # scipy.stats.binomtest(5, 7).proportion_ci(method="wilson")
-    assert bound_share(5, 7) == pytest.approx((0.3589344518326193, 0.9177810759959432), abs=1e-14)
 
 
 def test_a_card_is_of_rows(facts: NightFacts) -> None:
@@ -505,6 +572,21 @@ def test_crosses_have_positives_down_and_negatives_across(facts: NightFacts) -> 
     assert (first.n_positive["black"], first.n_negative["black"]) == (20, 30)
 
 
+def test_crosses_have_intervals_in_the_cell_or_a_hover_away(facts: NightFacts) -> None:
+    rows = [
+        row | {"auc": None, "n_pairs": 0} if row["positive_group"] == "black" else row
+        for row in facts.rows("auc_crosses")
+    ]
+    first = list_heat_maps(replace(facts, tables={"auc_crosses": rows}))[0]
+    cell = first.auc["others", "black"]
+    assert (cell.interval, cell.note, cell.weak) == ("0.54 to 0.82", "20 positives, 30 negatives", True)
+    assert first.headroom["others", "black"].weak
+    assert (first.auc["black", "black"].text, first.auc["black", "black"].weak) == ("–", False)
+    many = list_heat_maps(night_facts(groups=[f"group {place}" for place in range(6)], n_nights=1))[0]
+    cell = many.auc["group 3", "group 2"]
+    assert (cell.interval, cell.note) == ("", "0.54 to 0.82")
+
+
 def test_every_definition_is_a_comment_of_a_table() -> None:
     definitions = [found for listed in list_definitions().values() for found in listed]
     assert len({found.anchor for found in definitions}) == len(definitions) > 40
@@ -520,5 +602,5 @@ def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len([line for line in tables if "▲" not in line]) == 4
+    assert len([line for line in tables if "▲" not in line]) == 9
     assert write_model_card(facts) == write_model_card(facts)

@@ -153,15 +153,59 @@ def test_the_verdict_is_that_of_both_gates(facts: NightFacts) -> None:
 def test_alerts_that_are_not_read_are_counted(facts: NightFacts) -> None:
     counts = {
         "bias_alerts": [
-            {"outcome": "fail", "baseline_run_id": "r1", "n": 3},
-            {"outcome": "fail", "baseline_run_id": None, "n": 900},
-            {"outcome": "pass", "baseline_run_id": None, "n": 97},
+            {"model": OLD, "outcome": "fail", "baseline_run_id": "r1", "n": 3},
+            {"model": OLD, "outcome": "fail", "baseline_run_id": None, "n": 900},
+            {"model": NEW, "outcome": "pass", "baseline_run_id": None, "n": 97},
         ]
     }
     verdict = reach_verdict(replace(with_rows(facts, bias_alerts=[alert("fail")]), counts=counts))
     assert (verdict.title, verdict.n_alerts) == ("The gate failed: 903 of 1,000 checks", 1000)
-    assert verdict.sentences[-1].startswith("97 passed")
+    assert [own.sentence for own in verdict.decisions] == [
+        "fails: 903 of 903 checks are broken, by the evidence: bpsn floor.",
+        "passes: all 97 checks are kept, by the evidence.",
+    ]
     assert verdict.n_unread == 800
+
+
+FEW, WARNED = "insufficient_evidence", "warn"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "outcome", "sentence"),
+    [
+        ([], "no_gate", "is not decided upon: no rule of the gate is about it."),
+        (["pass"], "pass", "passes: its only check is kept, by the evidence."),
+        (["fail"], "fail", "fails: its only check is broken, by the evidence: floor 0."),
+        (
+            ["fail", FEW, "pass"],
+            "fail",
+            "fails: 1 of 3 checks is broken, by the evidence: floor 0. For 1 the rows are too few to tell.",
+        ),
+        (
+            [WARNED, WARNED, "pass"],
+            WARNED,
+            "passes with warnings: 2 of 3 checks are broken, by the evidence: floor 0, floor 1. What is broken only "
+            "warns.",
+        ),
+        (
+            [FEW] * 5,
+            FEW,
+            "is undecided: nothing is shown to be broken, but the rows are too few to tell of 5 of 5 checks: floor 0, "
+            "floor 1, floor 2 and 2 more.",
+        ),
+    ],
+)
+def test_the_top_says_of_every_model_what_comes_of_it(
+    facts: NightFacts, outcomes: list[str], outcome: str, sentence: str
+) -> None:
+    alerts = [alert(own, rule=f"floor {place}", model=NEW) for place, own in enumerate(outcomes)]
+    night = with_rows(facts, bias_alerts=[alert("pass"), *alerts])
+    old, new = reach_verdict(night).decisions
+    assert (old.model, old.sentence) == (OLD, "passes: its only check is kept, by the evidence.")
+    assert (new.model, new.outcome, new.sentence) == (NEW, outcome, sentence)
+    assert f"</bdi></span> {sentence}</span></li>" in write_page(night)
+    said = [line for line in write_model_card(night).replace("\\", "").split("\n") if line.startswith("- ")]
+    assert said[1].endswith(f": {NEW} {sentence}")
 
 
 def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> None:
@@ -192,3 +236,10 @@ def test_templates_tell_how_far_identities_are_apart(facts: NightFacts) -> None:
     assert [row.identity for row in found.rows][:3] == ["gay", "black", "muslim"]
     mean, departure = found.rows[0].cells[NEW]
     assert (mean.text, mean.note, departure.text) == ("0.450", "36 rows of 12 templates", "+0.150")
+    assert (mean.interval, departure.interval, departure.weak) == ("0.259 to 0.641", "+0.118 to +0.182", False)
+    (own, *_) = found.spreads
+    assert [cell.weak for cell in own.cells] == [False, False]
+    alone = [{**row, "n_templates": 1, "departure_deviation": None} for row in facts.rows("template_means")]
+    found = tabulate_templates(with_rows(facts, template_means=alone))
+    assert found is not None
+    assert (found.rows[0].cells[NEW][1].interval, found.rows[0].cells[NEW][1].weak) == ("", True)
