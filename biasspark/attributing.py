@@ -23,11 +23,12 @@ from biasspark.attribution.losses import (
     list_losses,
     measure_losses,
     say_what_link_does,
+    with_auc_interval,
 )
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.segments import AUC, LosingSlice, Segment, TreeKey, list_segments, plan_trees, tree_rows
 from biasspark.attribution.slice_search import search_slices
-from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics, subgroup_auc
+from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID, SLICE
 from biasspark.conditions import MOST_BITS
@@ -228,14 +229,15 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Dat
     nodes = [segment.row(_vary(segment, subgroups), level) for segment in segments]
     nodes += chain.from_iterable(compared)
     losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
-    aucs = {key: subgroup_auc(pairs) for key, pairs in subgroups.named.items()}
     rows = {
         ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
         ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices) for row in nodes],
         ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices) for row in losing],
-        LOSS_BY_SEGMENT: list_losses(losses, attribution.segments, aucs, probable),
+        LOSS_BY_SEGMENT: list_losses(losses, attribution.segments, subgroups.named, probable, level),
     }
     tables = {table: frame_of(attributed.corpus.sparkSession, table, own) for table, own in rows.items()}
+    if (lost := tables[LOSS_BY_SEGMENT]) is not None:
+        tables[LOSS_BY_SEGMENT] = with_auc_interval(lost, level)
     tables |= {
         EXAMPLE_ATTRIBUTIONS: example_attributions(ranked) if attribution.write_examples else None,
         PAIR_SEGMENTS: segment_pairs(attributed) if attribution.pairs else None,
@@ -365,7 +367,9 @@ def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> S
     marked, words = mark_rows(corpus, features, attributed.id_column, attribution.split, list(map(dict, names)))
     flags = (F.getbit(words[place // MOST_BITS], F.lit(place % MOST_BITS)) == 1 for place in range(len(names)))
     marked = marked.withColumns(dict(zip(names.values(), flags, strict=True)))
-    identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
+    # Rows of which a predicate is neither true nor false are among the others: the attribution hangs on them, too.
+    inside = {name: f"coalesce(({predicate}), false)" for name, predicate in attribution.segments.items()}
+    identities = Identities(columns=tuple(names.values()), predicates=inside)
     measures = replace(attributed.measures, identities=identities)
     codebook = build_codebook(measures, attributed.survey)
     examples = label_examples(marked, measures, codebook, attributed.id_column)

@@ -34,6 +34,24 @@ class CellPair(NamedTuple):
         """The same upside down: low is high."""
         return CellPair(self.n_high, self.n_low, self.u_doubled, self.high_square_sum, self.low_square_sum)
 
+    @property
+    def auc(self) -> float | None:
+        """U / (n_low n_high); None where a cell is empty."""
+        n_pairs = self.n_low * self.n_high
+        return float(Fraction(self.u_doubled, 2 * n_pairs)) if n_pairs else None
+
+    @property
+    def auc_variance(self) -> float | None:
+        """DeLong's variance of the AUC, rounded once; None where a cell has fewer than two rows."""
+        if min(self.n_low, self.n_high) < 2:
+            return None
+        return float(self._low_part + self.mirrored._low_part)
+
+    @property
+    def _low_part(self) -> Fraction:
+        m, n = self.n_low, self.n_high
+        return Fraction(m * self.low_square_sum - self.u_doubled**2, 4 * n**2 * m**2 * (m - 1))
+
 
 class RankedSegment(NamedTuple):
     """What a ranking engine counts of a segment's honest rows, the subgroup, and all other rows of the slice.

@@ -9,21 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
-from typing import Any
+from functools import reduce
+from math import inf, sqrt
+from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
 
+from biasspark.attribution.influence import CellPair, RankedSegment, influence_variance
 from biasspark.attribution.moments import read_moments, read_whole, sum_moments, sum_whole
-from biasspark.attribution.significance import Moments
+from biasspark.attribution.significance import NO_ROWS, Moments, clip, interval
+from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
+from biasspark.metrics.intervals import auc_interval
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
 
 _LOSSES = ("cross_entropy", "gini")
+_SQUARES = "ordered_square"
 _VALUES = ("normalized", "cross_entropy", "gini", "normalized_cross_entropy", "normalized_gini")
 
 
@@ -35,8 +40,8 @@ class LabelSums:
     ----------
     n, n_opposite
         Rows, and rows of the other label in the slice.
-    ordered_doubled
-        Twice the pairs with the latter that are rightly ordered, plus ties.
+    ordered_doubled, ordered_square_sum
+        Twice the pairs with the latter that are rightly ordered, plus ties; and the sum of the squares of each row's.
     moments
         By name: of the normalised attribution, of either loss, and of the sums of the attribution and either loss.
     lowest, highest
@@ -46,6 +51,7 @@ class LabelSums:
     n: int
     n_opposite: int
     ordered_doubled: int
+    ordered_square_sum: int
     moments: Mapping[str, Moments]
     lowest: float
     highest: float
@@ -106,6 +112,7 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mappin
         F.count(F.lit(1)).alias("n"),
         F.max(N_OPPOSITE).alias("n_opposite"),
         *sum_whole(F.col(ORDERED_DOUBLED), ORDERED_DOUBLED),
+        *sum_whole(F.col(ORDERED_DOUBLED) * F.col(ORDERED_DOUBLED), _SQUARES),
         F.min(SCORE).alias("lowest"),
         F.max(SCORE).alias("highest"),
         *(column for name in _VALUES for column in sum_moments(F.col(name), name)),
@@ -165,57 +172,110 @@ def list_correlations(losses: Losses, probable: Mapping[str, bool]) -> list[dict
 def list_losses(
     losses: Losses,
     predicates: Mapping[str, str],
-    aucs: Mapping[tuple[str, str, str], float | None],
+    named: Mapping[tuple[str, str, str], Pairs],
     probable: Mapping[str, bool],
+    level: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``loss_by_segment``, also of segments without rows.
+    """Return the rows of ``loss_by_segment``, also of segments without rows; `with_auc_interval` adds that of the AUC.
 
     Parameters
     ----------
     predicates
         By name of the segment.
-    aucs
-        By model, slice and segment, `OVERALL` left out: that follows from the attributions.
+    named
+        By model, slice and segment what ranking it as an identity says, `OVERALL` left out: that follows from the
+        attributions.
     probable
         By model, whether its scores are probabilities.
+    level
+        Of the intervals.
     """
     return [
-        _list_segment((model, name, segment), losses, predicates, aucs, probable[model])
+        _list_segment(_gather((model, name, segment), losses, named), predicates, probable[model], level)
         for model, name, whole in sorted(losses)
         if whole == OVERALL
         for segment in (OVERALL, *predicates)
     ]
 
 
-def _list_segment(
-    key: tuple[str, str, str],
-    losses: Losses,
-    predicates: Mapping[str, str],
-    aucs: Mapping[tuple[str, str, str], float | None],
-    probable: bool,
-) -> dict[str, Any]:
+def with_auc_interval(rows: DataFrame, level: float) -> DataFrame:
+    """Fill in the interval of the AUC in rows of ``loss_by_segment``."""
+    n_low, n_high = (F.col("n_rows") - F.col("n_positive")).alias("n_low"), F.col("n_positive").alias("n_high")
+    found = rows.withColumn("found", auc_interval(F.struct("auc", "auc_variance", n_low, n_high), level))
+    ends = {f"auc_{name}": F.when(F.col("auc").isNotNull(), F.col("found")[name]) for name in ("low", "high", "method")}
+    return found.withColumns(ends).drop("found")
+
+
+class _Gathered(NamedTuple):
+    """What is known of one segment: its key, its sums by label, those of the slice, and how its cells are ordered."""
+
+    key: tuple[str, str, str]
+    both: Mapping[bool, LabelSums]
+    overall: Mapping[bool, LabelSums]
+    ranked: RankedSegment | None
+
+
+def _gather(key: tuple[str, str, str], losses: Losses, named: Mapping[tuple[str, str, str], Pairs]) -> _Gathered:
     model, name, segment = key
-    both = losses.get(key, {})
-    overall = losses[model, name, OVERALL]
-    n_rows = sum(sums.n for sums in both.values())
+    both, overall = losses.get(key, {}), losses[model, name, OVERALL]
+    return _Gathered(key, both, overall, _rank_all(overall) if segment == OVERALL else _rank(both, named.get(key)))
+
+
+def _rank(both: Mapping[bool, LabelSums], pairs: Pairs | None) -> RankedSegment | None:
+    if pairs is None:
+        return None
+    negatives, positives = (both[label].ordered_square_sum if label in both else 0 for label in (False, True))
+    return RankedSegment(*read_cells(pairs), negatives, positives)
+
+
+def _rank_all(both: Mapping[bool, LabelSums]) -> RankedSegment | None:
+    """Return the segment of all rows: there are no others."""
+    if len(both) < 2:
+        return None
+    low, high = both[False], both[True]
+    pair = CellPair(low.n, high.n, high.ordered_doubled, low.ordered_square_sum, high.ordered_square_sum)
+    nobody = (CellPair(low.n, 0, 0, 0, 0), CellPair(0, high.n, 0, 0, 0))
+    return RankedSegment(pair, *nobody, low.ordered_square_sum, high.ordered_square_sum)
+
+
+def _list_segment(found: _Gathered, predicates: Mapping[str, str], probable: bool, level: float) -> dict[str, Any]:
+    (model, name, segment), both, overall, ranked = found
     defined = len(overall) == 2
     means = {value: _mean(both, value) for value in ("cross_entropy", "gini", "normalized")}
+    cross_entropy, gini = (
+        (means[loss], _variance_of_mean(both, loss)) if probable else (None, None) for loss in _LOSSES
+    )
+    attribution = (means["normalized"], influence_variance(ranked) if ranked else None) if defined else (None, None)
+    within = ranked.subgroup if ranked else None
     return {
         MODEL: model,
         SLICE: name,
         "segment": segment,
         "predicate": predicates.get(segment),
-        "n_rows": n_rows,
+        "n_rows": sum(sums.n for sums in both.values()),
         "n_positive": both[True].n if True in both else 0,
-        "cross_entropy": means["cross_entropy"] if probable else None,
-        "gini_impurity": means["gini"] if probable else None,
-        "auc": _auc(overall[True]) if segment == OVERALL and defined else aucs.get(key),
-        "mean_normalized_attribution": means["normalized"] if defined else None,
+        **_with_ends("cross_entropy", cross_entropy, (0.0, inf), level),
+        **_with_ends("gini_impurity", gini, (0.0, 1.0), level),
+        "auc": within and within.auc,
+        "auc_low": None,
+        "auc_high": None,
+        "auc_variance": within and within.auc_variance,
+        "auc_method": None,
+        **_with_ends("mean_normalized_attribution", attribution, (0.0, 0.5), level),
     }
 
 
-def _auc(positives: LabelSums) -> float:
-    return float(Fraction(positives.ordered_doubled, 2 * positives.n * positives.n_opposite))
+def _with_ends(
+    name: str, found: tuple[float | None, float | None], extent: tuple[float, float], level: float
+) -> dict[str, float | None]:
+    """Return a mean with its interval, from its variance."""
+    low, high = clip(interval(*found, level), *extent)
+    return {name: found[0], f"{name}_low": low, f"{name}_high": high}
+
+
+def _variance_of_mean(both: Mapping[bool, LabelSums], name: str) -> float | None:
+    moments = reduce(Moments.__add__, (sums.moments[name] for sums in both.values()), NO_ROWS)
+    return None if moments.variance is None else moments.variance / moments.n
 
 
 def _mean(both: Mapping[bool, LabelSums], name: str) -> float | None:
@@ -252,4 +312,5 @@ def _probability(links: Mapping[str, str]) -> Column:
 def _read(row: Row) -> LabelSums:
     moments = {name: read_moments(row, name, row["n"]) for name in _VALUES}
     ordered = read_whole(row, ORDERED_DOUBLED)
-    return LabelSums(row["n"], row["n_opposite"], ordered, moments, row["lowest"], row["highest"])
+    squares = read_whole(row, _SQUARES)
+    return LabelSums(row["n"], row["n_opposite"], ordered, squares, moments, row["lowest"], row["highest"])

@@ -65,17 +65,17 @@ def read_statistics(statistics: Iterable[Row]) -> dict[tuple[str, str, str], dic
     return found
 
 
-def subgroup_auc(pairs: Pairs) -> float | None:
-    """Return the AUC within a segment; None where a label is missing."""
-    auc: float | None = pairs[WITHIN]["auc"]
-    return auc
-
-
 def variance_of_mean(pairs: Pairs, sums: NodeSums) -> float | None:
     """Return the variance of the mean normalised attribution of a segment's honest rows: see `influence_variance`."""
-    subgroup, bpsn, bnsp = (
-        CellPair(*(int(pairs[cells][name]) for name in CellPair._fields)) for cells in (WITHIN, _BPSN, _BNSP)
-    )
+    subgroup, bpsn, bnsp = read_cells(pairs)
     negative_square_sum = sums.honest_negative.ordered_square_sum(subgroup.n_high + bpsn.n_high)
     positive_square_sum = sums.honest_positive.ordered_square_sum(subgroup.n_low + bnsp.n_low)
     return influence_variance(RankedSegment(subgroup, bpsn, bnsp, negative_square_sum, positive_square_sum))
+
+
+def read_cells(pairs: Pairs) -> tuple[CellPair, CellPair, CellPair]:
+    """Return the pairs of cells that a `RankedSegment` has: within the segment, and of either cell with all others."""
+    subgroup, bpsn, bnsp = (
+        CellPair(*(int(pairs[cells][name]) for name in CellPair._fields)) for cells in (WITHIN, _BPSN, _BNSP)
+    )
+    return subgroup, bpsn, bnsp

@@ -187,6 +187,15 @@ def _shade_nothing(_: float | None) -> str:
     return ""
 
 
+_LOSSES = ("cross_entropy", "gini_impurity")
+_SEGMENT_MEASURES: Mapping[str, Shade] = {
+    "auc": shade_auc,
+    "mean_normalized_attribution": _shade_attribution,
+    **dict.fromkeys(_LOSSES, _shade_nothing),
+}
+"""What is told of a named segment, each with its scale."""
+
+
 def _grow(rows: Sequence[Row], describe: Describe, shade: Shade) -> Node:
     """Return the root with all nodes below it; node k is split into 2k and 2k + 1."""
     return _grow_from({row["node_id"]: row for row in rows}, 1, "", (describe, shade))
@@ -279,20 +288,26 @@ def _attribution_cell(row: Row) -> Cell:
 def tabulate_segments(facts: NightFacts) -> list[dict[str, Any]]:
     """Return the named segments of all rows with the losses and AUC of each model."""
     rows = facts.rows("loss_by_segment", slice=ALL_ROWS)
-    level = read_level(facts.run)
     found = []
     for name in sorted({row["segment"] for row in rows}):
-        own = {row["model"]: {**row, "auc_cell": _segment_cell(row, level)} for row in rows if row["segment"] == name}
-        found.append({"segment": name, "predicate": next(iter(own.values()))["predicate"], "models": own})
+        own = {row["model"]: row for row in rows if row["segment"] == name}
+        cells = {
+            model: {measure: _segment_cell(row, measure) for measure in _SEGMENT_MEASURES} for model, row in own.items()
+        }
+        predicate = next(iter(own.values()))["predicate"]
+        found.append({"segment": name, "predicate": predicate, "models": own, "cells": cells})
     return found
 
 
-def _segment_cell(row: Row, level: float) -> Cell:
-    low, high = bound_auc(row["auc"], row["n_rows"] - row["n_positive"], row["n_positive"], level)
+def _segment_cell(row: Row, measure: str) -> Cell:
+    """Return a measure with its interval; a run that is older than the intervals has none."""
+    value, low, high = row[measure], row.get(f"{measure}_low"), row.get(f"{measure}_high")
+    if value is None:
+        return Cell(text=DASH, note="no rows, or no probabilities" if measure in _LOSSES else "no rows of a label")
     return Cell(
-        text=show_number(row["auc"]),
+        text=show_number(value),
         interval=show_interval(low, high),
-        shade=shade_auc(row["auc"]),
-        value=row["auc"],
+        shade=_SEGMENT_MEASURES[measure](value),
+        value=value,
         weak=is_weak(low, high),
     )

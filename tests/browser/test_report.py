@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from biasspark.report.page import write_page
-from tests.report_rows import IMAGE, NAMES, SCRIPT, alert, night_facts
+from biasspark.report.page import SECTIONS, write_page
+from tests.report_rows import IMAGE, NAMES, SCRIPT, alert, full_night, night_facts
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = Path("/usr/bin/chromium")
@@ -44,6 +44,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 def short_report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Every kind of section with few identities: axe-core takes its time for each cell."""
     return save_report(tmp_path_factory.mktemp("short"), ("gay", SCRIPT))
+
+
+@pytest.fixture(scope="module")
+def full_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Fifty identities and two models with all that a page can have."""
+    path = tmp_path_factory.mktemp("full") / "report.html"
+    path.write_text(write_page(full_night()), encoding="utf-8")
+    return path.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -218,11 +226,24 @@ def test_print_shows_what_is_folded_and_no_navigation(open_report: Any) -> None:
     assert page.locator("h1").evaluate("one => getComputedStyle(one).color") == "rgb(27, 33, 41)"
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
-def test_axe_finds_nothing_serious(open_report: Any, short_report: str, scheme: str, width: int) -> None:
+def list_serious(page: Any) -> list[tuple[str, str]]:
+    """Unfold everything, and return what axe-core finds that is serious or critical."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = open_report(short_report, color_scheme=scheme, viewport={"width": width, "height": 900})
     unfold(page)
     found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}]
-    assert serious == []
+    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_axe_finds_nothing_serious(open_report: Any, short_report: str, scheme: str, width: int) -> None:
+    page = open_report(short_report, color_scheme=scheme, viewport={"width": width, "height": 900})
+    assert list_serious(page) == []
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_serious_on_a_page_with_everything(open_report: Any, full_report: str) -> None:
+    page = open_report(full_report)
+    assert page.locator(".missing").count() == 0
+    there = set(page.locator("[id]").evaluate_all("all => all.map((one) => one.id)"))
+    assert {anchor for anchor, _ in SECTIONS} <= there
+    assert list_serious(page) == []

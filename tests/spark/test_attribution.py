@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from itertools import combinations
+from statistics import stdev
 from typing import Any
 
 import duckdb
@@ -145,6 +146,10 @@ def test_correlations_are_those_of_scipy(found: Found) -> None:
         assert row["n_rows"] == len(examples)
 
 
+def error_of_mean(values: list[float]) -> float:
+    return stdev(values) / math.sqrt(len(values))
+
+
 def test_losses_by_segment(found: Found) -> None:
     rows = {(row["model"], row["slice"], row["segment"]): row for row in found["loss_by_segment"]}
     assert len(rows) == len(found["loss_by_segment"]) == 2 * 2 * 3
@@ -156,9 +161,8 @@ def test_losses_by_segment(found: Found) -> None:
         assert row["predicate"] == PART["segments"].get(segment)
         assert (row["n_rows"], row["n_positive"]) == (len(own), sum(example.label for example in own))
         if segment == "nobody":
-            assert [row[key] for key in ("cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")] == [
-                None
-            ] * 4
+            counted = {"model", "slice", "segment", "predicate", "n_rows", "n_positive"}
+            assert {own for key, own in row.items() if key not in counted} == {None}
             continue
         whole = list(examples.values())
         assert row["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, own), abs=1e-12)
@@ -166,6 +170,21 @@ def test_losses_by_segment(found: Found) -> None:
         assert row["auc"] == pytest.approx(oracle.auc(own), abs=1e-12)
         mean = oracle.mean_of(lambda example, whole=whole: oracle.normalized(example, whole), own)
         assert row["mean_normalized_attribution"] == pytest.approx(mean, abs=1e-12)
+        reach = Z * math.sqrt(oracle.variance([number in chosen for number in examples], whole))
+        for measure, middle, half, most in (
+            ("cross_entropy", row["cross_entropy"], Z * error_of_mean(list(map(oracle.cross_entropy, own))), math.inf),
+            ("gini_impurity", row["gini_impurity"], Z * error_of_mean(list(map(oracle.gini, own))), 1.0),
+            ("mean_normalized_attribution", mean, reach, 0.5),
+        ):
+            ends = (max(middle - half, 0.0), min(middle + half, most))
+            assert (row[f"{measure}_low"], row[f"{measure}_high"]) == pytest.approx(ends, abs=1e-12)
+        placements = [
+            [2 * oracle.normalized(example, own) for example in own if example.label == label]
+            for label in (False, True)
+        ]
+        assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
+        assert 0 <= row["auc_low"] < row["auc"] < row["auc_high"] <= 1
+        assert row["auc_method"] in {"logit_delong", "newcombe"}
 
 
 def test_crosses_are_counted_over_all_pairs(found: Found) -> None:

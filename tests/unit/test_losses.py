@@ -9,8 +9,10 @@ from biasspark.columns import OVERALL
 
 
 def losses_of(lowest: float, highest: float) -> Losses:
-    sums = LabelSums(n=1, n_opposite=1, ordered_doubled=2, moments={}, lowest=lowest, highest=highest)
-    others = LabelSums(n=1, n_opposite=1, ordered_doubled=2, moments={}, lowest=-9.0, highest=9.0)
+    sums = LabelSums(
+        n=1, n_opposite=1, ordered_doubled=2, ordered_square_sum=4, moments={}, lowest=lowest, highest=highest
+    )
+    others = LabelSums(n=1, n_opposite=1, ordered_doubled=2, ordered_square_sum=4, moments={}, lowest=-9.0, highest=9.0)
     return {("m", "all", OVERALL): {True: sums, False: sums}, ("other", "all", OVERALL): {True: others}}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from biasspark.metrics.evidence import Aucs, standard_errors
-from biasspark.report.attributions import list_heat_maps, list_segment_trees
+from biasspark.report.attributions import list_heat_maps, list_segment_trees, tabulate_segments
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
 from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
@@ -585,6 +585,21 @@ def test_crosses_have_intervals_in_the_cell_or_a_hover_away(facts: NightFacts) -
     many = list_heat_maps(night_facts(groups=[f"group {place}" for place in range(6)], n_nights=1))[0]
     cell = many.auc["group 3", "group 2"]
     assert (cell.interval, cell.note) == ("", "0.54 to 0.82")
+
+
+def test_named_segments_have_intervals_where_their_run_made_them(facts: NightFacts) -> None:
+    first, *_ = tabulate_segments(facts)
+    cell = first["cells"][MODELS[0]]["mean_normalized_attribution"]
+    assert (cell.text, cell.interval, cell.shade, cell.weak) == ("0.450", "0.430 to 0.470", "a16", False)
+    older = [
+        {k: v for k, v in row.items() if not k.endswith(("_low", "_high"))} for row in facts.rows("loss_by_segment")
+    ]
+    first, *_ = tabulate_segments(
+        replace(facts, tables={"loss_by_segment": [row | {"gini_impurity": None} for row in older]})
+    )
+    cells = first["cells"][MODELS[0]]
+    assert (cells["auc"].interval, cells["auc"].weak) == ("", True)
+    assert (cells["gini_impurity"].text, cells["gini_impurity"].note) == ("–", "no rows, or no probabilities")
 
 
 def test_every_definition_is_a_comment_of_a_table() -> None:

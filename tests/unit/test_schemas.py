@@ -187,8 +187,10 @@ CONTRACT = {
     """,
     LOSS_BY_SEGMENT: """
         run_date DATE corpus STRING model STRING slice STRING segment STRING predicate STRING n_rows BIGINT
-        n_positive BIGINT cross_entropy DOUBLE gini_impurity DOUBLE auc DOUBLE mean_normalized_attribution DOUBLE
-        run_id STRING
+        n_positive BIGINT cross_entropy DOUBLE cross_entropy_low DOUBLE cross_entropy_high DOUBLE gini_impurity DOUBLE
+        gini_impurity_low DOUBLE gini_impurity_high DOUBLE auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE
+        auc_method STRING mean_normalized_attribution DOUBLE mean_normalized_attribution_low DOUBLE
+        mean_normalized_attribution_high DOUBLE run_id STRING
     """,
     REJECTED_ROWS: "run_date DATE corpus STRING row_id STRING model STRING reason STRING run_id STRING",
     BIAS_RUNS: """

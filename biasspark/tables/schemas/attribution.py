@@ -198,10 +198,21 @@ LOSS_BY_SEGMENT = Table(
         n_positive BIGINT: Positives among n_rows, 0 or more.
         cross_entropy DOUBLE: Mean cross-entropy, natural logarithm, scores clipped to 1e-15 from 0 and 1. 0 or more, 0
             is best. NULL without rows, or where scores are no probabilities.
+        cross_entropy_low DOUBLE: Lower end of its interval at the configured level. 0 or more. NULL of one row.
+        cross_entropy_high DOUBLE: Upper end of its interval at the configured level. 0 or more. NULL of one row.
         gini_impurity DOUBLE: Mean of 1 - the probability of the true label. 0 to 1, 0 is best. NULL without rows, or
             where scores are no probabilities.
+        gini_impurity_low DOUBLE: Lower end of its interval at the configured level. 0 to 1. NULL of one row.
+        gini_impurity_high DOUBLE: Upper end of its interval at the configured level. 0 to 1. NULL of one row.
         auc DOUBLE: AUC within the segment. 0 to 1, 1 is best. NULL where a label is missing.
+        auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+        auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+        auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of a label.
+        auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
         mean_normalized_attribution DOUBLE: Mean normalized attribution of its rows in the slice. 0 to 0.5, 0.5 is
             best. NULL without rows, or where the slice lacks a label.
+        mean_normalized_attribution_low DOUBLE: Lower end of its interval, with the opposite class as sampled, too. 0 to
+            0.5. NULL of one row.
+        mean_normalized_attribution_high DOUBLE: Upper end of its interval, likewise. 0 to 0.5. NULL of one row.
     """),
 )
