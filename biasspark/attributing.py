@@ -23,7 +23,6 @@ from biasspark.attribution.losses import (
     list_losses,
     measure_losses,
     say_what_link_does,
-    with_auc_interval,
 )
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.segments import AUC, LosingSlice, Segment, TreeKey, list_segments, plan_trees, tree_rows
@@ -46,6 +45,7 @@ from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import InputError, no_usable_row
 from biasspark.features import Condition, Feature
+from biasspark.metrics.intervals import with_auc_interval
 from biasspark.metrics.statistics import with_auc
 from biasspark.ranking.cross_engine import cross_pairs
 from biasspark.ranking.engine import rank
@@ -186,7 +186,8 @@ def cross_groups(attributed: Attributed) -> DataFrame:
         attributed.corpus, attributed.measures, attributed.codebook, attributed.id_column, columns
     )
     named = dict(zip(groupings, attributed.groups, strict=True))
-    return auc_crosses(cross_pairs(examples, attributed.codebook, attributed.boundaries, named))
+    crosses = cross_pairs(examples, attributed.codebook, attributed.boundaries, named)
+    return auc_crosses(crosses, attributed.measures.intervals.level)
 
 
 @contextmanager
@@ -237,7 +238,8 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Dat
     }
     tables = {table: frame_of(attributed.corpus.sparkSession, table, own) for table, own in rows.items()}
     if (lost := tables[LOSS_BY_SEGMENT]) is not None:
-        tables[LOSS_BY_SEGMENT] = with_auc_interval(lost, level)
+        negatives = F.col("n_rows") - F.col("n_positive")
+        tables[LOSS_BY_SEGMENT] = with_auc_interval(lost, negatives, F.col("n_positive"), level)
     tables |= {
         EXAMPLE_ATTRIBUTIONS: example_attributions(ranked) if attribution.write_examples else None,
         PAIR_SEGMENTS: segment_pairs(attributed) if attribution.pairs else None,

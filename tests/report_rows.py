@@ -291,6 +291,7 @@ def cross(model: str, positive: str, negative: str, groups: Sequence[str]) -> Ro
     auc = min(0.5 + (0.6 * groups.index(positive) - 0.3 * groups.index(negative)) / len(groups), 1.0)
     row: Row = {"model": model, "slice": "all", "grouping": "mentions", "positive_group": positive}
     row |= {"negative_group": negative, "n_positive": 20, "n_negative": 30, "n_pairs": Decimal(600), "auc": auc}
+    row |= {"auc_low": max(auc - 0.1, 0.0), "auc_high": min(auc + 0.1, 1.0)}
     return row | {"headroom_pairs": 600 * (1 - auc), "headroom_share": (1 - auc) / len(groups) ** 2}
 
 

@@ -6,20 +6,25 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Window
 
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
+from biasspark.metrics.intervals import with_auc_interval
+from biasspark.metrics.statistics import delong_variance
 
 _WHOLE = "decimal(38,0)"
 
 
-def auc_crosses(crosses: DataFrame) -> DataFrame:
+def auc_crosses(crosses: DataFrame, level: float) -> DataFrame:
     """Return the table ``auc_crosses``, less the run's columns.
 
     For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of rightly ordered pairs, ties half,
-    and headroom = n_i m_j - U, the wrongly ordered ones. The headroom of all crosses over all pairs is 1 - AUC.
+    and headroom = n_i m_j - U, the wrongly ordered ones. The headroom of all crosses over all pairs is 1 - AUC. Its
+    interval is that of the AUC of any two cells.
 
     Parameters
     ----------
     crosses : DataFrame
-        ``model, slice, grouping, positive_group, negative_group, n_positive, n_negative, ordered_doubled``.
+        As `biasspark.ranking.cross_engine.cross_pairs` gives them.
+    level : float
+        Of the intervals.
     """
     whole = Window.partitionBy(MODEL, SLICE, "grouping").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
@@ -28,10 +33,17 @@ def auc_crosses(crosses: DataFrame) -> DataFrame:
     wrong = 2 * n_pairs - F.col(ORDERED_DOUBLED)
     counted = crosses.withColumns({"n_pairs": n_pairs, "wrong_doubled": wrong.cast(_WHOLE)})
     all_wrong = F.sum("wrong_doubled").over(whole).cast("double")
-    return counted.select(
+    squares = ("low_square_sum", "high_square_sum")
+    counted = counted.withColumns(
+        {
+            "all_wrong": all_wrong,
+            "auc": F.try_divide(F.col(ORDERED_DOUBLED).cast("double"), 2 * F.col("n_pairs").cast("double")),
+            "auc_variance": delong_variance(("n_negative", "n_positive"), ORDERED_DOUBLED, squares),
+        }
+    )
+    return with_auc_interval(counted, F.col("n_negative"), F.col("n_positive"), level).select(
         *(MODEL, SLICE, "grouping", "positive_group", "negative_group", "n_positive", "n_negative", "n_pairs"),
-        ORDERED_DOUBLED,
-        F.try_divide(F.col(ORDERED_DOUBLED).cast("double"), 2 * F.col("n_pairs").cast("double")).alias("auc"),
+        *(ORDERED_DOUBLED, "auc", "auc_low", "auc_high", "auc_variance", "auc_method"),
         (F.col("wrong_doubled").cast("double") / 2).alias("headroom_pairs"),
-        F.try_divide(F.col("wrong_doubled").cast("double"), all_wrong).alias("headroom_share"),
+        F.try_divide(F.col("wrong_doubled").cast("double"), F.col("all_wrong")).alias("headroom_share"),
     )

@@ -22,7 +22,6 @@ from biasspark.attribution.significance import NO_ROWS, Moments, clip, interval
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
-from biasspark.metrics.intervals import auc_interval
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
@@ -176,7 +175,7 @@ def list_losses(
     probable: Mapping[str, bool],
     level: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``loss_by_segment``, also of segments without rows; `with_auc_interval` adds that of the AUC.
+    """Return the rows of ``loss_by_segment``, also of segments without rows; the AUC has none yet.
 
     Parameters
     ----------
@@ -196,14 +195,6 @@ def list_losses(
         if whole == OVERALL
         for segment in (OVERALL, *predicates)
     ]
-
-
-def with_auc_interval(rows: DataFrame, level: float) -> DataFrame:
-    """Fill in the interval of the AUC in rows of ``loss_by_segment``."""
-    n_low, n_high = (F.col("n_rows") - F.col("n_positive")).alias("n_low"), F.col("n_positive").alias("n_high")
-    found = rows.withColumn("found", auc_interval(F.struct("auc", "auc_variance", n_low, n_high), level))
-    ends = {f"auc_{name}": F.when(F.col("auc").isNotNull(), F.col("found")[name]) for name in ("low", "high", "method")}
-    return found.withColumns(ends).drop("found")
 
 
 class _Gathered(NamedTuple):

@@ -56,7 +56,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from biasspark.metrics.evidence import normal_quantile
 
@@ -116,6 +116,14 @@ def auc_interval(pair: Column, level: float, *, bounded: bool = False) -> Column
         )
 
     return _solve_newcombe(pair, known, z, choose)
+
+
+def with_auc_interval(rows: DataFrame, n_low: Column, n_high: Column, level: float) -> DataFrame:
+    """Add ``auc_low, auc_high, auc_method`` to rows with an ``auc`` and its ``auc_variance``, NULL where it is."""
+    pair = F.struct("auc", "auc_variance", n_low.alias("n_low"), n_high.alias("n_high"))
+    found = rows.withColumn("found", auc_interval(pair, level))
+    ends = {f"auc_{end}": F.when(F.col("auc").isNotNull(), F.col("found")[end]) for end in ("low", "high", "method")}
+    return found.withColumns(ends).drop("found")
 
 
 class _Known(NamedTuple):

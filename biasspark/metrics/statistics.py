@@ -88,6 +88,12 @@ def with_auc(statistics: DataFrame) -> DataFrame:
     return statistics.withColumns(aucs | variances | {"reason": _empty_cell()})
 
 
+def delong_variance(rows: tuple[str, str], doubled: str, square_sums: tuple[str, str]) -> Column:
+    """Return DeLong's variance of an AUC from the names of columns: those of the low cell first."""
+    (low, high), (of_low, of_high) = map(F.col, rows), map(F.col, square_sums)
+    return _delong_part(low, high, F.col(doubled), of_low) + _delong_part(high, low, F.col(doubled), of_high)
+
+
 def add_up(values: Column) -> Column:
     """Return the sum of an array of DOUBLE, in its order."""
     return F.aggregate(values, F.lit(0.0), lambda total, value: total + value)

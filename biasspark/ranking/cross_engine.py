@@ -24,7 +24,8 @@ from biasspark.ranking.row_engine import cut_into_ranges
 _BY_RANGE = "model INT, slice INT, score_range INT, grouping INT, data BINARY"
 _CROSSES = (
     "model STRING, slice STRING, grouping STRING, positive_group STRING, negative_group STRING, "
-    "n_positive BIGINT, n_negative BIGINT, ordered_doubled DECIMAL(38,0)"
+    "n_positive BIGINT, n_negative BIGINT, ordered_doubled DECIMAL(38,0), low_square_sum DECIMAL(38,0), "
+    "high_square_sum DECIMAL(38,0)"
 )
 
 
@@ -44,13 +45,15 @@ def cross_pairs(
     Returns
     -------
     DataFrame
-        ``model, slice, grouping, positive_group, negative_group, n_positive, n_negative, ordered_doubled``: all crosses
-        of groups that any row of the slice is in. The sum of ``ordered_doubled`` is that of the whole slice.
+        ``model, slice, grouping, positive_group, negative_group, n_positive, n_negative, ordered_doubled,
+        low_square_sum, high_square_sum``: all crosses of groups that any row of the slice is in. The sum of
+        ``ordered_doubled`` is that of the whole slice; squares are of the doubled placements of the negatives, and of
+        the positives.
 
     Notes
     -----
-    Lazy. Cost: one scan and one shuffle, of 9 bytes a score and 4 a grouping; then for each grouping a pass over the
-    scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes a score and 4 a grouping; then for each grouping two passes over
+    the scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
     """
     columns = list(map(group_name, range(len(groupings))))
     parts = cut_into_ranges(examples, codebook, boundaries, columns)
@@ -87,7 +90,8 @@ def _combine(codebook: Codebook, groupings: Mapping[str, tuple[str, ...]]) -> Ca
         rows = [
             (
                 *(codebook.models[model], codebook.slices[number], grouping, groups[high], groups[low]),
-                *(total.n_positive[high], total.n_negative[low], Decimal(total.ordered_doubled[high, low])),
+                *(total.n_positive[high], total.n_negative[low]),
+                *(Decimal(counts[high, low]) for counts in total[2:]),
             )
             for high in there
             for low in there

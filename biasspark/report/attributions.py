@@ -24,8 +24,6 @@ from biasspark.report.cells import (
     show_percent,
 )
 from biasspark.report.facts import NightFacts, Row
-from biasspark.report.intervals import bound_auc
-from biasspark.report.ledger import read_level
 
 MOST_GROUPS, MOST_SPACIOUS = 20, 5
 """Of a heat map: how many it shows, and up to how many its cells have room for an interval."""
@@ -84,11 +82,10 @@ def list_heat_maps(facts: NightFacts) -> list[HeatMap]:
     """Return the crosses of all rows, one map a model and grouping; of many groups those with the most pairs."""
     rows = facts.rows("auc_crosses", slice=ALL_ROWS)
     keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
-    level = read_level(facts.run)
-    return [_draw_map([row for row in rows if (row["grouping"], row["model"]) == key], key, level) for key in keys]
+    return [_draw_map([row for row in rows if (row["grouping"], row["model"]) == key], *key) for key in keys]
 
 
-def _draw_map(rows: Sequence[Row], key: tuple[str, str], level: float) -> HeatMap:
+def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
     sizes: Counter[str] = Counter()
     for row in rows:
         sizes[row["positive_group"]] = max(sizes[row["positive_group"]], row["n_positive"])
@@ -99,8 +96,7 @@ def _draw_map(rows: Sequence[Row], key: tuple[str, str], level: float) -> HeatMa
     shown = [row for row in rows if row["positive_group"] in groups and row["negative_group"] in groups]
     most = max((row["headroom_share"] or 0.0 for row in shown), default=0.0)
     is_spacious = len(groups) <= MOST_SPACIOUS
-    aucs = {_key(row): _auc_cell(row, level, is_spacious=is_spacious) for row in shown}
-    grouping, model = key
+    aucs = {_key(row): _auc_cell(row, is_spacious=is_spacious) for row in shown}
     return HeatMap(
         model=model,
         grouping=grouping,
@@ -118,14 +114,13 @@ def _key(row: Row) -> tuple[str, str]:
     return row["positive_group"], row["negative_group"]
 
 
-def _auc_cell(row: Row, level: float, *, is_spacious: bool) -> Cell:
-    """Return the AUC of a cross with its interval, which stands in the cell where there is room."""
-    value, n_low, n_high = row["auc"], row["n_negative"], row["n_positive"]
+def _auc_cell(row: Row, *, is_spacious: bool) -> Cell:
+    """Return the AUC of a cross with its interval, which a run may lack that is older than those."""
+    value, low, high = row["auc"], row.get("auc_low"), row.get("auc_high")
     if value is None:
         return Cell(text=DASH, note="no pairs")
-    low, high = bound_auc(value, n_low, n_high, level)
     interval = show_interval(low, high, digits=2)
-    counted = f"{show_count(n_high)} positives, {show_count(n_low)} negatives"
+    counted = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
     return Cell(
         text=show_number(value, 2),
         interval=interval if is_spacious else "",

@@ -212,10 +212,17 @@ def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
             assert (row["n_pairs"], row["ordered_doubled"]) == (len(positives) * len(negatives), 2 * ordered)
             assert row["headroom_pairs"] == len(positives) * len(negatives) - ordered
             wrong += row["headroom_pairs"]
-            if row["n_pairs"]:
-                assert row["auc"] == pytest.approx(ordered / len(positives) / len(negatives), abs=1e-12)
-            else:
-                assert row["auc"] is None
+            if not row["n_pairs"]:
+                assert {row[name] for name in ("auc", "auc_low", "auc_high", "auc_variance", "auc_method")} == {None}
+                continue
+            assert row["auc"] == pytest.approx(ordered / len(positives) / len(negatives), abs=1e-12)
+            assert row["auc_low"] <= row["auc"] <= row["auc_high"]
+            assert row["auc_method"] in {"logit_delong", "newcombe"}
+            placements = [
+                [sum(oracle.credit(a, b) for a in one) / len(one) for b in other]
+                for one, other in ((positives, negatives), (negatives, positives))
+            ]
+            assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
         assert math.fsum(row["headroom_share"] for row in own.values()) == pytest.approx(1, abs=1e-12)
         n_positive = sum(example.label for example in examples.values())
         headroom = 1 - oracle.auc(list(examples.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +22,10 @@ LABELLED = st.lists(
 def doubled(score: float, positive: bool, others: list[float]) -> int:
     """Twice the others it is rightly ordered with, plus ties, one pair after another."""
     return sum(1 if other == score else 2 * ((score > other) == positive) for other in others)
+
+
+def square(values: Iterable[int]) -> int:
+    return sum(value**2 for value in values)
 
 
 def examples_of(rows: list[tuple[float, bool, int]], book: Codebook) -> pa.Table:
@@ -100,15 +106,27 @@ def test_crosses_count_the_pairs_of_every_two_groups(rows: list[tuple[float, boo
         for low in range(4):
             others = [score for score, label, group in rows if not label and group == low]
             assert found.n_negative[low] == len(others)
-            assert found.ordered_doubled[high, low] == sum(doubled(score, True, others) for score in own)
+            placed = [doubled(score, True, others) for score in own]
+            assert (found.ordered_doubled[high, low], found.high_square_sum[high, low]) == (sum(placed), square(placed))
+            assert found.low_square_sum[high, low] == square(doubled(score, False, own) for score in others)
+
+
+def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
+    n = 3 * 2**20
+    positive = np.arange(n) % 3 == 0
+    found = count_crosses(np.zeros(n), positive, np.zeros(n, np.int64), 1)
+    assert found.high_square_sum[0, 0] == 2**20 * 2**42
+    assert found.low_square_sum[0, 0] == 2**21 * 2**40
+    assert CrossCounts.decode(found.encode(), 1) == found
 
 
 def test_crosses_pass_64_bits() -> None:
     size = 3 * 10**9
-    half = CrossCounts(np.array([size]), np.array([size]), np.array([[0]]))
+    half = CrossCounts(np.array([size]), np.array([size]), *[np.array([[0]])] * 3)
     total = combine_crosses([half, half])
     assert total.ordered_doubled[0, 0] == 2 * size**2 > 2**63
     assert (total.n_positive[0], total.n_negative[0]) == (2 * size, 2 * size)
+    assert total.low_square_sum[0, 0] == total.high_square_sum[0, 0] == 4 * size**3
 
 
 @pytest.mark.parametrize("label", [False, True])

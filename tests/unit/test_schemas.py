@@ -183,7 +183,8 @@ CONTRACT = {
     AUC_CROSSES: """
         run_date DATE corpus STRING model STRING slice STRING grouping STRING positive_group STRING
         negative_group STRING n_positive BIGINT n_negative BIGINT n_pairs DECIMAL(38,0) ordered_doubled DECIMAL(38,0)
-        auc DOUBLE headroom_pairs DOUBLE headroom_share DOUBLE run_id STRING
+        auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE auc_method STRING headroom_pairs DOUBLE
+        headroom_share DOUBLE run_id STRING
     """,
     LOSS_BY_SEGMENT: """
         run_date DATE corpus STRING model STRING slice STRING segment STRING predicate STRING n_rows BIGINT

@@ -178,6 +178,10 @@ AUC_CROSSES = Table(
             the whole slice.
         auc DOUBLE: ordered_doubled / (2 n_pairs), the share of rightly ordered pairs. 0 to 1, 1 is best. NULL without
             pairs.
+        auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+        auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+        auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of either group.
+        auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
         headroom_pairs DOUBLE: Wrongly ordered pairs, ties half. 0 or more, less is better. Never NULL.
         headroom_share DOUBLE: Their share of all wrongly ordered pairs of the slice. 0 to 1. NULL where the AUC is 1.
     """),
