@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 import re
@@ -16,9 +17,18 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from biasspark.report.against import hold_against
 from biasspark.report.attributions import list_heat_maps, list_segment_trees, tabulate_segments
 from biasspark.report.balance import tabulate_balance
-from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
+from biasspark.report.cells import (
+    drop_zeros,
+    metric_cell,
+    shade_auc,
+    shade_gap,
+    shade_share,
+    show_interval,
+    show_number,
+)
 from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
@@ -607,3 +617,39 @@ def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
     assert len([line for line in tables if "▲" not in line]) == 9
     assert write_model_card(facts) == write_model_card(facts)
+
+
+def read_text(page: str) -> str:
+    """Give the text of a page without tags, small figures behind what they stand below."""
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+def test_the_model_card_says_what_the_report_says(facts: NightFacts) -> None:
+    night = with_alerts(facts, alert("fail"), alert("pass", model=MODELS[1]))
+    card, told = html.unescape(write_model_card(night).replace("\\", "")), read_text(write_page(night))
+    verdict, (changed, *_) = reach_verdict(night), hold_against(night)
+    for sentence in (verdict.title, *(own.sentence for own in verdict.decisions), *verdict.changes, changed.sentence):
+        assert sentence in told
+        assert sentence in card
+    heads = ("Models", "The worst identities of toxicity_1", "Every identity", "The worst crossed pairs of toxicity_1")
+    heads += (
+        "Overall AUC over nights",
+        "At threshold 0.5",
+        "Templates",
+        "Where the AUC is lost",
+        "Pinned AUC",
+        "Definitions",
+    )
+    for head in (*heads, "Share of positives by length of the text"):
+        assert f"\n#### {head}\n" in card
+    cells = [cell for row in tabulate_metrics(night, "all") for cell in row.cells.values() if cell.value is not None]
+    cells += [node.cell for tree in list_segment_trees(night) for node in tree.root.children if node.is_leaf]
+    cells += [cell for own in list_heat_maps(night) for cell in own.auc.values()]
+    (at,) = list_rates(night)
+    cells += [cell.gap for row in at.rows for cell in row.cells.values() if cell.gap.interval]
+    assert len(cells) > 100
+    missing = [cell for cell in cells if f"{cell.text} ({cell.interval})" not in card]
+    assert missing == []
+    rates = [cell.rate for row in at.rows for cell in row.cells.values()]
+    assert [rate for rate in rates if rate not in card or drop_zeros(rate) not in told] == []
+    assert "Do not decide by this." in card
