@@ -285,7 +285,9 @@ def _draw_trend(axes: Axes, points: Points, models: Sequence[str]) -> None:
         lows = [math.nan if point.low is None else point.low for point in own]
         highs = [math.nan if point.high is None else point.high for point in own]
         colour, step = model_colour(number), max(1, math.ceil(len(own) / MOST_MARKERS))
-        axes.fill_between(days, lows, highs, color=colour, alpha=0.16, linewidth=0)
+        axes.fill_between(days, lows, highs, color=colour, alpha=0.14, linewidth=0)
+        for ends in (lows, highs):  # where bands lie over each other their edges tell them apart
+            axes.plot(days, ends, color=colour, linewidth=0.7, alpha=0.7)
         axes.plot(
             days,
             [point.value for point in own],

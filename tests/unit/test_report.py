@@ -160,7 +160,7 @@ def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
     page = write_page(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
     (table,) = re.findall(r'aria-label="Rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
     rows = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
-    assert [row.count('title="withheld: too few rows to be shown">◦&nbsp;–</td>') for row in rows] == [6, 6]
+    assert [row.count('title="withheld: too few rows to be shown">◦\u00a0–</td>') for row in rows] == [6, 6]
     assert "no value: withheld: too few rows to be shown" in page
 
 
@@ -382,7 +382,7 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> N
     tables = {**facts.tables, "bias_metrics": rows, "model_summary": sums}
     (found,) = (row for row in summarise_models(replace(facts, tables=tables)) if row.column == "subgroup_auc_min")
     assert [(own.cell.weak, own.best) for own in found.cells] == [(True, False)] * 2
-    assert "◦&nbsp;0.010" in write_page(replace(facts, tables=tables))
+    assert "◦\u00a00.010" in write_page(replace(facts, tables=tables))
 
 
 def of_few_rows(facts: NightFacts, identity: str, value: float = 0.01) -> NightFacts:
@@ -420,7 +420,7 @@ def test_as_many_values_are_marked_as_are_counted(facts: NightFacts, page: str) 
     (table,) = re.findall(r"Slice <bdi>all</bdi>: .*?</table>", page, flags=re.DOTALL)
     cells = re.findall("<td.*?</td>", table)
     assert n == 5 * len(MODELS) * len(facts.identities()) == len(cells) - 2 * len(facts.identities())
-    assert sum("◦" in cell for cell in cells) == n_weak > sum(">◦&nbsp;–" in cell for cell in cells) > 0
+    assert sum("◦" in cell for cell in cells) == n_weak > sum(">◦\u00a0–" in cell for cell in cells) > 0
     assert f"<li>{n_weak} of the {n} values below rest on too few rows" in page
 
 
@@ -431,9 +431,9 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(facts: NightFacts, 
     (at,) = list_rates(facts)
     positive, negative = (at.totals[0].sums[f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
     assert (positive.interval, negative.interval) == ("5 of 8 identities", "4 of 7 identities")
-    assert "False positive equality difference</a> ◦&nbsp;0.400 (◦ 5 of 8 identities)" in page
+    assert "False positive equality difference</a> ◦\u00a00.400 (◦ 5 of 8 identities)" in page
     assert "Pinned AUC equality difference</a>" in page
-    assert page.count("◦&nbsp;0.400 (◦ 4 of 8 identities)") == len(MODELS)
+    assert page.count("◦\u00a00.400 (◦ 4 of 8 identities)") == len(MODELS)
     sure = replace(facts, tables={**facts.tables, "summed_aucs": [], "summed_rates": []})
     assert not any(row.cells[0].cell.weak for row in summarise_models(sure) if row.column.endswith("_mean"))
 
