@@ -105,7 +105,7 @@ def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
         n_negative={row["negative_group"]: row["n_negative"] for row in shown},
         n_left_out=len(sizes) - len(groups),
         auc=aucs,
-        headroom={_key(row): _headroom_cell(row, most, weak=aucs[_key(row)].weak) for row in shown},
+        headroom={_key(row): _headroom_cell(row, most, aucs[_key(row)], 1 if is_spacious else 2) for row in shown},
         is_spacious=is_spacious,
     )
 
@@ -131,11 +131,12 @@ def _auc_cell(row: Row, *, is_spacious: bool) -> Cell:
     )
 
 
-def _headroom_cell(row: Row, most: float, *, weak: bool) -> Cell:
-    """Return the share of a cross in what is wrongly ordered; few rows tell as little of it as of its AUC."""
+def _headroom_cell(row: Row, most: float, auc: Cell, digits: int) -> Cell:
+    """Return the share of a cross in what is wrongly ordered, in %; few rows tell as little of it as of its AUC."""
     note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs"
     share = row["headroom_share"]
-    return Cell(text=show_percent(share), shade=shade_share(share, most), value=share, note=note, weak=weak)
+    text = DASH if share is None else show_number(100 * share, digits)
+    return Cell(text=text, shade=shade_share(share, most), value=share, note=note, weak=auc.weak)
 
 
 def list_segment_trees(facts: NightFacts) -> list[Tree]:

@@ -130,7 +130,7 @@ def _write_attribution(facts: NightFacts) -> Iterator[Part]:
         crosses = sorted(own.headroom, key=lambda key: (-(own.headroom[key].value or 0.0), key))[:MOST_CROSSES]
         yield [f"{escape_markdown(own.model)}, groups by {escape_markdown(own.grouping)}, most wrongly ordered first:"]
         yield write_table(
-            ["Positives of", "Negatives of", "AUC", "Of all wrongly ordered pairs", "Pairs"],
+            ["Positives of", "Negatives of", "AUC", "Of all wrongly ordered pairs, in %", "Pairs"],
             ([*key, write_cell(own.auc[key]), own.headroom[key].text, own.headroom[key].note] for key in crosses),
         )
     for tree in trees:

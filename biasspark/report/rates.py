@@ -24,6 +24,9 @@ from biasspark.report.ledger import read_level
 _MIRRORED = {"tpr", "tnr"}
 """The rates that are 1 less FNR or FPR: so are their intervals, with the sign turned, and are not shown twice."""
 
+_OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
+"""The rates of rows of one label: they say something of a model whatever the share of positives, which moves others."""
+
 _SIDES = {"fpr": "n_negative", "fnr": "n_positive"}
 
 
@@ -102,7 +105,7 @@ def _rate_cell(row: Row, rate: str) -> RateCell:
         gap=Cell(
             text="" if gap is None else show_number(gap, signed=True),
             interval="" if rate in _MIRRORED else show_interval(low, high, signed=True),
-            shade=shade_gap(gap),
+            shade=shade_gap(gap) if rate in _OF_ONE_LABEL else "",
             value=gap,
             weak=is_weak(low, high),
         ),
