@@ -286,8 +286,8 @@ def _draw_trend(axes: Axes, points: Points, models: Sequence[str]) -> None:
         highs = [math.nan if point.high is None else point.high for point in own]
         colour, step = model_colour(number), max(1, math.ceil(len(own) / MOST_MARKERS))
         axes.fill_between(days, lows, highs, color=colour, alpha=0.14, linewidth=0)
-        for ends in (lows, highs):  # where bands lie over each other their edges tell them apart
-            axes.plot(days, ends, color=colour, linewidth=0.7, alpha=0.7)
+        for edge in (lows, highs):  # where bands lie over each other their edges tell them apart
+            axes.plot(days, edge, color=colour, linewidth=0.7, alpha=0.7)
         axes.plot(
             days,
             [point.value for point in own],
