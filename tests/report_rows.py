@@ -10,12 +10,15 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from biasspark.columns import RATES
 from biasspark.report.facts import SUMMED_AUCS, SUMMED_RATES, NightFacts, PastNight
+from biasspark.report.page import write_page
 
 Row = dict[str, Any]
 Scores = NDArray[np.float64]
@@ -84,6 +87,13 @@ def night_facts(
         standing="the night before" if history else "",
         n_identities=len(identities) + 1,
     )
+
+
+def write_undrawn(facts: NightFacts) -> str:
+    """Write the page without its pictures, which take nearly all the time, for what its words say."""
+    drawn = ("draw_intervals", "draw_pinned", "draw_rate_curves", "draw_trends")
+    with mock.patch.multiple("biasspark.report.page", **dict.fromkeys(drawn, lambda *_: Markup("a picture"))):
+        return write_page(facts)
 
 
 def full_night() -> NightFacts:

@@ -41,7 +41,18 @@ from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import DARK, LIGHT, choose_ink, contrast, list_shades, luminance
 from biasspark.report.verdict import describe_changes, reach_verdict
-from tests.report_rows import EMPTY, IMAGE, MODELS, NAMES, NIGHT, SCRIPT, alert, full_night, night_facts
+from tests.report_rows import (
+    EMPTY,
+    IMAGE,
+    MODELS,
+    NAMES,
+    NIGHT,
+    SCRIPT,
+    alert,
+    full_night,
+    night_facts,
+    write_undrawn,
+)
 
 MEGABYTE = 1_000_000
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -157,7 +168,7 @@ def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
         name: [withhold(dict(row)) if row["identity"] == "gay" else row for row in facts.rows(name)] for name in names
     }
     histograms = [row for row in facts.rows("score_histograms") if row["identity"] != "gay"]
-    page = write_page(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
+    page = write_undrawn(replace(facts, tables={**facts.tables, **tables, "score_histograms": histograms}))
     (table,) = re.findall(r'aria-label="Rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
     rows = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
     assert [row.count('title="withheld: too few rows to be shown">◦\u00a0–</td>') for row in rows] == [6, 6]
@@ -197,7 +208,7 @@ def test_the_worst_outcome_is_the_verdict(facts: NightFacts, outcomes: list[str]
 def test_an_override_is_shown_for_its_own_run_alone(facts: NightFacts) -> None:
     own = {"accepted_run_id": "r_now", "reason": SCRIPT, "by": "Ada", "published_at": None}
     failed = with_alerts(facts, alert("fail"))
-    shown = write_page(replace(failed, overrides=[own]))
+    shown = write_undrawn(replace(failed, overrides=[own]))
     assert "Accepted by hand" in shown
     assert reach_verdict(replace(failed, overrides=[own | {"accepted_run_id": "r_other"}])).override is None
 
@@ -358,7 +369,7 @@ def test_the_verdict_names_an_identity_that_enough_rows_tell_of(facts: NightFact
         row | {"bpsn_auc": 0.2, "bpsn_auc_low": None} if row["identity"] == EMPTY else row
         for row in facts.rows("bias_metrics")
     ]
-    page = write_page(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
+    page = write_undrawn(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
     assert "Its lowest identity that enough rows tell of is <strong><bdi>gay</bdi></strong>" in page
     assert "1 with too few rows lies lower." in page
     assert "<bdi>toxicity_<wbr>1</bdi>" in page
@@ -368,7 +379,7 @@ def test_the_verdict_looks_past_a_weak_metric_of_an_identity_to_its_others(facts
     """The lowest of its AUCs rests on too few rows, the next lowest does not."""
     low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
     rows = [row | low if row["identity"] == "muslim" else row for row in facts.rows("bias_metrics")]
-    page = write_page(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
+    page = write_undrawn(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
     said = (
         "that enough rows tell of is <strong><bdi>muslim</bdi></strong>: <a [^>]*>BPSN AUC</a> <strong>0.200</strong>"
     )
@@ -382,7 +393,7 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> N
     tables = {**facts.tables, "bias_metrics": rows, "model_summary": sums}
     (found,) = (row for row in summarise_models(replace(facts, tables=tables)) if row.column == "subgroup_auc_min")
     assert [(own.cell.weak, own.best) for own in found.cells] == [(True, False)] * 2
-    assert "◦\u00a00.010" in write_page(replace(facts, tables=tables))
+    assert "◦\u00a00.010" in write_undrawn(replace(facts, tables=tables))
 
 
 def of_few_rows(facts: NightFacts, identity: str, value: float = 0.01) -> NightFacts:
@@ -502,18 +513,18 @@ def test_shares_of_few_rows_come_last_and_are_marked(facts: NightFacts) -> None:
 
 def test_a_card_is_of_rows(facts: NightFacts) -> None:
     rows = [row for row in facts.rows("score_histograms") if row["identity"] != "gay" or "background" in row["cell"]]
-    page = write_page(replace(facts, tables={**facts.tables, "score_histograms": rows}))
+    page = write_undrawn(replace(facts, tables={**facts.tables, "score_histograms": rows}))
     assert '<article class="card"><h3><bdi>gay' not in page
 
 
 def test_the_page_says_whether_numbers_are_exact(facts: NightFacts, page: str) -> None:
     assert "exact, every score in its place" in page
-    binned = write_page(replace(facts, run={**facts.run, "config": '{"ranking": {"engine": "binned"}}'}))
+    binned = write_undrawn(replace(facts, run={**facts.run, "config": '{"ranking": {"engine": "binned"}}'}))
     assert "approximate, of scores in bins" in binned
 
 
 def test_identities_that_are_gone_are_named(facts: NightFacts) -> None:
-    page, card = (write(replace(facts, gone=["black"])) for write in (write_page, write_model_card))
+    page, card = (write(replace(facts, gone=["black"])) for write in (write_undrawn, write_model_card))
     assert "Identities no longer measured: black." in page
     assert "Identities no longer measured: black." in card
 

@@ -11,7 +11,6 @@ from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import list_worst_pairs
-from biasspark.report.page import write_page
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import reach_verdict
 from tests.report_rows import (
@@ -25,6 +24,7 @@ from tests.report_rows import (
     alert_against,
     compare_values,
     night_facts,
+    write_undrawn,
 )
 
 OLD, NEW = MODELS
@@ -115,7 +115,7 @@ def test_pairs_that_got_worse_are_named(facts: NightFacts) -> None:
 
 
 def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> None:
-    page = write_page(facts)
+    page = write_undrawn(facts)
     section = page.index('<section id="against">')
     assert page.index("Against the baseline</a>: toxicity_6 is surely worse than toxicity_1 in ") < section
     assert page.index('<section id="models">') < section < page.index('<section id="worst">')
@@ -127,7 +127,7 @@ def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> Non
 
 
 def test_a_night_without_comparisons_says_which_job_makes_them() -> None:
-    page = write_page(night_facts(without=("model_comparisons", "crossed_pairs", "template_means")))
+    page = write_undrawn(night_facts(without=("model_comparisons", "crossed_pairs", "template_means")))
     assert (
         "<code>jobs/compare_models.py</code> measures them where the configuration has <code>[compare]</code>" in page
     )
@@ -144,7 +144,7 @@ def test_the_verdict_is_that_of_both_gates(facts: NightFacts) -> None:
     verdict = reach_verdict(both)
     assert (verdict.outcome, verdict.title, verdict.n_alerts) == ("fail", "The gate failed: 1 of 2 checks", 2)
     assert [row["rule"] for row in verdict.alerts] == ["no worse", "bpsn floor"]
-    page = write_page(both)
+    page = write_undrawn(both)
     assert "<small>against <bdi>toxicity_1</bdi></small>" in page
     assert "−0.040<small>−.060 to −.020</small>" in page  # what the bound is on
     assert IMAGE not in page
@@ -213,7 +213,7 @@ def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> Non
     verdict = reach_verdict(with_rows(facts, bias_alerts=alerts))
     assert [len(verdict.broken), len(verdict.others)] == [12, 10]
     assert {row["outcome"] for row in verdict.broken} == {"warn"}
-    page = write_page(with_rows(facts, bias_alerts=alerts))
+    page = write_undrawn(with_rows(facts, bias_alerts=alerts))
     assert page.index("Broken rules</h3>") < page.index("The other checks of the gate</summary>")
     assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
 
@@ -226,7 +226,7 @@ def test_the_lowest_auc_of_a_pair_is_one_with_an_interval(facts: NightFacts) -> 
     pair = first | {"bnsp_auc": 0.1, "bnsp_auc_low": None, "bnsp_auc_high": None}
     found = list_worst_pairs(with_rows(facts, crossed_pairs=[pair, first | {"identity": "z", "bpsn_auc": 0.2}]))
     assert [(own.identity, own.metric) for own in found[OLD]] == [("z", "bpsn_auc"), (pair["identity"], "bpsn_auc")]
-    assert "Crossed pairs</h3>" in write_page(facts)
+    assert "Crossed pairs</h3>" in write_undrawn(facts)
 
 
 def test_templates_tell_how_far_identities_are_apart(facts: NightFacts) -> None:
