@@ -119,7 +119,7 @@ def change_ends(kind: str, now: Case, before: Case, level: float) -> tuple[float
     return difference_ends(*((low, case[0], high) for (low, high), case in zip(ends, (now, before), strict=True)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3), kind=st.sampled_from(["max_drop", "max_rise"]))
 def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float, kind: str) -> None:
     """It may leap over it, at the level at which the gap before may be 0; so it is held to either side of p."""
@@ -235,7 +235,7 @@ def boxes(draw: st.DrawFn) -> tuple[Case, Bounds, Case]:
     return (auc, variance, m, n, by_logit), bounds, (within, possible, m, n, other_method)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(box=boxes(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max", "max_abs"]))
 def test_no_value_within_the_bounds_has_a_weaker_evidence_than_its_cases(
     box: tuple[Case, Bounds, Case], bound: float, kind: str
@@ -249,7 +249,7 @@ def test_no_value_within_the_bounds_has_a_weaker_evidence_than_its_cases(
         assert possible[0] <= weakest(p_values, bounds.in_doubt)[0] + 1e-12
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(now=boxes(), before=boxes(), bound=st.floats(0, 0.4), kind=st.sampled_from(["max_drop", "max_rise"]))
 def test_nor_has_any_change(
     now: tuple[Case, Bounds, Case], before: tuple[Case, Bounds, Case], bound: float, kind: str

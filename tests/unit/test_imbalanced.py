@@ -110,18 +110,17 @@ def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[d
 
 
 def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, object]]) -> None:
-    found = {term: re.compile(rf"(?<!\w){term}(?!\w)", re.IGNORECASE) for term in IDENTITY_TERMS}
-    within = {"african american": {"african", "american"}}
+    longest_first = sorted(IDENTITY_TERMS, key=len, reverse=True)
+    terms = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)", re.IGNORECASE)
     for row in comments[: BLOCK_ROWS // 8]:
-        mentioned = {term for term, pattern in found.items() if pattern.search(str(row["comment_text"]))}
-        wanted = set() if row["term"] is None else {str(row["term"])}
-        assert mentioned == wanted | within.get(str(row["term"]), set()), row
+        mentioned = {term.lower() for term in terms.findall(str(row["comment_text"]))}
+        assert mentioned == (set() if row["term"] is None else {str(row["term"])}), row
 
 
 def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]) -> None:
     strong = re.compile("|".join((*wording.TOXIC_NOUNS, *wording.TOXIC_ADJECTIVES, "garbage")))
     toxic, harmless = (
-        [bool(strong.search(str(row["comment_text"]))) for row in comments if row["label"] is label]
+        [bool(strong.search(str(row["comment_text"]))) for row in comments[:BLOCK_ROWS] if row["label"] is label]
         for label in (True, False)
     )
     assert_share(toxic, 0.8)
