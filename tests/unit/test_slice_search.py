@@ -176,7 +176,7 @@ def samples(draw: st.DrawFn) -> tuple[Sample, tuple[Feature, ...]]:
     return Sample(bins, values, rng.random(n_rows) < 0.5), features
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     drawn=samples(),
     wanted=st.builds(

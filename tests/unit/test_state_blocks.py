@@ -103,7 +103,7 @@ def enter(pieces: Sequence[bytes], renumbering: Renumbering, window: Codebook, e
                 yield Part(0, 0, score_range, entered, cut.encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     nights=st.lists(ROWS, min_size=2, max_size=3),
     of_nights=EDGES,
