@@ -12,8 +12,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attributing import Attributed, attribute, cross_groups, list_tables, ranked_rows, segment_pairs
+from biasspark.attributing import Attributed, attribute, ranked_rows
 from biasspark.attribution import examples
+from biasspark.attribution_tables import cross_groups, list_tables, segment_pairs
 from biasspark.config import parse_measures
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from biasspark.attributing import attribute, count_all_rows, list_tables, ranked_rows, rows_alone
+from biasspark.attributing import attribute, count_all_rows, ranked_rows, rows_alone
+from biasspark.attribution_tables import list_tables
 from biasspark.cli import Outcome, Progress, job_parser, run_job
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus

@@ -20,7 +20,8 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.attributing import attribute, list_tables, ranked_rows
+from biasspark.attributing import attribute, ranked_rows
+from biasspark.attribution_tables import list_tables
 from biasspark.conditions import MOST_BITS
 from biasspark.config import Attribution, Measures, Tree, parse_measures
 from biasspark.corpus.attributed import is_honest, mark_rows

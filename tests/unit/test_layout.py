@@ -21,7 +21,7 @@ GROUND_FLOOR = (
     *("arrays", "columns", "conditions", "config", "declared", "errors", "features", "session", "sql"),
     "tables.schemas",
 )
-MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api")
+MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api", "attribution_tables")
 KERNELS = (
     "biasspark/declared.py",
     "biasspark/attribution/comparison_rules.py",

@@ -203,7 +203,7 @@ def test_the_top_says_of_every_model_what_comes_of_it(
     old, new = reach_verdict(night).decisions
     assert (old.model, old.sentence) == (OLD, "passes: its only check is kept, by the evidence.")
     assert (new.model, new.outcome, new.sentence) == (NEW, outcome, sentence)
-    assert f"</bdi></span> {sentence}</span></li>" in write_page(night)
+    assert f"</bdi></span> {sentence}</span></li>" in write_undrawn(night)
     said = [line for line in write_model_card(night).replace("\\", "").split("\n") if line.startswith("- ")]
     assert said[1].endswith(f": {NEW} {sentence}")
 
