@@ -26,6 +26,7 @@ from biasspark.config.mergeable import list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
+    FILTER,
     OUTPUT_FORMATS,
     Config,
     Corpus,
@@ -47,6 +48,7 @@ __all__ = [
     "COMPARE_METHODS",
     "DUPLICATES",
     "ENGINES",
+    "FILTER",
     "GROUPS",
     "JACKKNIFE",
     "OUTPUT_FORMATS",

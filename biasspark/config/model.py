@@ -30,6 +30,7 @@ DUPLICATES = ("estimate", "reject", "allow")
 OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
 REDACTED = "(redacted)"
+FILTER = "[corpus] filter"
 _PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
 
@@ -218,7 +219,7 @@ class Config(Measures):
     @property
     def expressions(self) -> dict[str, str]:
         """As ``Measures.expressions``, and the filter of the corpus."""
-        return super().expressions | ({"[corpus] filter": self.corpus.filter} if self.corpus.filter else {})
+        return super().expressions | ({FILTER: self.corpus.filter} if self.corpus.filter else {})
 
     def resolved(self) -> dict[str, Any]:
         """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``.

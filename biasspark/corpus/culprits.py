@@ -9,6 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from biasspark.config import FILTER
 from biasspark.corpus.source import ExpressionFault, input_faults
 from biasspark.errors import InputError, find_error_condition
 from biasspark.session import describe
@@ -45,25 +46,29 @@ def _may_be_an_expression(error: Exception) -> bool:
 
 def _find_culprits(corpus: DataFrame, expressions: Mapping[str, str]) -> Iterator[str]:
     """Give a fault for each expression that fails by itself; where the rows fail without any, for their filter."""
+    others = dict(expressions)
+    chosen = others.pop(FILTER, None)
     with describe(corpus.sparkSession, "find the expression that fails"):
-        filters = {where: text for where, text in expressions.items() if where == "[corpus] filter"}
-        fault = _try_alone(corpus, " AND ".join(f'{where} = "{text}"' for where, text in filters.items()), "TRUE")
-        if fault:
-            yield from (fault for _ in filters)
+        try:
+            with input_faults(f'{FILTER} = "{chosen}"'):
+                corpus.agg(F.max(F.lit(True))).collect()
+        except ExpressionFault as error:
+            yield from error.faults if chosen else ()
             return
-        for where, text in expressions.items():
-            if where not in filters and (fault := _try_alone(corpus, f'{where} = "{text}"', text)):
-                yield fault
+        except Exception:  # noqa: BLE001 - it is no expression that fails
+            return
+        for where, text in others.items():
+            yield from _try_alone(corpus, f'{where} = "{text}"', text)
 
 
-def _try_alone(corpus: DataFrame, where: str, text: str) -> str:
+def _try_alone(corpus: DataFrame, where: str, text: str) -> tuple[str, ...]:
     """Compute an expression on every row, and say what is wrong with it; nothing where all is well."""
     try:
         with input_faults(where):
             corpus.agg(F.max(F.expr(text))).collect()
     except ExpressionFault as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, Spark could compute the other expressions
+        return error.faults
+    except Exception as error:  # noqa: BLE001 - whatever it is, Spark could read the rows
         condition = find_error_condition(error)
-        return f"{where}: it cannot be computed on some row{f' ({condition})' if condition else ''}. Correct it."
-    return ""
+        return (f"{where}: it cannot be computed on some row{f' ({condition})' if condition else ''}. Correct it.",)
+    return ()

@@ -216,11 +216,10 @@ def _refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: 
     options = {key.lower(): value for key, value in corpus.options.items()}
     if options.get("multiline") == "true":
         return
-    if corpus.schema:
+    is_none = rows.columns == ["_corrupt_record"]
+    if corpus.schema or (not is_none and "_corrupt_record" in rows.columns):
         first = spark.read.text(str(corpus.path)).where(F.trim("value") != "").limit(1)
         is_none = not first.where(F.col("value").rlike(_BEGINS_ALONE)).isEmpty()
-    else:
-        is_none = rows.columns == ["_corrupt_record"]
     if is_none:
         raise InputError(
             f"corpus: path {redact(str(corpus.path))}: a line of JSON is no record by itself. JSON is read a record a "

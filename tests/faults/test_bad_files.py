@@ -181,7 +181,8 @@ def test_records_of_json_over_many_lines_are_said_to_be_so(
     is said.
     """
     rows = [{"id": number, "y": number % 2 == 0, "s": number / 8, "u": 1.0} for number in range(6)]
-    (tmp_path / "a.json").write_text(json.dumps(rows, indent=2))
+    (tmp_path / "part=0").mkdir()
+    (tmp_path / "part=0" / "a.json").write_text(json.dumps(rows, indent=2))
     assert fault_of(spark, tmp_path, format="json", schema=schema) == (
         f"corpus: path {tmp_path}: a line of JSON is no record by itself. JSON is read a record a line. Where records, "
         "or one array of them, go over many lines, set `options = { multiLine = true }`."

@@ -23,9 +23,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
-from biasspark.config import Corpus, Measures, parse_measures
+from biasspark.config import FILTER, Corpus, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
+from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.identities import annotation_out_of_range
 from biasspark.corpus.rejects import rejected_rows
@@ -969,6 +970,13 @@ def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tm
     write_rows(spark, tmp_path / "rows")
     fault = fault_of(spark, tmp_path / "rows", filter="cast(text AS INT) > 0")
     assert fault.startswith("corpus: a text is cast to a type that it is none of. Use try_cast.")
+    text = "cast(text AS INT) > 0"
+    corpus = spark.read.parquet(str(tmp_path / "rows")).where(text)
+    expressions = {FILTER: text, "[slices] well": "id > 3"}
+    with pytest.raises(InputError) as caught, corpus_faults(corpus, expressions):
+        corpus.collect()
+    assert str(caught.value).startswith(f'[corpus] filter = "{text}": a text is cast to a type that it is none of.')
+    assert "secret" not in str(caught.value)
 
 
 BAD_PATTERN = "a regular expression is none. Correct it."
