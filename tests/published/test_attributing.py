@@ -148,7 +148,7 @@ def test_slices_say_different_things_of_the_married_and_of_others(census: DataFr
     assert sum(row["n_train"] for row in rows) > census.count() / 2
 
 
-def test_pairs_of_unmarried_positives_with_married_negatives_are_worst(census: DataFrame) -> None:
+def test_pairs_with_married_negatives_are_worst(census: DataFrame) -> None:
     """Section 6.4: 1,000 rows a side grow the tree, and as many others estimate."""
     given = CENSUS | {"models": {"lr": "score_lr"}}
     rows = biasspark.pair_segments(census, numeric=NUMERIC, categorical=CATEGORICAL, **given).collect()
