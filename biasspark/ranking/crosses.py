@@ -78,12 +78,14 @@ class _Rows:
     def add_up(self, by_run: Ints) -> tuple[Ints, BigInts]:
         """Return the sums of a value of scores over the rows of each group that is there, and of its square.
 
-        Values are below 2^31, so that a square is below 2^62; sums of squares are added up in halves.
+        Values are below 2^31, so that a square is below 2^62; sums of squares that may pass it are added up in halves.
         """
         values = by_run[self._runs]
-        squares = values * values
+        squares, total = values * values, np.add.reduceat(values, self._starts)
+        if int(by_run.max()) ** 2 * len(values) < 2**63:
+            return total, np.add.reduceat(squares, self._starts).astype(object)
         halves = (np.add.reduceat(half, self._starts) for half in (squares >> _HALF_BITS, squares & _LOW_HALF))
-        return np.add.reduceat(values, self._starts), _join(*halves)
+        return total, _join(*halves)
 
 
 def count_crosses(scores: Floats, positive: np.ndarray, groups: Ints, n_groups: int) -> CrossCounts:
