@@ -68,7 +68,9 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
         }
         if is_hurried:
-            settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+            from tests.submitting import HURRIED_JAVA
+
+            settings["spark.driver.extraJavaOptions"] = HURRIED_JAVA
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)

@@ -30,6 +30,7 @@ from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW, Column, Table
 from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore
 from biasspark.tables.views import refresh_views
 from tests.sample_night import NIGHT, frame_of, record_of
+from tests.submitting import HURRIED_JAVA
 
 ROOT = Path(__file__).resolve().parents[1]
 NEXT_NIGHT = NIGHT + timedelta(days=1)
@@ -67,7 +68,7 @@ def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
         # Of a few rows, compiling what runs once takes nearly all the time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": HURRIED_JAVA,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
