@@ -17,9 +17,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, ConfigError, InputError
+from biasspark.tables.formats import ICEBERG
+from biasspark.tables.lake import DeltaFolder, LakeStore
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, REJECTED_ROWS, TABLES, U_STATISTICS, Table
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    BIAS_RUNS,
+    PINNED_SKEW,
+    REJECTED_ROWS,
+    TABLES,
+    U_STATISTICS,
+    Table,
+)
 from biasspark.tables.store import CatalogStore, PathStore
 from tests.sample_night import (
     NIGHT,
@@ -332,3 +342,24 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
     provider, misfit = caught.value.faults
     assert "it is csv. Tables are Parquet." in provider.lower().replace("tables are parquet", "Tables are Parquet")
     assert "its columns are not those of u_statistics. It has model STRING." in misfit
+
+
+# ---- a table format
+
+
+def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LakeStore("lake.bias", ICEBERG).check(spark, [PINNED_SKEW])
+    (fault,) = caught.value.faults
+    assert fault.startswith(
+        f'output.format: "iceberg", but the session of Spark {spark.version} lacks spark.sql.extensions and '
+        "spark.sql.catalog.lake. A table format needs its runtime. Give spark-submit --properties-file "
+        "conf/lake-iceberg.conf, or --packages "
+    )
+    assert fault.endswith(
+        "--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions "
+        "--conf spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog "
+        "--conf spark.sql.catalog.lake.type=hadoop --conf spark.sql.catalog.lake.warehouse=PATH"
+    )
+    with pytest.raises(ConfigError, match=r"lacks spark\.sql\.extensions and spark\.sql\.catalog\.spark_catalog\. "):
+        DeltaFolder(str(tmp_path)).check(spark, [PINNED_SKEW])

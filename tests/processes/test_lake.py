@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from biasspark.errors import ConfigError
-from biasspark.tables.formats import ICEBERG
-from biasspark.tables.lake import DeltaFolder, LakeStore
 from biasspark.tables.schemas import PINNED_SKEW
 from tests.lake_nights import QUICK
 
@@ -109,24 +105,6 @@ def test_delta_refuses_nan_and_iceberg_knows_the_key(quick: dict[str, Said]) -> 
     assert "no_nan_from_fraction" in quick["delta folder"]["nan"]
     (fields,) = re.findall(r"identifier-fields=\[(.*?)\]", quick["iceberg jdbc"]["properties"])
     assert sorted(fields.split(",")) == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
-
-
-def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        LakeStore("lake.bias", ICEBERG).check(spark, [PINNED_SKEW])
-    (fault,) = caught.value.faults
-    assert fault.startswith(
-        f'output.format: "iceberg", but the session of Spark {spark.version} lacks spark.sql.extensions and '
-        "spark.sql.catalog.lake. A table format needs its runtime. Give spark-submit --properties-file "
-        "conf/lake-iceberg.conf, or --packages "
-    )
-    assert fault.endswith(
-        "--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions "
-        "--conf spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog "
-        "--conf spark.sql.catalog.lake.type=hadoop --conf spark.sql.catalog.lake.warehouse=PATH"
-    )
-    with pytest.raises(ConfigError, match=r"lacks spark\.sql\.extensions and spark\.sql\.catalog\.spark_catalog\. "):
-        DeltaFolder(str(tmp_path)).check(spark, [PINNED_SKEW])
 
 
 @pytest.mark.slow
