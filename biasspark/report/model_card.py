@@ -7,7 +7,7 @@ from biasspark.report.against import MOST_CHANGES, Against, Change, hold_against
 from biasspark.report.cells import show_count
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.comparison_files import escape_markdown
-from biasspark.report.definitions import PROBLEMS, define
+from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
 from biasspark.report.facts import FAIL, WARN, NightFacts, Row
 from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
 from biasspark.report.overview import Worst, list_worst, summarise_models, tabulate_metrics
@@ -38,8 +38,8 @@ def write_model_card(facts: NightFacts) -> str:
         ],
         [said],
         [write_item(f"{WORDS[own.outcome]}: {own.model} {own.sentence}") for own in verdict.decisions],
-        [*map(_write_broken, _broken(verdict))],
-        [*map(write_item, verdict.changes), *map(_write_move, verdict.moves)],
+        *_entitle("Broken rules:", list(map(_write_broken, _broken(verdict)))),
+        *_entitle("What changed:", [*map(write_item, verdict.changes), *map(_write_move, verdict.moves)]),
         *(part for own in hold_against(facts) for part in _write_against(own)),
         ["#### Models"],
         _write_summary(facts),
@@ -48,9 +48,17 @@ def write_model_card(facts: NightFacts) -> str:
         *(_write_metrics(facts, model) for model in facts.models()),
         *write_details(facts),
         ["#### Definitions"],
-        [f"- **{TITLES[name]}**: {escape_markdown(define('bias_metrics', name).text)}" for name in COMPARED],
+        [_define(found) for listed in list_definitions().values() for found in listed],
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _entitle(title: str, lines: list[str]) -> list[list[str]]:
+    return [[title], lines] if lines else []
+
+
+def _define(found: Definition) -> str:
+    return f"- **{escape_markdown(found.title)}** (`{found.source}`): {escape_markdown(found.text)}"
 
 
 def _broken(verdict: Verdict) -> list[Row]:
