@@ -138,12 +138,12 @@ def configured_parser(description: str, epilog: str) -> argparse.ArgumentParser:
 def parse_date(text: str) -> datetime.date:
     """Read a date as YYYY-MM-DD, the form of the tables' partitions; for argparse."""
     try:
-        if ISO_DATE.fullmatch(text):
+        if ISO_DATE.fullmatch(text) and text >= "1900":  # Spark takes no date of the first centuries
             return datetime.date.fromisoformat(text)
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(
-        f"{show_value(text)}. It must be a date as YYYY-MM-DD. Write, for example, 2026-03-31."
+        f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
     )
 
 

@@ -39,9 +39,10 @@ def show_columns(there: Collection[str], configured: Collection[str | None]) -> 
     """
     if not set(configured).isdisjoint(there):
         return f"It has: {', '.join(there)}."
+    separated = ', one that is separated otherwise than by commas `options = { sep = ";" }`' if len(there) == 1 else ""
     return (
         f"It has {len(there)} column{'' if len(there) == 1 else 's'}, not named here since the names may be data: a "
-        "CSV without a header line needs `options = { header = false }` and a `schema`."
+        f"CSV without a header line needs `options = {{ header = false }}` and a `schema`{separated}."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from urllib.parse import unquote
@@ -25,17 +25,23 @@ _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true"
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
+_OTHER_TYPE = "a column has another type in one file than in others. Write that file anew"
+_BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
 _SAYINGS = {
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
     "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
     "DATA_SOURCE_NOT_FOUND": "Spark knows no such format. Check `[corpus] format` and the jars of the session",
     "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
-    "MALFORMED_OPTION": "Spark refuses an option. Check `[corpus] options`",
+    "MALFORMED_OPTION": _BAD_OPTION,
+    "INVALID_DELIMITER_VALUE": _BAD_OPTION,
+    "CHARSET": _BAD_OPTION,
+    "UNSUPPORTED_DATATYPE": "the `schema` names a type that Spark does not have. Correct it",
     "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
     "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
     "CANNOT_READ_FILE_FOOTER": _CORRUPT,
-    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "a column has another type in one file than in others. Write that file anew",
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": _OTHER_TYPE,
+    "CANNOT_MERGE_SCHEMAS": _OTHER_TYPE,
     "FAILED_READ_FILE": _CORRUPT,
     "CSV_HEADER": (
         "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
@@ -45,6 +51,9 @@ _SAYINGS = {
     "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
     "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
     "PARSE_SYNTAX_ERROR": "this is no Spark SQL",
+    "CONFLICTING_PARTITION_COLUMN_NAMES": (
+        "its folders are partitions of different columns, or of different depths. Bring them into one form"
+    ),
     "LEFT_TO_CHANCE": (
         "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
     ),
@@ -72,6 +81,7 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "No FileSystem for scheme": "NO_FILE_SYSTEM",
     "ClassNotFoundException: Class org.apache.hadoop.fs": "NO_FILE_SYSTEM",
     "UnknownHostException": "NO_FILE_SYSTEM",
+    "URISyntaxException": "NO_FILE_SYSTEM",
     "flag can be true or false": "MALFORMED_OPTION",
     "eterministic expression": "LEFT_TO_CHANCE",
     "PatternSyntaxException": "MALFORMED_PATTERN",
@@ -84,6 +94,8 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
 }
+_FILE_FORMATS = {"parquet", "orc", "json", "csv"}
+_CHOOSING = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}  # which are read
 _BEGINS_ALONE = r"^[\s\[{]+$"  # a line on which a record begins that ends on another
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
 _WORKER_DIED = re.compile(
@@ -204,11 +216,28 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
     if corpus.table is not None:
         return spark.table(corpus.table)
     assert corpus.path is not None
-    _refuse_empty_files(spark, corpus.path)
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(corpus.path)
+    names = _list_files(files)
+    _refuse_empty_files(files, names, corpus.path)
     rows = _reader(spark, corpus).load(corpus.path)
+    _refuse_unread_files(rows, names, corpus)
     if corpus.format.lower() == "json":
         _refuse_records_of_many_lines(spark, rows, corpus)
     return rows
+
+
+def _refuse_unread_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
+    """Stop at files below the path that Spark passes over in silence, as folders that are no partitions hold."""
+    if corpus.format.lower() not in _FILE_FORMATS or _CHOOSING & {key.lower() for key in corpus.options}:
+        return
+    read = {_one_slash(name) for name in rows.inputFiles()}
+    unread = [name for name in names if name not in read]
+    if unread:
+        raise InputError(
+            f"corpus: path {redact(str(corpus.path))}: {_count_files(unread)} below it would not be read, since Spark "
+            "reads either the files of a folder or those of its partitions, `column=value`. Move them, or set `options "
+            f"= {{ recursiveFileLookup = true }}` to read all: {_name_files(unread)}."
+        )
 
 
 def _refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: Corpus) -> None:
@@ -234,20 +263,31 @@ def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     return reader.schema(corpus.schema) if corpus.schema else reader
 
 
-def _refuse_empty_files(spark: SparkSession, path: str) -> None:
+def _refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
     """Stop at files of no bytes, which Spark skips in silence: a copy that failed would look like a small night."""
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
     with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
-    listed = (_one_slash(unquote(name)) for name in files.inputFiles())  # escaped, unlike the column
-    empty = sorted(
-        name for name in listed if name not in with_bytes and not name.rsplit("/", 1)[-1].startswith(("_", "."))
-    )
+    empty = [name for name in names if unquote(name) not in with_bytes]  # escaped, unlike the column
     if empty:
-        names = ", ".join(map(_plain_path, empty[:20])) + (f" and {len(empty) - 20:,} more" if len(empty) > 20 else "")
         raise InputError(
-            f"corpus: path {redact(path)}: {len(empty):,} {'files have' if len(empty) > 1 else 'file has'} no bytes. "
-            f"Data files are never empty: a copy has failed. Replace or remove {names}."
+            f"corpus: path {redact(path)}: {_count_files(empty)} {'have' if len(empty) > 1 else 'has'} no bytes. "
+            f"Data files are never empty: a copy has failed. Replace or remove {_name_files(empty)}."
         )
+
+
+def _list_files(files: DataFrame) -> list[str]:
+    """Return the URIs of all data files that a frame would read, escaped, in order."""
+    names = map(_one_slash, files.inputFiles())
+    return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
+
+
+def _count_files(names: Sequence[str]) -> str:
+    return f"{len(names):,} {'files' if len(names) > 1 else 'file'}"
+
+
+def _name_files(names: Sequence[str]) -> str:
+    """List files as a person writes them, the first of many."""
+    more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
+    return ", ".join(_plain_path(unquote(name)) for name in names[:20]) + more
 
 
 def _one_slash(name: str) -> str:

@@ -35,10 +35,10 @@ def test_a_run_date_is_one_night_or_a_range() -> None:
     ("run_date", "fault"),
     [
         ("2026-03-02..2026-03-01", '"2026-03-02..2026-03-01". It must lead from a first night to a last one'),
-        ("0026-03-02..2026-03-01", "3,660 nights at the most"),
-        ("2026-03-01..", '"". It must be a date as YYYY-MM-DD.'),
-        ("2026-03-01...2026-03-02", '".2026-03-02". It must be a date as YYYY-MM-DD.'),
-        ("..2026-03-02", '"". It must be a date as YYYY-MM-DD.'),
+        ("1926-03-02..2026-03-01", "3,660 nights at the most"),
+        ("2026-03-01..", '"". It must be a date as YYYY-MM-DD, from 1900 on.'),
+        ("2026-03-01...2026-03-02", '".2026-03-02". It must be a date as YYYY-MM-DD, from 1900 on.'),
+        ("..2026-03-02", '"". It must be a date as YYYY-MM-DD, from 1900 on.'),
     ],
 )
 def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,7 +97,7 @@ class TestFlags:
         assert run_job(fail_with(AssertionError()), parser, ["--config", "c.toml", "--run-date", date]) == 2
         error = capsys.readouterr().err.splitlines()[-1]
         assert error == (
-            f'job.py: error: argument --run-date: "{date}". It must be a date as YYYY-MM-DD. '
+            f'job.py: error: argument --run-date: "{date}". It must be a date as YYYY-MM-DD, from 1900 on. '
             "Write, for example, 2026-03-31."
         )
 
