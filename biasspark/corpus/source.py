@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
+from itertools import takewhile
 from urllib.parse import unquote
 
 import pyspark.sql.functions as F
@@ -230,14 +231,37 @@ def _refuse_unread_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) 
     """Stop at files below the path that Spark passes over in silence, as folders that are no partitions hold."""
     if corpus.format.lower() not in _FILE_FORMATS or _CHOOSING & {key.lower() for key in corpus.options}:
         return
-    read = {_one_slash(name) for name in rows.inputFiles()}
-    unread = [name for name in names if name not in read]
+    unread = find_unread(names, {_one_slash(name) for name in rows.inputFiles()}, rows.columns)
     if unread:
         raise InputError(
             f"corpus: path {redact(str(corpus.path))}: {_count_files(unread)} below it would not be read, since Spark "
             "reads either the files of a folder or those of its partitions, `column=value`. Move them, or set `options "
             f"= {{ recursiveFileLookup = true }}` to read all: {_name_files(unread)}."
         )
+
+
+def find_unread(names: Sequence[str], there: Collection[str], columns: Collection[str]) -> list[str]:
+    """Return the files that Spark passes over.
+
+    Parameters
+    ----------
+    names
+        The URIs of all files below the path, escaped.
+    there
+        Those that Spark says are the corpus.
+    columns
+        Of the corpus. Where folders ``column=value`` give one, only files within such folders are read after all.
+    """
+    depths = {name: _count_partitions(name, columns) for name in names}
+    deepest = max(depths.values(), default=0)
+    return [name for name in names if name not in there or depths[name] < deepest]
+
+
+def _count_partitions(name: str, columns: Collection[str]) -> int:
+    """Return how many folders around a file give columns of the corpus."""
+    folders = reversed(unquote(name).split("/")[:-1])
+    partitions = takewhile(lambda folder: "=" in folder, folders)
+    return sum(folder.partition("=")[0] in columns for folder in partitions)
 
 
 def _refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: Corpus) -> None:

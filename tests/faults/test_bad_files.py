@@ -155,8 +155,10 @@ def test_files_that_would_not_be_read_are_named(spark: SparkSession, parts: dict
     assert fault_of(spark, folder) == (
         f"corpus: path {folder}: 1 file below it would not be read, since Spark reads either the files of a folder or "
         "those of its partitions, `column=value`. Move them, or set `options = { recursiveFileLookup = true }` to read "
-        f"all: {folder}/part=0/a.parquet."
+        f"all: {folder}/b.parquet."
     )
+    (folder / "part=0").rename(folder / "plain")
+    assert fault_of(spark, folder).endswith(f" to read all: {folder}/plain/a.parquet.")
     assert rank(spark, folder, options={"recursiveFileLookup": "true"}).n_rows == 20
     assert rank(spark, f"{folder}/*.parquet").n_rows == 10
 

@@ -782,9 +782,12 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
     ({"path": "nofs://x/y"}, "corpus: path nofs://x/y: Spark cannot open such a path. Check its scheme"),
     ({"path": None, "table": "nowhere.comments"}, "corpus: table nowhere.comments: there is no such table."),
     ({"filter": "length"}, '[corpus] filter = "length": Spark refuses it (DATATYPE_MISMATCH'),
-    ({"filter": "comment_text RLIKE '('"}, "corpus: a predicate has a regular expression that is none."),
-    ({"filter": "split(comment_text, ' ')[7] = ''"}, "corpus: a predicate asks for a place that an array lacks."),
-    ({"filter": "raise_error(comment_text) is null"}, "corpus: a predicate raises an error of its own."),
+    ({"filter": "comment_text RLIKE '('"}, "RLIKE '('\": a regular expression is none. Correct it."),
+    ({"filter": "split(comment_text, ' ')[7] = ''"}, "[7] = ''\": an array has no such place. Use get."),
+    (
+        {"filter": "raise_error(comment_text) is null"},
+        '[corpus] filter = "raise_error(comment_text) is null": an error is raised.',
+    ),
 ]
 SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
     ({"path": "/nowhere/at all"}, "corpus: path /nowhere/at all: there is nothing at this path. Check the path."),
@@ -798,8 +801,11 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
     ({"run_date_column": "score"}, '[corpus] run_date_column = "score": '),
     ({"filter": "length >"}, '[corpus] filter = "length >": this is no Spark SQL.'),
     ({"filter": "nope"}, '[corpus] filter = "nope": a column that it names is not there.'),
-    ({"filter": "comment_text > 5"}, "corpus: a predicate casts a text that is none of that type. Use try_cast"),
-    ({"filter": "1 / (length - length) > 1"}, "corpus: a predicate divides by zero. Use try_divide"),
+    (
+        {"filter": "comment_text > 5"},
+        '[corpus] filter = "comment_text > 5": a text is cast to a type that it is none of.',
+    ),
+    ({"filter": "1 / (length - length) > 1"}, '[corpus] filter = "1 / (length - length) > 1": something is divided by'),
 ]
 """What test_corpus.py tries without a job."""
 

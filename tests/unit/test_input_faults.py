@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from biasspark.corpus.source import input_faults
+from biasspark.corpus.source import find_unread, input_faults
 from biasspark.errors import BiasSparkError, InputError
 
 
@@ -51,3 +51,20 @@ def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
         "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [canary]."
     )
     assert str(error) == "corpus: a record does not fit the table. Take the mode FAILFAST from its options."
+
+
+@pytest.mark.parametrize(
+    ("names", "there", "unread"),
+    [
+        (["/c/a", "/c/b"], ["/c/a", "/c/b"], []),
+        (["/c/a", "/c/sub/b"], ["/c/a"], ["/c/sub/b"]),
+        (["/c/day=1/a", "/c/day=2/a"], ["/c/day=1/a", "/c/day=2/a"], []),
+        (["/c/a", "/c/day=1/a"], ["/c/a", "/c/day=1/a"], ["/c/a"]),
+        (["/c/day=1/a", "/c/day=1/hour=2/a"], ["/c/day=1/a", "/c/day=1/hour=2/a"], ["/c/day=1/a"]),
+        (["/c/x=1/a", "/c/plain/a"], ["/c/x=1/a", "/c/plain/a"], []),  # a pattern of both: x is no column
+        (["/c/x=1/day=%C3%A9%3D1/a", "/c/x=2/day=1/a"], ["/c/x=1/day=%C3%A9%3D1/a", "/c/x=2/day=1/a"], []),
+        ([], [], []),
+    ],
+)
+def test_files_that_spark_passes_over(names: list[str], there: list[str], unread: list[str]) -> None:
+    assert find_unread(names, there, ["id", "day", "hour"]) == unread
