@@ -11,7 +11,7 @@ from biasspark.columns import IDENTITY, MODEL
 from biasspark.config import Measures
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.examples import label_examples
-from biasspark.corpus.states import field, name_of, single_states
+from biasspark.corpus.states import each_present, field, name_of, single_states
 from biasspark.corpus.values import category
 
 _TEMPLATE = "template"
@@ -42,8 +42,8 @@ def template_scores(
     kind = corpus.schema[template].dataType
     examples = label_examples(corpus, measures, codebook, id_column, [category(template, kind).alias(_TEMPLATE)])
     counts = examples.where((field("row_reason", 0, codebook) == 0) & F.col(_TEMPLATE).isNotNull())
-    counts = counts.select(_TEMPLATE, _members(codebook).alias("members"), F.explode(_scored(codebook)).alias("scored"))
-    counts = counts.select(_TEMPLATE, F.explode("members").alias(IDENTITY), "scored.*")
+    counts = each_present(counts, IDENTITY, _members(codebook))
+    counts = each_present(counts, "scored", _scored(codebook)).select(_TEMPLATE, IDENTITY, "scored.*")
     counts = counts.groupBy(MODEL, _TEMPLATE, IDENTITY, "score").agg(F.count(F.lit(1)).alias("n"))
     scores = counts.groupBy(MODEL, _TEMPLATE, IDENTITY).agg(
         F.sort_array(F.collect_list(F.struct("score", "n"))).alias("scores"), F.sum("n").alias("n_rows")
@@ -61,22 +61,21 @@ def template_scores(
     )
 
 
-def _members(codebook: Codebook) -> Column:
-    """Return the numbers of the identities that a row is in, that of ``(overall)`` first."""
+def _members(codebook: Codebook) -> list[Column]:
+    """Return for every identity its number, if a row is in it; ``(overall)``, the first, has all rows."""
     _, *states = single_states(codebook)
-    numbers = [F.when(state, F.lit(number)) for number, state in enumerate(states, 1)]
-    return F.array_compact(F.array(F.lit(0), *numbers))
+    return [F.lit(0), *(F.when(state, F.lit(number)) for number, state in enumerate(states, 1))]
 
 
-def _scored(codebook: Codebook) -> Column:
-    models = [
+def _scored(codebook: Codebook) -> list[Column]:
+    """Return for every model its number and the score of a row, if it has one."""
+    return [
         F.when(
             field("score_reason", number, codebook) == 0,
             F.struct(F.lit(number).alias(MODEL), (F.col(name) + F.lit(0.0)).alias("score")),
         )
         for number, name in enumerate(codebook.score_columns)
     ]
-    return F.array_compact(F.array(*models))
 
 
 def _add_up(term: Callable[[Column], Column]) -> Column:

@@ -28,7 +28,7 @@ from biasspark.columns import (
     SLICE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.corpus.states import field, name_of, states
+from biasspark.corpus.states import each_present, field, name_of, states
 from biasspark.corpus.tallies import count_rows
 
 _GROUP = (MODEL, SLICE, IDENTITY)
@@ -134,9 +134,8 @@ def _scored(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -
         for n, name in enumerate(codebook.score_columns)
     ]
     inside = [F.when(field("slice", n, codebook) == 1, F.lit(n)) for n in range(1, len(codebook.slices))]
-    rows = examples.where(field("row_reason", 0, codebook) == 0)
-    rows = rows.withColumn("scored", F.explode(F.array_compact(F.array(*models))))
-    return rows.withColumn(SLICE, F.explode(F.array_compact(F.array(F.lit(0), *inside)))).select("*", "scored.*")
+    rows = each_present(examples.where(field("row_reason", 0, codebook) == 0), "scored", models)
+    return each_present(rows, SLICE, [F.lit(0), *inside]).select("*", "scored.*")
 
 
 def _memberships(scored: DataFrame, codebook: Codebook) -> DataFrame:
