@@ -86,7 +86,16 @@ class Verdict:
     @property
     def broken(self) -> Sequence[Row]:
         """The alerts of rules that are broken, of many the worst."""
-        return [row for row in self.alerts if row["outcome"] in (FAIL, WARN)][:MOST_BROKEN]
+        return self._all_broken[:MOST_BROKEN]
+
+    @property
+    def broken_are_cut(self) -> bool:
+        """Whether more rules are broken than those."""
+        return len(self._all_broken) > MOST_BROKEN
+
+    @property
+    def _all_broken(self) -> Sequence[Row]:
+        return [row for row in self.alerts if row["outcome"] in (FAIL, WARN)]
 
     @property
     def others(self) -> Sequence[Row]:
@@ -139,8 +148,10 @@ def decide(model: str, counted: Counter[str], alerts: Sequence[Row]) -> Decision
     own = [row for row in alerts if (row[MODEL], row["outcome"]) == (model, outcome)]
     rules = [] if outcome == PASS else list(dict.fromkeys(show_name(row["rule"]) for row in own))
     said = _say_outcome(outcome, counted, rules)
+    if outcome == FAIL and counted[WARN]:
+        said += f" {counted[WARN]:,} more only warn{'s' if counted[WARN] == 1 else ''}."
     if counted[UNDECIDED] and outcome != UNDECIDED:
-        said += f" For {counted[UNDECIDED]:,} the rows are too few to tell."
+        said += f" For {counted[UNDECIDED]:,} the evidence does not suffice."
     return Decision(model=model, outcome=outcome, sentence=said)
 
 
@@ -154,7 +165,7 @@ def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> s
     return {
         FAIL: f"fails: {broken}.",
         WARN: f"passes with warnings: {broken}. What is broken only warns.",
-        UNDECIDED: f"is undecided: nothing is shown to be broken, but the rows are too few to tell of {checks}.",
+        UNDECIDED: f"is undecided: nothing is shown to be broken, but the evidence does not suffice for {checks}.",
         PASS: f"passes: {'its only check is' if of == 1 else f'all {of:,} checks are'} kept, by the evidence.",
         NO_GATE: "is not decided upon: no rule of the gate is about it.",
     }[outcome]

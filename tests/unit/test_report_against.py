@@ -179,7 +179,12 @@ FEW, WARNED = "insufficient_evidence", "warn"
         (
             ["fail", FEW, "pass"],
             "fail",
-            "fails: 1 of 3 checks is broken, by the evidence: floor 0. For 1 the rows are too few to tell.",
+            "fails: 1 of 3 checks is broken, by the evidence: floor 0. For 1 the evidence does not suffice.",
+        ),
+        (
+            ["fail", WARNED, "pass"],
+            "fail",
+            "fails: 1 of 3 checks is broken, by the evidence: floor 0. 1 more only warns.",
         ),
         (
             [WARNED, WARNED, "pass"],
@@ -190,8 +195,8 @@ FEW, WARNED = "insufficient_evidence", "warn"
         (
             [FEW] * 5,
             FEW,
-            "is undecided: nothing is shown to be broken, but the rows are too few to tell of 5 of 5 checks: floor 0, "
-            "floor 1, floor 2 and 2 more.",
+            "is undecided: nothing is shown to be broken, but the evidence does not suffice for 5 of 5 checks: "
+            "floor 0, floor 1, floor 2 and 2 more.",
         ),
     ],
 )
@@ -214,7 +219,7 @@ def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> Non
     assert [len(verdict.broken), len(verdict.others)] == [12, 10]
     assert {row["outcome"] for row in verdict.broken} == {"warn"}
     page = write_undrawn(with_rows(facts, bias_alerts=alerts))
-    assert page.index("Broken rules</h3>") < page.index("The other checks of the gate</summary>")
+    assert page.index("The worst of the broken rules</h3>") < page.index("The other checks of the gate</summary>")
     assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
 
 
