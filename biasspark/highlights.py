@@ -19,7 +19,7 @@ MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd",
 _HONEST = ("rule", "n_honest", "mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
 _DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
 LOST = (MODEL, SLICE, *_HONEST)
-WON = (MODEL, "baseline_model", SLICE, *_HONEST)
+DIFFERS = (MODEL, "baseline_model", SLICE, *_HONEST)
 CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
 LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
 
@@ -38,15 +38,19 @@ def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]
 
 
 def show_lost(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:
-    """Return tables of the leaves that lose most, and of those where a compared model wins; else of named segments."""
+    """Return tables of the leaves that lose most, and of those where models differ most; else of named segments."""
     leaves = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
     lost = leaves.where("baseline_model = ''").orderBy("mean_honest", MODEL, SLICE, "node_id")
-    won = leaves.where("mean_honest > 0 AND baseline_model <> ''").orderBy(
-        F.col("mean_honest").desc(), MODEL, "baseline_model", SLICE, "node_id"
+    differ = leaves.where("baseline_model <> ''").orderBy(
+        F.abs("mean_honest").desc_nulls_last(), MODEL, "baseline_model", SLICE, "node_id"
     )
+    titled = {
+        "leaves by their mean attribution, the lowest first": _format_rows(lost, LOST, most),
+        "model less baseline, the largest difference first": _format_rows(differ, DIFFERS, most),
+    }
+    shown = [f"{title}:\n{table}" for title, table in titled.items() if table]
     losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment")
-    shown = [_format_rows(lost, LOST, most), _format_rows(won, WON, most)]
-    return "\n\n".join(filter(None, shown)) or _format_rows(losses, LOSSES, most)
+    return "\n\n".join(shown) or _format_rows(losses, LOSSES, most)
 
 
 def show_changes(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:

@@ -55,7 +55,8 @@ def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, 
     assert code == 0, err
     *table, last = out.splitlines()
     summary = json.loads(last)
-    assert table[0].split()[:5] == ["model", "slice", "rule", "n_honest", "mean_honest"]
+    assert table[0] == "leaves by their mean attribution, the lowest first:"
+    assert table[1].split()[:5] == ["model", "slice", "rule", "n_honest", "mean_honest"]
     assert {"job": "attribution", "status": "published", "n_rows": 120, "rejects": {"null_label": 1}}.items() <= (
         summary.items()
     )
