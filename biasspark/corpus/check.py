@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, MapType, NumericType, StringType, StructType
 
 from biasspark.config import Label, Measures
+from biasspark.corpus.values import analyse_condition
 from biasspark.errors import InputError, find_error_condition
 
 MOST_CATEGORICAL = 58
@@ -132,8 +133,7 @@ def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str
         where, reason = f'[attribution.groupings] {name} = "{text}"', None
         try:
             kind = corpus.select(F.expr(text)).schema[0].dataType
-            corpus.where(F.expr(text).isNotNull()).schema  # noqa: B018 - refuses what needs other rows
-            corpus.agg(F.max(F.expr(text).isNotNull())).schema  # noqa: B018 - and what is left to chance
+            analyse_condition(corpus, F.expr(text).isNotNull())
         except AnalysisException as error:
             reason = _say_refusal(error)
         if reason:
@@ -160,8 +160,7 @@ def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iter
         try:
             kind = corpus.select(F.expr(text)).schema[0].dataType
             if isinstance(kind, BooleanType):
-                corpus.where(F.expr(text)).schema  # noqa: B018 - refuses what needs other rows: aggregates, windows
-                corpus.agg(F.max(F.expr(text))).schema  # noqa: B018 - and what is left to chance
+                analyse_condition(corpus, F.expr(text))
         except AnalysisException as error:
             reason = _say_refusal(error)
             yield (

@@ -17,7 +17,7 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 from biasspark.config import Corpus, Measures, redact
 from biasspark.corpus.check import check_schema, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
-from biasspark.corpus.values import column
+from biasspark.corpus.values import analyse_condition, column
 from biasspark.errors import BiasSparkError, InputError, find_error_condition
 from biasspark.sql import quote_name
 
@@ -204,9 +204,8 @@ def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
         return rows
     try:
         with input_faults(f'[corpus] filter = "{corpus.filter}"'):
+            analyse_condition(rows, F.expr(corpus.filter))
             kept = rows.where(F.expr(corpus.filter))
-            kept.schema  # noqa: B018 - Connect looks at a predicate, too, only then
-            rows.agg(F.max(F.expr(corpus.filter))).schema  # noqa: B018 - refuses what is left to chance
     except InputError as error:
         shown = _show_columns(rows, corpus)
         raise InputError(*(f"{fault} {shown}" for fault in error.faults)) from None

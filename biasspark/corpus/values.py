@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
 from biasspark.sql import quote_name, write_name
@@ -75,6 +75,15 @@ def write_category(name: str, kind: DataType) -> str:
             f"CAST(CASE WHEN {written} = 0 THEN abs({written}) WHEN NOT isnan({written}) THEN {written} END AS STRING)"
         )
     return written if isinstance(kind, StringType) else f"CAST({written} AS STRING)"
+
+
+def analyse_condition(rows: DataFrame, condition: Column) -> None:
+    """Have Spark look at a condition, and raise what it refuses there: what needs other rows, or is left to chance.
+
+    Runs nothing. Under Connect a plan is looked at when its schema is asked for, and not before.
+    """
+    for frame in (rows.where(condition), rows.agg(F.max(condition))):
+        _ = frame.schema
 
 
 def _bound(value: float, kind: DataType) -> Column:
