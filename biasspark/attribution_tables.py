@@ -221,9 +221,8 @@ def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> S
     marked, words = mark_rows(corpus, features, attributed.id_column, attribution.split, list(map(dict, names)))
     flags = (F.getbit(words[place // MOST_BITS], F.lit(place % MOST_BITS)) == 1 for place in range(len(names)))
     marked = marked.withColumns(dict(zip(names.values(), flags, strict=True)))
-    # Rows of which a predicate is neither true nor false are among the others: the attribution hangs on them, too.
-    inside = {name: f"coalesce(({predicate}), false)" for name, predicate in attribution.segments.items()}
-    identities = Identities(columns=tuple(names.values()), predicates=inside)
+    # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
+    identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
     measures = replace(attributed.measures, identities=identities)
     codebook = build_codebook(measures, attributed.survey)
     examples = label_examples(marked, measures, codebook, attributed.id_column)
