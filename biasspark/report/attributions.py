@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from biasspark.columns import ALL_ROWS
 from biasspark.report.cells import (
@@ -30,7 +29,19 @@ MOST_GROUPS, MOST_SPACIOUS = 20, 5
 MOST_SLICES = 10
 
 Shade = Callable[[float | None], str]
-Describe = Callable[[Row], Mapping[str, str]]
+Rules: TypeAlias = Mapping[str, str]
+"""Of each side of a pair, or of the one side that a segment has, its rule."""
+
+
+class _Described(NamedTuple):
+    """What a row says of its node: its rules, the SQL of them, and how many rows it has."""
+
+    rules: Rules
+    predicate: str
+    n: str
+
+
+Describe: TypeAlias = Callable[[Row], _Described]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,16 +205,14 @@ _SEGMENT_MEASURES: Mapping[str, Shade] = {
 
 def _grow(rows: Sequence[Row], describe: Describe, shade: Shade) -> Node:
     """Return the root with all nodes below it; node k is split into 2k and 2k + 1."""
-    return _grow_from({row["node_id"]: row for row in rows}, 1, "", (describe, shade))
+    return _grow_from({row["node_id"]: row for row in rows}, 1, {}, (describe, shade))
 
 
-def _grow_from(by_id: Mapping[int, Row], node_id: int, above: str, how: tuple[Describe, Shade]) -> Node:
+def _grow_from(by_id: Mapping[int, Row], node_id: int, above: Rules, how: tuple[Describe, Shade]) -> Node:
     row = by_id[node_id]
     describe, shade = how
     said = describe(row)
-    children = [
-        _grow_from(by_id, child, said["rule"], how) for child in (2 * node_id, 2 * node_id + 1) if child in by_id
-    ]
+    children = [_grow_from(by_id, child, said.rules, how) for child in (2 * node_id, 2 * node_id + 1) if child in by_id]
     low, high = row["mean_honest_low"], row["mean_honest_high"]
     cell = Cell(
         text=show_number(row["mean_honest"]),
@@ -213,10 +222,10 @@ def _grow_from(by_id: Mapping[int, Row], node_id: int, above: str, how: tuple[De
         weak=is_weak(low, high),
     )
     return Node(
-        rule=_say_new(said["rule"], above) if node_id > 1 else "all rows",
-        whole_rule=said["rule"] or "all rows",
-        predicate=said["predicate"],
-        n=said["n"],
+        rule=_say_rules(_find_new(said.rules, above)) or _say_rules(said.rules) or "all rows",
+        whole_rule=_say_rules(said.rules) or "all rows",
+        predicate=said.predicate,
+        n=said.n,
         cell=cell,
         p=show_p(row["p_adjusted"]),
         loss=show_percent(row["loss_share"]) if row.get("loss_share") is not None else "",
@@ -227,27 +236,36 @@ def _grow_from(by_id: Mapping[int, Row], node_id: int, above: str, how: tuple[De
     )
 
 
-def _describe_segment(row: Row) -> dict[str, str]:
+def _describe_segment(row: Row) -> _Described:
     n = f"{show_count(row['n_honest'])} rows"
-    return {"rule": show_name(row["rule"] or ""), "predicate": show_name(row["predicate"]), "n": n}
+    return _Described({"": row["rule"] or ""}, show_name(row["predicate"]), n)
 
 
-def _describe_pair(row: Row) -> dict[str, str]:
-    sides = (("negatives", row["negative_rule"]), ("positives", row["positive_rule"]))
-    rule = " and ".join(f"{show_name(part)} ({side})" for side, own in sides for part in _split_rule(own or ""))
+def _describe_pair(row: Row) -> _Described:
+    rules = {"negatives": row["negative_rule"] or "", "positives": row["positive_rule"] or ""}
     n = f"{show_count(row['n_negatives_honest'])} × {show_count(row['n_positives_honest'])} rows"
     predicate = f"negatives: {show_name(row['negative_predicate'])}; positives: {show_name(row['positive_predicate'])}"
-    return {"rule": rule, "predicate": predicate, "n": n}
+    return _Described(rules, predicate, n)
+
+
+def _say_rules(rules: Rules) -> str:
+    """Return the rules that are not about all rows, each with its side."""
+    said = {side: " and ".join(_split_rule(rule)) for side, rule in rules.items()}
+    return "; ".join(f"{side}: {show_name(rule)}" if side else show_name(rule) for side, rule in said.items() if rule)
+
+
+def _find_new(rules: Rules, above: Rules) -> Rules:
+    """Return of each side the conditions that the node above has not."""
+    before = {side: _split_rule(rule) for side, rule in above.items()}
+    return {
+        side: " and ".join(part for part in _split_rule(rule) if part not in before.get(side, ()))
+        for side, rule in rules.items()
+    }
 
 
 def _split_rule(rule: str) -> list[str]:
-    return [part for part in re.split(r" and ", rule) if part and part not in {"all", "all rows"}]
-
-
-def _say_new(rule: str, above: str) -> str:
-    """Return the conditions of a rule that the node above has not."""
-    before = set(_split_rule(above))
-    return " and ".join(part for part in _split_rule(rule) if part not in before) or rule
+    """Cut a rule at its conditions, and within values that have an "and" of their own: joined, it is as it was."""
+    return [part for part in rule.split(" and ") if part and part not in {"all", "all rows"}]
 
 
 def tabulate_slices(facts: NightFacts) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from biasspark.report.against import hold_against
-from biasspark.report.attributions import list_heat_maps, list_segment_trees, tabulate_segments
+from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees, tabulate_segments
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
     drop_zeros,
@@ -571,6 +571,17 @@ def test_trees_say_what_a_split_adds_and_mark_false_discoveries(facts: NightFact
     assert doubtful.rule == f"group = '{SCRIPT}'"
     assert (doubtful.false_discovery, doubtful.found, found.false_discovery) == (True, False, False)
     assert difference.title == "toxicity_6 less toxicity_1, attribution"
+
+
+def test_rules_of_pairs_name_their_side_once_whatever_is_in_a_value(facts: NightFacts) -> None:
+    rows = [dict(row) for row in facts.rows("pair_segments") if row["model"] == "toxicity_1"]
+    for row in rows[1:]:
+        row["negative_rule"] = f"{row['negative_rule']} and job is Sales and marketing"
+        row["positive_rule"] = "age < 50"
+    (tree,) = list_pair_trees(replace(facts, tables={**facts.tables, "pair_segments": rows}))
+    young, _ = tree.root.children
+    assert young.rule == young.whole_rule == "negatives: age < 30 and job is Sales and marketing; positives: age < 50"
+    assert tree.root.whole_rule == "all rows"
 
 
 def test_crosses_have_positives_down_and_negatives_across(facts: NightFacts) -> None:
