@@ -21,6 +21,7 @@ POWER = -5
 
 _, _LEAST, _MOST = ENDS
 _SUMMED_UP = tuple(metric for metric in SUITE if metric.name in SUMMARISED_AUCS + SUMMARISED_GAPS)
+_METRICS = (*SUMMARISED_AUCS, *SUMMARISED_GAPS, "pinned_auc")
 
 
 def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc) -> DataFrame:
@@ -60,14 +61,20 @@ def model_summary(statistics: DataFrame, intervals: Intervals, pinned: PinnedAuc
     Lazy; no shuffle, as of `biasspark.metrics.suite.bias_metrics`.
     """
     ends = ends_of(statistics)
-    summed = _collect_identities(statistics, pinned.include_subgroup_in_background).withColumn(
-        "interval", auc_interval(F.col("overall"), intervals.level, bounded=len(ends) > 1)
+    summed = _collect_identities(statistics, pinned.include_subgroup_in_background)
+    summed = summed.withColumns({_having(metric): _defined(metric) for metric in _METRICS})
+    summed = summed.withColumns(
+        {
+            "interval": auc_interval(F.col("overall"), intervals.level, bounded=len(ends) > 1),
+            **{f"{name}_{what}{end}": of(name, end, ends) for name, what, of in _AGGREGATES for end in ends},
+        }
     )
     rows = summed.select(
         *(MODEL, SLICE),
         *_overall_columns(auc_columns(statistics)),
-        *(column for name in SUMMARISED_AUCS for column in _extremes(name, ends)),
-        *(column for name in SUMMARISED_GAPS for column in _largest_gap(name, ends)),
+        *(f"{name}_{what}{end}" for name, what, _ in _AGGREGATES for end in ends),
+        *(column for name in SUMMARISED_AUCS for column in _lowest(name, ends)),
+        *(column for name in SUMMARISED_GAPS for column in _furthest(name, ends)),
         _count_undefined().alias("n_identities_undefined"),
         *(_competition_score(end).alias(f"competition_score{end}") for end in ends),
         *(_pinned_difference(end, ends).alias(f"pinned_auc_equality_difference{end}") for end in ends),
@@ -113,23 +120,14 @@ def _overall_columns(aucs: Sequence[str]) -> list[Column]:
     ]
 
 
-def _defined(name: str) -> Column:
+def _having(metric: str) -> str:
+    """Name the column of the identities that have a value of this metric."""
+    return f"having_{metric}"
+
+
+def _defined(metric: str) -> Column:
     """Return the identities that have a value of this metric, in the order of their names."""
-    return F.filter("identities", lambda identity: identity[name].isNotNull())
-
-
-def _extremes(name: str, ends: Sequence[str]) -> list[Column]:
-    lowest = F.array_min(F.transform(_defined(name), lambda identity: F.struct(identity[name], identity[IDENTITY])))
-    least = {end: F.array_min(_values(f"{name}{end}")) for end in ends}
-    most = {end: F.array_max(_values(f"{name}{end}")) for end in ends}
-    lower, upper = _bounds_of(ends)
-    return [
-        *(least[end].alias(f"{name}_min{end}") for end in ends),
-        lowest[IDENTITY].alias(f"{name}_min_identity"),
-        _name_all(name, least[upper], lambda one, most: one[f"{name}{lower}"] <= most).alias(f"{name}_min_contenders"),
-        *(most[end].alias(f"{name}_max{end}") for end in ends),
-        *(_power_mean(f"{name}{end}").alias(f"{name}_power_mean{end}") for end in ends),
-    ]
+    return F.filter("identities", lambda identity: identity[metric].isNotNull())
 
 
 def _bounds_of(ends: Sequence[str]) -> Sequence[str]:
@@ -137,54 +135,80 @@ def _bounds_of(ends: Sequence[str]) -> Sequence[str]:
     return ends[1:] or (*ends, *ends)
 
 
-def _values(name: str) -> Column:
-    return F.transform(_defined(name), lambda identity: identity[name])
+def _values(name: str, end: str) -> Column:
+    return F.transform(_having(name), lambda identity: identity[f"{name}{end}"])
 
 
-def _name_all(name: str, bound: Column, chosen: Callable[[Column, Column], Column]) -> Column:
-    """Return the names of the identities with a value that are chosen by it and a bound; NULL where none has a value.
-
-    The bound is a state that nothing changes, because an expression used in a lambda is computed at every step.
-    """
-
-    def names(bound: Column) -> Column:
-        found = F.filter(_defined(name), lambda identity: chosen(identity, bound))
-        return F.transform(found, lambda identity: identity[IDENTITY])
-
-    return F.when(F.size(_defined(name)) > 0, F.aggregate(F.array(F.lit(0)), bound, lambda state, _: state, names))
+def _least(name: str, end: str, _: Sequence[str]) -> Column:
+    return F.array_min(_values(name, end))
 
 
-def _power_mean(name: str) -> Column:
+def _most(name: str, end: str, _: Sequence[str]) -> Column:
+    return F.array_max(_values(name, end))
+
+
+def _power_mean(name: str, end: str, _: Sequence[str]) -> Column:
     """Return (mean of x^p)^(1/p) with p = -5; over a zero it is 0, the limit."""
-    values = _values(name)
+    values = _values(name, end)
     total = F.aggregate(values, F.lit(0.0), lambda sum_, x: sum_ + F.try_divide(F.lit(1.0), x * x * x * x * x))
     mean = F.try_divide(total, F.size(values).cast("double"))
     return F.when(F.exists(values, lambda x: x == 0), F.lit(0.0)).otherwise(F.pow(mean, F.lit(1 / POWER)))
 
 
+def _largest(name: str, end: str, ends: Sequence[str]) -> Column:
+    return F.array_max(F.transform(_having(name), lambda identity: _size_of(identity, name, end, ends)))
+
+
+_AGGREGATES: Sequence[tuple[str, str, Callable[[str, str, Sequence[str]], Column]]] = (
+    *((name, "min", _least) for name in SUMMARISED_AUCS),
+    *((name, "max", _most) for name in SUMMARISED_AUCS),
+    *((name, "power_mean", _power_mean) for name in SUMMARISED_AUCS),
+    *((name, "max_abs", _largest) for name in SUMMARISED_GAPS),
+)
+"""Of each metric what is summed up over identities, and how."""
+
+
+def _lowest(name: str, ends: Sequence[str]) -> list[Column]:
+    """Return the identity with the least value, and all that may have it."""
+
+    def rank(identity: Column) -> Column:
+        return F.struct(identity[name], identity[IDENTITY])
+
+    lower, upper = _bounds_of(ends)
+    bound = F.col(f"{name}_min{upper}")
+    return [
+        F.array_min(F.transform(_having(name), rank))[IDENTITY].alias(f"{name}_min_identity"),
+        _name_all(name, lambda one: one[f"{name}{lower}"] <= bound).alias(f"{name}_min_contenders"),
+    ]
+
+
+def _furthest(name: str, ends: Sequence[str]) -> list[Column]:
+    """Return the identity whose gap is furthest from 0, and all that may be it."""
+
+    def rank(identity: Column) -> Column:
+        return F.struct((-_size_of(identity, name, "", ends)).alias("order"), identity[IDENTITY])
+
+    lower, upper = _bounds_of(ends)
+    bound = F.col(f"{name}_max_abs{lower}")
+    return [
+        F.array_min(F.transform(_having(name), rank))[IDENTITY].alias(f"{name}_max_abs_identity"),
+        _name_all(name, lambda one: _size_of(one, name, upper, ends) >= bound).alias(f"{name}_max_abs_contenders"),
+    ]
+
+
+def _name_all(name: str, chosen: Callable[[Column], Column]) -> Column:
+    """Return the names of the identities with a value that are chosen by it; NULL where none has a value."""
+    found = F.transform(F.filter(_having(name), chosen), lambda identity: identity[IDENTITY])
+    return F.when(F.size(_having(name)) > 0, found)
+
+
 def _competition_score(end: str) -> Column:
-    power_means = [_power_mean(f"{name}{end}") for name in SUMMARISED_AUCS]
+    power_means = [F.col(f"{name}_power_mean{end}") for name in SUMMARISED_AUCS]
     return 0.25 * F.col("overall")[f"auc{end}"] + 0.25 * reduce(Column.__add__, power_means)
 
 
-def _largest_gap(name: str, ends: Sequence[str]) -> list[Column]:
-    def size(identity: Column, end: str) -> Column:
-        return _size([identity[f"{name}{own}"] for own in ends], end)
-
-    def rank(identity: Column) -> Column:
-        return F.struct((-size(identity, "")).alias("order"), identity[IDENTITY])
-
-    def largest(end: str) -> Column:
-        return F.array_max(F.transform(_defined(name), lambda identity: size(identity, end)))
-
-    lower, upper = _bounds_of(ends)
-    return [
-        *(largest(end).alias(f"{name}_max_abs{end}") for end in ends),
-        F.array_min(F.transform(_defined(name), rank))[IDENTITY].alias(f"{name}_max_abs_identity"),
-        _name_all(name, largest(lower), lambda one, least: size(one, upper) >= least).alias(
-            f"{name}_max_abs_contenders"
-        ),
-    ]
+def _size_of(identity: Column, name: str, end: str, ends: Sequence[str]) -> Column:
+    return _size([identity[f"{name}{own}"] for own in ends], end)
 
 
 def _size(number: Sequence[Column], end: str) -> Column:
@@ -209,5 +233,5 @@ def _pinned_difference(end: str, ends: Sequence[str]) -> Column:
         return _size([overall[f"auc{own}"] - identity[f"pinned_auc{opposite[own]}"] for own in ends], end)
 
     overall = F.col("overall")
-    terms = F.transform(_defined("pinned_auc"), term)
+    terms = F.transform(_having("pinned_auc"), term)
     return F.when(F.size(terms) > 0, add_up(terms))
