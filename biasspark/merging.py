@@ -17,7 +17,7 @@ from biasspark.config import Config, Measures, merge_rules
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook
 from biasspark.corpus.marks import mark_scores
-from biasspark.corpus.source import input_faults
+from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import InputError
 from biasspark.pipeline import JOB, Measurement, cut_at, describe_run, statistics_of

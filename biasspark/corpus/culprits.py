@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from biasspark.config import FILTER
-from biasspark.corpus.source import ExpressionFault, input_faults
+from biasspark.corpus.plain_words import ExpressionFault, input_faults
 from biasspark.errors import InputError, find_error_condition
 from biasspark.session import describe
 

@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.config import Corpus, parse_measures
 from biasspark.corpus.codebook import Tally
-from biasspark.corpus.source import input_faults, read_corpus
+from biasspark.corpus.plain_words import input_faults
+from biasspark.corpus.source import read_corpus
 from biasspark.errors import InputError
 from biasspark.pipeline import measure, ranked_once
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from biasspark.corpus.source import find_unread, input_faults
+from biasspark.corpus.files import find_unread
+from biasspark.corpus.plain_words import input_faults
 from biasspark.errors import BiasSparkError, InputError
 
 
@@ -51,6 +52,22 @@ def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
         "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [canary]."
     )
     assert str(error) == "corpus: a record does not fit the table. Take the mode FAILFAST from its options."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace, but got `nope`.`db`.",
+        "org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'nope': org.nope.Catalog.",
+    ],
+)
+def test_a_catalog_that_the_session_lacks_is_a_fault_of_the_input(message: str) -> None:
+    error = say(message)
+    assert type(error) is InputError
+    assert str(error) == (
+        "corpus: the session has no such catalog. Check `[corpus] table`, the catalogs of the session "
+        "(spark.sql.catalog.NAME) and their jars."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,154 @@
+"""What Spark says of the input, in plain words: the place, the fault and its mend, and no value of a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from biasspark.corpus.files import plain_path
+from biasspark.errors import BiasSparkError, InputError, find_error_condition
+
+_CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
+_UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
+_OTHER_TYPE = "a column has another type in one file than in others. Write that file anew"
+_NO_CATALOG = (
+    "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
+    "their jars"
+)
+_BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
+_SAYINGS = {
+    "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
+    "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
+    "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
+    "DATA_SOURCE_NOT_FOUND": "Spark knows no such format. Check `[corpus] format` and the jars of the session",
+    "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
+    "REQUIRES_SINGLE_PART_NAMESPACE": _NO_CATALOG,
+    "CATALOG_NOT_FOUND": _NO_CATALOG,
+    "MALFORMED_OPTION": _BAD_OPTION,
+    "INVALID_DELIMITER_VALUE": _BAD_OPTION,
+    "CHARSET": _BAD_OPTION,
+    "UNSUPPORTED_DATATYPE": "the `schema` names a type that Spark does not have. Correct it",
+    "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
+    "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
+    "CANNOT_READ_FILE_FOOTER": _CORRUPT,
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": _OTHER_TYPE,
+    "CANNOT_MERGE_SCHEMAS": _OTHER_TYPE,
+    "FAILED_READ_FILE": _CORRUPT,
+    "CSV_HEADER": (
+        "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
+        "same in another order, and values would end up in the wrong columns. Write the file anew, or set `options = { "
+        "enforceSchema = true }` where columns are meant by their place alone"
+    ),
+    "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
+    "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
+    "PARSE_SYNTAX_ERROR": "this is no Spark SQL",
+    "CONFLICTING_PARTITION_COLUMN_NAMES": (
+        "its folders are partitions of different columns, or of different depths. Bring them into one form"
+    ),
+    "LEFT_TO_CHANCE": (
+        "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
+    ),
+    "UNRESOLVED_COLUMN": "a column that it names is not there",
+}
+_SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
+    "CAST_INVALID_INPUT": "a text is cast to a type that it is none of. Use try_cast",
+    "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
+    "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
+    "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
+    "INVALID_ARRAY_INDEX": "an array has no such place. Use get",
+    "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
+    "MALFORMED_PATTERN": "a regular expression is none. Correct it",
+}
+_ALL_SAYINGS = _SAYINGS | _SAYINGS_OF_EXPRESSIONS
+_BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
+    "catalog plugin class": "CATALOG_NOT_FOUND",
+    "is not a Parquet file": "CANNOT_READ_FILE_FOOTER",
+    "Could not read footer": "CANNOT_READ_FILE_FOOTER",
+    "Malformed ORC file": "CANNOT_READ_FILE_FOOTER",
+    "Cannot read": "FAILED_READ_FILE",
+    "Checksum error": "FAILED_READ_FILE",
+    "CSV header does not conform": "CSV_HEADER",
+    "Number of column in CSV header": "CSV_HEADER",
+    "Failed to find data source": "DATA_SOURCE_NOT_FOUND",
+    "No FileSystem for scheme": "NO_FILE_SYSTEM",
+    "ClassNotFoundException: Class org.apache.hadoop.fs": "NO_FILE_SYSTEM",
+    "UnknownHostException": "NO_FILE_SYSTEM",
+    "URISyntaxException": "NO_FILE_SYSTEM",
+    "flag can be true or false": "MALFORMED_OPTION",
+    "eterministic expression": "LEFT_TO_CHANCE",
+    "PatternSyntaxException": "MALFORMED_PATTERN",
+    "INVALID_PARAMETER_VALUE.PATTERN": "MALFORMED_PATTERN",
+}
+_FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
+_NAMED = {  # what Spark's sentences name, and how a fault repeats it
+    r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
+    r"The column `(.*?)` already exists": "Column: {0}",
+    r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
+    r"The data type (\w+) is not supported": "Type: {0}",
+}
+_PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
+_WORKER_DIED = re.compile(
+    r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
+)
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
+
+
+class ExpressionFault(InputError):
+    """An expression, probably of the configuration, fails on a value."""
+
+
+@contextmanager
+def input_faults(where: str) -> Iterator[None]:
+    """Turn what Spark says of the input into an `InputError` that names files and columns, and no value of a row.
+
+    A Python worker that dies is a `BiasSparkError`: the input is not to blame.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        raise _in_plain_words(where, error) from None
+    except Exception as error:
+        if type(error).__name__ != "Py4JJavaError":
+            raise
+        raise _in_plain_words(where, error) from None
+
+
+def _in_plain_words(where: str, error: Exception) -> Exception:
+    text = str(error)
+    if "biasspark.errors.InputError: " in text:  # raised by our own code on an executor
+        return InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
+    if _WORKER_DIED.search(text):
+        return BiasSparkError(
+            f"{where}: a Python worker has run out of memory, or was killed. Give workers more "
+            "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
+            "ranges` higher, so that a task holds less."
+        )
+    named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
+    conditions = [name for pair in named for name in reversed(pair) if name in _ALL_SAYINGS]
+    conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
+    conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
+    is_refused = isinstance(error, AnalysisException | ParseException)
+    if not (conditions or is_refused or _DATA_EXCEPTION.search(text)):
+        return error
+    condition = conditions[0] if conditions else ""
+    saying = _ALL_SAYINGS.get(condition, f"Spark refuses it ({find_error_condition(error) or type(error).__name__})")
+    fault = f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}"
+    is_of_a_value = condition in _SAYINGS_OF_EXPRESSIONS or not (conditions or is_refused)
+    return (ExpressionFault if is_of_a_value else InputError)(fault)
+
+
+def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
+    """Name the file, the column or the expression that a fault is about."""
+    for sentence, detail in _NAMED.items():
+        if found := re.search(sentence, text):
+            yield detail.format(*found.groups())
+    if condition == "MALFORMED_PATTERN" and (found := _PATTERN_FAULT.search(text)):
+        yield found[1]
+    if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+        files = {plain_path(name) for name in _FILE.findall(text)}
+        yield from (f"File: {name}" for name in sorted(files)[:3])
+    contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
+    yield from (f"Predicate: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
