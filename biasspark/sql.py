@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import groupby
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -23,6 +24,11 @@ _RESERVED = re.compile(
 def quote_name(name: str) -> str:
     """Return one part of a name as Spark SQL reads it literally, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quote_names(names: Iterable[str]) -> str:
+    """Return columns as a list of Spark SQL. Many names in one text are one call of the JVM."""
+    return ", ".join(map(quote_name, names))
 
 
 def quote_string(text: str) -> str:

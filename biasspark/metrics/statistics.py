@@ -42,9 +42,9 @@ def auc_columns(statistics: DataFrame) -> tuple[str, ...]:
 
 def in_table(rows: DataFrame, table: Table) -> DataFrame:
     """Return rows with the columns of a table, in its order; bounds that they lack are the value itself."""
-    there = set(rows.columns)
-    bare = {name: name.removesuffix(ENDS[1]).removesuffix(ENDS[2]) for name in table.value_columns}
-    return rows.select(*(F.col(name if name in there else bare[name]).alias(name) for name in table.value_columns))
+    lacking = [name for name in table.value_columns if name not in rows.columns]
+    bare = {name: F.col(name.removesuffix(ENDS[1]).removesuffix(ENDS[2])) for name in lacking}
+    return rows.withColumns(bare).to(table.value_schema)
 
 
 def with_auc(statistics: DataFrame) -> DataFrame:

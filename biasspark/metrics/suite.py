@@ -112,10 +112,11 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
     """Return one row an identity with, for each metric, its pair's ``fields`` as a struct, NULL where there is none."""
+    low_cell, high_cell, values = F.col("low_cell"), F.col("high_cell"), F.struct(*fields)
 
     def pick(metric: Auc) -> Column:
-        is_pair = (F.col("low_cell") == metric.low) & (F.col("high_cell") == metric.high)
-        return F.max(F.when(is_pair, F.struct(*fields))).alias(metric.name)
+        is_pair = (low_cell == metric.low) & (high_cell == metric.high)
+        return F.max(F.when(is_pair, values)).alias(metric.name)
 
     # A table that does not grow with the corpus: in one partition, no group needs a shuffle.
     return statistics.coalesce(1).groupBy(MODEL, SLICE, IDENTITY, CROSSED).agg(*(pick(metric) for metric in metrics))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -57,7 +56,7 @@ def find_misfits(where: str, table: Table, found: StructType | None) -> list[str
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     """Return an empty table, without the Python worker that ``createDataFrame`` would start."""
-    return spark.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in table.schema))
+    return spark.range(0).to(table.schema)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.session import describe, run_side_by_side
+from biasspark.sql import quote_names
 from biasspark.tables.contract import list_columns, list_types, named_fault, no_rows
 from biasspark.tables.runs import Run, RunRecord, from_micros, to_micros
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
@@ -141,8 +142,8 @@ def _check_frames(frames: Mapping[Table, DataFrame | None], run: Run) -> None:
 
 def _add_run(table: Table, frame: DataFrame, run: Run) -> DataFrame:
     """Return the frame with the run's columns, in the order of the contract and with its comments."""
-    own = {RUN_DATE: F.lit(run.run_date), CORPUS: F.lit(run.corpus), RUN_ID: F.lit(run.run_id)}
-    return frame.select([_with_comment(column, own.get(column, F.col(column.name))) for column in table.columns])
+    own = {RUN_DATE: run.run_date, CORPUS: run.corpus, RUN_ID: run.run_id}
+    return frame.withColumns({column.name: F.lit(value) for column, value in own.items()}).to(table.schema)
 
 
 def _with_comment(column: Column, value: SparkColumn) -> SparkColumn:
@@ -163,7 +164,7 @@ def _write(spark: SparkSession, table: Table, frame: DataFrame | None, run: Run,
 
 
 def _row_hash(table: Table) -> SparkColumn:
-    return F.xxhash64(*table.names).cast("decimal(38,0)")
+    return F.expr(f"xxhash64({quote_names(table.names)})").cast("decimal(38,0)")
 
 
 def _checksum(hashes: SparkColumn) -> SparkColumn:
@@ -212,12 +213,13 @@ def _examine(frames: Mapping[Table, DataFrame]) -> dict[str, _Stored]:
 
 def _hash_rows(table: Table, rows: DataFrame) -> DataFrame:
     """Return each row's key as text, none where keys repeat, the hash of all columns, and whether it holds a NaN."""
-    doubles = F.array(F.lit(0.0), *(column.name for column in table.values if column.type == "DOUBLE"))
+    doubles = [column.name for column in table.values if column.type == "DOUBLE"]
+    has_nan = F.array_contains(F.expr(f"array({quote_names(doubles)})"), math.nan) if doubles else F.lit(False)
     return rows.select(
         F.lit(table.name).alias("name"),
         (F.to_json(F.struct(*table.key_columns)) if table.unique else F.lit("")).alias("key"),
         _row_hash(table).alias("hash"),
-        F.coalesce(F.array_contains(doubles, math.nan), F.lit(False)).alias("has_nan"),
+        F.coalesce(has_nan, F.lit(False)).alias("has_nan"),
     )
 
 

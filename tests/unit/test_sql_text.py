@@ -20,7 +20,7 @@ STATEMENT = re.compile(
     r"\s*(SELECT|WITH|CREATE|ALTER|DROP|INSERT|DELETE|MERGE|UPDATE|DESCRIBE|SHOW|USE|SET|MSCK|REFRESH|COMMENT|CALL|"
     r"OPTIMIZE|VACUUM|TRUNCATE|ANALYZE|CACHE|PARTITION)\b"
 )
-QUOTING = re.compile(r"(quote|quote_string|quote_name|(self|store)\.name)\(.*\)|self\.schema|store\.view_schema")
+QUOTING = re.compile(r"(quote|quote_string|quote_names?|(self|store)\.name)\(.*\)|self\.schema|store\.view_schema")
 
 SAFE = {
     # numbers, of the configuration or counted
