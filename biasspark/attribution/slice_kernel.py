@@ -28,6 +28,17 @@ conjunction T of its predicates, where that lacks anything:
 
 Slices that are not listed are extended all the same, and bounds are compared with scores of what is listed. Whatever a
 conjunction that is counted must be compared with was counted before it: it is made of nothing else.
+
+A slice that is wider than an interval would be listed in pieces, an interval each. So when all are counted, slices that
+are listed and differ in intervals of one number alone are joined where these adjoin: by one feature after another, in
+their order, and again until nothing adjoins. Pieces S_k have no row in common, so of a joined slice J
+
+    score(J) = Σ_k score(S_k),   n_J = Σ_k n_{S_k}.
+
+If T is made of predicates that all pieces have, each piece was compared with it, so score(S_k) >= 5/4 · n_{S_k} ·
+score(T) / n_T, and the sum over k says the same of J. J is not compared with shorter conjunctions that have its joined
+interval: they hold its parts in other shares than J does. The pieces are among the best that were asked for, so fewer
+may be left.
 """
 
 from __future__ import annotations
@@ -86,6 +97,9 @@ class Counts(NamedTuple):
     fingerprint: int
 
 
+_Listed: TypeAlias = tuple[Condition, Counts]
+
+
 class Candidates(NamedTuple):
     """Slices of one tree to be counted, all of one length."""
 
@@ -132,8 +146,8 @@ def search(
     -------
     list of Searched
         By tree. Every slice has at least `min_rows` rows of either kind, a score above 0, and lacks at least a quarter
-        more a row than each shorter conjunction of its predicates. Of equal scores the shorter conjunction comes first,
-        then the one of earlier predicates: by feature, then by bin.
+        more a row than each shorter conjunction of its predicates, or is joined of such. Of equal scores the shorter
+        conjunction comes first, then the one of earlier predicates: by feature, then by bin.
 
     Notes
     -----
@@ -175,8 +189,10 @@ class _TreeSearch:
     ----------
     whole
         Counts of all rows.
+    joinable
+        The numeric features.
     best
-        By score, the greatest first, those that are listed; no longer than what is wanted.
+        By score, the greatest first, those that are listed, with their counts; no longer than what is wanted.
     parents
         By bound, the greatest first: the slices of one length that may be extended.
     steepest
@@ -190,7 +206,8 @@ class _TreeSearch:
     settings: SliceSearch
     predicates: Sequence[Predicate]
     whole: Counts
-    best: list[tuple[int, Slice]] = field(default_factory=list)
+    joinable: Sequence[int] = ()
+    best: list[tuple[Slice, Counts]] = field(default_factory=list)
     parents: list[tuple[int, Slice]] = field(default_factory=list)
     steepest: dict[Slice, Fraction] = field(default_factory=dict)
     seen: set[Counts] = field(default_factory=set)
@@ -205,14 +222,15 @@ class _TreeSearch:
             for bins in cut_feature(feature, counts[:, 0], settings.max_bins)
         ]
         whole = _add_up(by_bin[0])
-        begun = cls(settings, predicates, whole, seen={whole})
+        joinable = [place for place, feature in enumerate(features) if feature.numeric]
+        begun = cls(settings, predicates, whole, joinable, seen={whole})
         begun.take({(n,): _add_up(by_bin[place][sorted(bins)]) for n, (place, bins) in enumerate(predicates)})
         return begun
 
     @property
     def floor(self) -> int:
         """The score that a slice must pass to be among the best."""
-        return self.best[-1][0] if len(self.best) == self.settings.most else 0
+        return self._score(self.best[-1][1]) if len(self.best) == self.settings.most else 0
 
     def take(self, counted: Mapping[Slice, Counts]) -> None:
         """Take the slices of one length, and keep the best and those to extend."""
@@ -228,8 +246,8 @@ class _TreeSearch:
             lacks, most = Fraction(score, counts.n_train), self._steepest_part(conjunction)
             steepest[conjunction] = max(lacks, most)
             if score > 0 and lacks >= LEAST_RATIO * most:
-                listed.append((score, conjunction))
-        self.best = sorted(listed, key=lambda entry: -entry[0])[: self.settings.most]
+                listed.append((conjunction, counts))
+        self.best = sorted(listed, key=lambda entry: -self._score(entry[1]))[: self.settings.most]
         bounds = [(self._bound(counts), conjunction) for conjunction, counts in fresh]
         extendable = [entry for entry in bounds if entry[0] > self.floor]
         self.parents = sorted(extendable, key=lambda entry: (-entry[0], entry[1]))
@@ -243,9 +261,14 @@ class _TreeSearch:
         return Candidates(self.predicates, [conjunction for _, conjunction in found])
 
     def result(self) -> Searched:
-        """Return the best slices."""
-        conditions = [dict(self.predicates[place] for place in conjunction) for _, conjunction in self.best]
-        return Searched(conditions, -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0)
+        """Return the best slices, joined."""
+        listed = [(dict(self.predicates[place] for place in own), counts) for own, counts in self.best]
+        distinct: dict[Counts, Condition] = {}
+        for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
+            distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
+        return Searched(
+            [*distinct.values()], -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
+        )
 
     def _may_matter(self, counts: Counts) -> bool:
         enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
@@ -255,6 +278,11 @@ class _TreeSearch:
         """Return the most that a row lacks on average in a shorter conjunction, 0 at least."""
         parts = (conjunction[:place] + conjunction[place + 1 :] for place in range(len(conjunction)))
         return max((self.steepest[part] for part in parts if part), default=Fraction(0))
+
+    def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
+        """Return what slices are ordered by: score, number of predicates, then feature and bin of each."""
+        condition, counts = listed
+        return -self._score(counts), len(condition), sorted((place, min(bins)) for place, bins in condition.items())
 
     def _score(self, counts: Counts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
@@ -307,6 +335,35 @@ def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
     nearest = np.searchsorted(full, np.arange(len(n_train)), side="right") - 1
     joined: Ints = parts[full[np.maximum(nearest, 0)]]
     return joined
+
+
+def _join_slices(listed: Sequence[_Listed], joinable: Sequence[int]) -> Sequence[_Listed]:
+    """Join slices that differ in adjoining intervals of one numeric feature, until none do."""
+    joined = listed
+    for place in joinable:
+        joined = _join_on(joined, place)
+    return joined if len(joined) == len(listed) else _join_slices(joined, joinable)
+
+
+def _join_on(listed: Iterable[_Listed], place: int) -> list[_Listed]:
+    """Join slices that differ in adjoining intervals of this feature."""
+    joined: list[_Listed] = []
+    for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(place, {NULL_BIN}))):
+        for number, (below, so_far) in enumerate(joined):
+            if _adjoin(below, condition, place):
+                bins = below[place] | condition[place]
+                joined[number] = {**below, place: bins}, Counts(*map(sum, zip(so_far, counts, strict=True)))
+                break
+        else:
+            joined.append((condition, counts))
+    return joined
+
+
+def _adjoin(below: Condition, above: Condition, place: int) -> bool:
+    """Say whether two slices differ in their intervals of a feature alone, of which one begins where the other ends."""
+    differ = {*below.items()} ^ {*above.items()}
+    bins = below.get(place, frozenset()), above.get(place, frozenset())
+    return differ == {(place, own) for own in bins} and NULL_BIN not in bins[0] and max(bins[0]) + 1 == min(bins[1])
 
 
 def _add_up(counts: Ints) -> Counts:

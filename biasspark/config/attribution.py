@@ -82,7 +82,7 @@ class SliceSearch:
     max_predicates
         Of how many conditions on different features a slice is the conjunction at the most, up to 3.
     most
-        How many slices are reported.
+        How many slices are reported at the most; those that adjoin are joined, and fewer are left.
     min_rows
         The fewest rows of a slice, of those that search and of those that estimate.
     max_bins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from biasspark.config.attribution import SliceSearch
@@ -51,7 +51,7 @@ def list_predicates(place: int, feature: Feature, rows: Sequence[SearchedRow], m
 def search_by_force(
     rows: Sequence[SearchedRow], features: Sequence[Feature], settings: SliceSearch
 ) -> list[ForcedSlice]:
-    """Return the best slices: by score, then shorter ones first, then those of earlier predicates."""
+    """Return the best slices, joined: by score, then shorter ones first, then those of earlier predicates."""
     training = [row.value for row in rows if not row.honest]
     if not training:
         return []
@@ -77,4 +77,37 @@ def search_by_force(
                 stands_out = all(4 * score / len(train) >= 5 * lacked[frozenset(part)] for part in shorter)
                 # What is left out for a shorter one stands for its rows all the same.
                 found.setdefault(tuple(inside), ForcedSlice(condition, score, train, honest) if stands_out else None)
-    return sorted((own for own in found.values() if own), key=lambda own: -own.score)[: settings.most]
+    best = sorted((own for own in found.values() if own), key=lambda own: -own.score)[: settings.most]
+    distinct: dict[tuple[int, ...], ForcedSlice] = {}
+    for own in sorted(join_by_force(best, features), key=rank):
+        distinct.setdefault(tuple(sorted((*own.train, *own.honest))), own)
+    return list(distinct.values())
+
+
+def join_by_force(slices: Sequence[ForcedSlice], features: Sequence[Feature]) -> list[ForcedSlice]:
+    """Join any two slices that are one on paper: by one feature after another, until a round joins nothing."""
+    joined, before = list(slices), None
+    while before != len(joined):
+        before = len(joined)
+        for place, feature in enumerate(features):
+            while feature.numeric and (two := find_two(joined, place)):
+                joined = [own for own in joined if own not in two] + [join_two(*two, place)]
+    return joined
+
+
+def find_two(slices: Sequence[ForcedSlice], place: int) -> tuple[ForcedSlice, ForcedSlice] | None:
+    for low, high in permutations(slices, 2):
+        if place in low.condition and place in high.condition:
+            adjoin = 0 not in low.condition[place] and max(low.condition[place]) == min(high.condition[place]) - 1
+            if adjoin and {**low.condition, place: None} == {**high.condition, place: None}:
+                return low, high
+    return None
+
+
+def join_two(low: ForcedSlice, high: ForcedSlice, place: int) -> ForcedSlice:
+    condition = {**low.condition, place: low.condition[place] | high.condition[place]}
+    return ForcedSlice(condition, low.score + high.score, low.train + high.train, low.honest + high.honest)
+
+
+def rank(own: ForcedSlice) -> tuple[Fraction, int, list[tuple[int, int]]]:
+    return -own.score, len(own.condition), sorted((place, min(bins)) for place, bins in own.condition.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations, product
@@ -268,6 +269,88 @@ def test_parts_of_a_slice_are_not_listed_beside_it_unless_they_lack_more() -> No
                 assert lacks(condition) >= (1.25 - 1e-9) * lacks(dict(part))
 
 
+AGED = (feature_of("age", 6, numeric=True), feature_of("hours", 3, numeric=True), feature_of("job", 3))
+
+
+def test_adjoining_intervals_of_one_number_are_listed_as_one() -> None:
+    """Its rows are those of the pieces, and its score is their sum; what adjoins nothing stays as it is."""
+    lacking: list[Condition] = [
+        {0: frozenset({2, 3}), 2: frozenset({1})},
+        {0: frozenset({5}), 2: frozenset({1})},
+        {0: frozenset({6}), 2: frozenset({2})},
+    ]
+    sample = draw_sample(40, 9000, AGED, [(condition, 0.3) for condition in lacking])
+    wanted = SliceSearch(most=5, min_rows=20)
+    (searched,), _ = search_samples([sample], AGED, wanted)
+    assert len(searched.conditions) == 4  # one is of two pieces
+    assert [condition for condition in searched.conditions if len(condition) == 2] == lacking
+    first = find_slices(sample, AGED, wanted)[[*searched.conditions].index(lacking[0])]
+    rows = inside(sample, lacking[0])
+    assert (first.n_train, first.n_honest) == ((rows & ~sample.honest).sum(), (rows & sample.honest).sum())
+    values = sample.values[~sample.honest] * UNIT
+    mean_inside = (sample.values * UNIT)[rows & ~sample.honest].mean()
+    assert first.score == pytest.approx(first.n_train * (values.mean() - mean_inside), rel=1e-9)
+
+
+def test_pieces_are_joined_on_several_numbers() -> None:
+    block: Condition = {0: frozenset({2, 3, 4}), 1: frozenset({1, 2})}
+    sample = draw_sample(41, 9000, AGED, [(block, 0.3)])
+    (searched,), _ = search_samples([sample], AGED, SliceSearch(most=11, min_rows=20, max_predicates=2))
+    (in_pieces,), _ = search_samples(
+        [sample],
+        [replace(feature, numeric=False) for feature in AGED],
+        SliceSearch(most=11, min_rows=20, max_predicates=2),
+    )
+    assert len(in_pieces.conditions) == 11
+    assert sorted(searched.conditions, key=len) == [{0: block[0]}, {1: block[1]}, block]
+
+
+def test_null_adjoins_nothing_and_values_do_not_adjoin() -> None:
+    sample = draw_sample(42, 6000, AGED)
+    sample.bins[::3, 0] = 0
+    lacking: list[Condition] = [{0: frozenset({0})}, {0: frozenset({1})}, {2: frozenset({1})}, {2: frozenset({2})}]
+    values = sample.values - sum((inside(sample, condition) << 28 for condition in lacking[:2]), start=0)
+    (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
+    assert searched.conditions == lacking[:2]
+    values = sample.values - sum((inside(sample, condition) << 28 for condition in lacking[2:]), start=0)
+    (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
+    assert sorted(searched.conditions, key=str) == lacking[2:]
+
+
+def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
+    sample = draw_sample(43, 6000, AGED, [({0: frozenset({3, 4})}, 0.3)])
+    sample.bins[:, 2] = 1 + np.isin(sample.bins[:, 0], (3, 4))
+    (searched,), _ = search_samples([sample], AGED, SliceSearch(most=3, max_predicates=1))
+    assert searched.conditions == [{0: {3, 4}}]
+
+
+@settings(max_examples=100, deadline=None)
+@given(drawn=samples(), most=st.integers(1, 30))
+def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
+    drawn: tuple[Sample, tuple[Feature, ...]], most: int
+) -> None:
+    """Than each conjunction of predicates that no feature's joined intervals are in."""
+    sample, features = drawn
+    (searched,), _ = search_samples([sample], features, SliceSearch(most=most, min_rows=1, max_bins=3))
+    values, training = sample.values, ~sample.honest
+    intervals = [
+        cut_feature(feature, np.bincount(sample.bins[training, place], minlength=feature.n_bins), 3)
+        for place, feature in enumerate(features)
+    ]
+
+    def lacks(condition: Condition) -> Fraction:
+        rows = training & inside(sample, condition)
+        total, n_rows = int(values[rows].sum()), int(rows.sum())
+        return Fraction(int(values[training].sum()), int(training.sum())) - Fraction(total, n_rows)
+
+    for condition in searched.conditions:
+        single = {place: bins for place, bins in condition.items() if bins in intervals[place]}
+        longest = len(single) - (len(single) == len(condition))
+        for size in range(1, longest + 1):
+            for part in combinations(single.items(), size):
+                assert lacks(condition) * 4 >= lacks(dict(part)) * 5
+
+
 def test_no_slice_where_no_value_differs() -> None:
     sample = draw_sample(3, 200, FIVE)
     (searched,), _ = search_samples([sample._replace(values=np.full(200, 10**9))], FIVE, SliceSearch(min_rows=2))
@@ -428,14 +511,14 @@ def count_found(n_runs: int, seed: int) -> tuple[int, int]:
 
 def test_nothing_is_found_where_attributions_depend_on_nothing() -> None:
     n_found, n_slices = count_found(100, 30)
-    assert n_slices == 1000
+    assert n_slices > 950  # some are joined
     assert n_found <= 11  # 5 % and three standard errors
 
 
 @pytest.mark.slow
 def test_little_is_found_in_a_thousand_runs() -> None:
     n_found, n_slices = count_found(1000, 31)
-    assert n_slices == 10_000
+    assert n_slices > 9500  # some are joined
     assert n_found <= 70  # 5 % and three standard errors
 
 

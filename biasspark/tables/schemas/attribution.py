@@ -102,7 +102,8 @@ ATTRIBUTION_SLICES = Table(
     name="attribution_slices",
     job=JOB,
     comment="For each model and slice: the conjunctions of up to three conditions that lack most attribution, each at "
-    "least a quarter more a row than any shorter one of its conditions. They may overlap, unlike the leaves of a tree.",
+    "least a quarter more a row than any shorter one of its conditions. Adjoining intervals of a number are joined. "
+    "Slices may overlap, unlike the leaves of a tree.",
     key=(
         MODEL,
         SLICE,
