@@ -65,7 +65,10 @@ class Feature:
 
 
 def say_condition(condition: Condition, features: Sequence[Feature]) -> str:
-    """Return a condition as words: ``age < 30 and occupation is Sales, Tech-support or null``."""
+    """Return a condition as words: ``age < 30 and (occupation is Sales, Tech-support or null)``.
+
+    What is joined by "or" stands in parentheses, also alone: what is said of a feature hangs on no other.
+    """
     said = [_say(features[place], bins) for place, bins in sorted(condition.items())]
     return " and ".join(filter(None, said)) or EVERYWHERE
 
@@ -108,7 +111,7 @@ def _say_values(feature: Feature, known: Sequence[int], null: bool) -> str:
     if feature.nullable and null == (word == "is"):
         names.append("null")
     *first, last = names
-    return f"{feature.name} {word} {', '.join(first)} or {last}" if first else f"{feature.name} {word} {last}"
+    return f"({feature.name} {word} {', '.join(first)} or {last})" if first else f"{feature.name} {word} {last}"
 
 
 def _write(feature: Feature, bins: frozenset[int]) -> str:

@@ -63,13 +63,14 @@ HOSTILE = (
         ({1: {2}}, "hours >= 40"),
         ({1: {1, 2}}, "all rows"),
         ({2: {1}}, "work is Sales"),
-        ({2: {1, 2, 0}}, "work is Sales, Craft or null"),
+        ({2: {1, 2, 0}}, "(work is Sales, Craft or null)"),
         ({2: {1, 2, 3, 0}}, "work is not Farming"),
-        ({2: {1, 2, 3}}, "work is not Farming or null"),
+        ({2: {1, 2, 3}}, "(work is not Farming or null)"),
         ({2: {1, 2, 3, 4}}, "work is not null"),
         ({2: {0}}, "work is null"),
         ({3: {2}}, "sex is Male"),
         ({2: {3}, 0: {1}}, "age < 30.5 and work is Tech"),
+        ({2: {1, 2}, 0: {0, 1}, 3: {2}}, "(age < 30.5 or null) and (work is Sales or Craft) and sex is Male"),
     ],
 )
 def test_words(condition: dict[int, set[int]], said: str) -> None:

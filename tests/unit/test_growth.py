@@ -186,7 +186,7 @@ def test_a_segment_that_differs_is_found() -> None:
     (tree,) = grow_samples([sample], NULL_FEATURES, Tree(max_depth=1))
     root, worse, better = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
     assert (root.found, worse.found, better.found) == (None, True, True)
-    assert worse.rule == "x10 is v1 or v6"
+    assert worse.rule == "(x10 is v1 or v6)"
     assert worse.predicate == "x10 IN ('v1', 'v6')"
     assert worse.n_train + worse.n_honest == differs.sum()
     assert worse.mean_honest is not None
