@@ -144,6 +144,9 @@ def test_nodes_are_those_of_the_cross_join(spark: SparkSession) -> None:
     assert (root.negative_rule, root.positive_predicate, root.parent_id) == ("all rows", "TRUE", None)
     assert any(JOB in row.negative_rule + row.positive_rule for row in others)
     assert any(row.found for row in others)
+    for leaf in (row for row in segments if row.is_leaf and row.node_id > 1):
+        below = leaf.p_adjusted < 0.05 and leaf.p_chance_adjusted < 0.05
+        assert leaf.found == (below and leaf.p_train_honest >= 0.05)
 
 
 def test_intervals_are_those_of_an_auc(spark: SparkSession) -> None:
@@ -202,7 +205,7 @@ def test_what_cannot_be_paired_is_null(spark: SparkSession) -> None:
     for root in roots.values():
         assert (root.node_id, root.parent_id, root.depth, root.is_leaf, root.found) == (1, None, 0, True, False)
         assert (root.mean_honest_low, root.mean_honest_high) == (None, None)
-        assert (root.p_value, root.p_adjusted, root.p_chance) == (None, None, None)
+        assert (root.p_value, root.p_adjusted, root.p_chance, root.p_chance_adjusted) == (None, None, None, None)
         assert (root.p_train_honest, root.false_discovery) == (None, None)
     alone, one = roots["no positives"], roots["one positive"]
     assert (alone.n_pairs_train, alone.n_negatives_honest, alone.n_positives_honest) == (0, 40, 0)

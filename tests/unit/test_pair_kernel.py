@@ -280,9 +280,11 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
         false_discovery_control([getattr(leaf, name) for leaf in leaves]) for name in ("p_value", "p_chance")
     )
     assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted, rel=0, abs=1e-12)
-    for leaf, chance in zip(leaves, chances, strict=True):
+    assert [leaf.p_chance_adjusted for leaf in leaves] == pytest.approx(chances, rel=0, abs=1e-9)
+    for leaf in leaves:
         assert leaf.false_discovery == (leaf.p_train_honest < 0.05)
-        assert leaf.found == (max(leaf.p_adjusted, chance) < 0.05 and not leaf.false_discovery)
+        assert leaf.found == (max(leaf.p_adjusted, leaf.p_chance_adjusted) < 0.05 and not leaf.false_discovery)
+    assert all(node.p_adjusted is node.p_chance_adjusted is node.found is None for node in segments if not node.is_leaf)
 
 
 def test_aucs_are_those_of_scikit_learn() -> None:

@@ -148,10 +148,11 @@ PAIR_SEGMENTS = Table(
         p_train_honest DOUBLE: Test of the AUC of the sample that grew the tree against mean_honest. 0 to 1. NULL where
             either has no variance.
         false_discovery BOOLEAN: True where p_train_honest is below 0.05: the two samples tell different stories.
-        found BOOLEAN: True where p_adjusted and p_chance, adjusted likewise, are below 0.05, and it is no false
-            discovery. NULL for inner nodes.
+        found BOOLEAN: True where p_adjusted and p_chance_adjusted are below 0.05, and it is no false discovery. NULL
+            for inner nodes.
         p_chance DOUBLE: Test of mean_honest against the AUC of as many negatives and positives that are drawn at
             random from all honest rows. 0 to 1. NULL for the root.
+        p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg over the leaves. 0 to 1. NULL for inner nodes.
         """
     ),
 )
