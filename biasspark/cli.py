@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from biasspark.config import cut_to_width, measure_width, show_value, show_visibly
 from biasspark.errors import BiasSparkError, ConfigError, find_error_condition
@@ -328,8 +328,9 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
     Returns
     -------
     str
-        A line of headings and a line for each row. Numbers stand right-aligned, fractions with four decimals; NULL and
-        NaN are ``-``; characters that a terminal would obey or hide are written out; long text is cut.
+        A line of headings and a line for each row. Numbers stand right-aligned, fractions with four decimals, or as
+        3.1e-09 where all of these are 0 and the number is not; NULL and NaN are ``-``; characters that a terminal would
+        obey or hide are written out; long text is cut.
     """
     lines = [list(columns), *([_show_cell(row.get(column)) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
@@ -372,9 +373,14 @@ def _show_cell(value: object) -> str:
         return "-"
     if isinstance(value, bool | str) or not isinstance(value, numbers.Number):
         return cut_to_width(show_visibly(str(value)), WIDEST_CELL)
-    if isinstance(value, decimal.Decimal):
-        return f"{value:f}" if value == value.to_integral_value() else f"{value:z.4f}"
-    return str(value) if isinstance(value, numbers.Integral) else f"{value:z.4f}"
+    if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
+        return f"{value:f}"
+    return str(value) if isinstance(value, numbers.Integral) else _show_fraction(value)
+
+
+def _show_fraction(value: Any) -> str:
+    shown = f"{value:z.4f}"
+    return f"{value:.1e}" if value and not float(shown) else shown
 
 
 def _is_number_or_null(value: object) -> bool:

@@ -253,7 +253,7 @@ class TestTable:
             "identity           n  bpsn_auc",
             "male              12    0.1235",
             "日本      3000000000         -",
-            "é                  0    0.0000",
+            "é                  0  -1.0e-09",
         ]
 
     def test_kinds_of_values(self) -> None:
@@ -270,6 +270,23 @@ class TestTable:
         }
         shown = format_table([row], [*row, "absent"]).splitlines()[1].split()
         assert shown == ["-", "-", "inf", "True", str(10**30), "0.2500", "7", "0.5000", "2026-03-31", "-"]
+
+    @pytest.mark.parametrize(
+        ("number", "shown"),
+        [
+            (0.0, "0.0000"),
+            (-0.0, "0.0000"),
+            (3.14e-9, "3.1e-09"),
+            (-0.00004, "-4.0e-05"),
+            (0.00006, "0.0001"),
+            (5e-324, "4.9e-324"),
+            (float("-inf"), "-inf"),
+            (decimal.Decimal("1e-30"), "1.0e-30"),
+            (np.float32(1e-9), "1.0e-09"),
+        ],
+    )
+    def test_only_0_is_shown_as_0(self, number: object, shown: str) -> None:
+        assert format_table([{"p": number}], ["p"]).split() == ["p", shown]
 
     def test_what_a_terminal_would_obey_is_written_out(self) -> None:
         shown = format_table([{"identity": "a\x1b[2J\n\u202eb\u200d"}], ["identity"])
