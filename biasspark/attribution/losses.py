@@ -22,6 +22,7 @@ from biasspark.attribution.significance import NO_ROWS, Moments, clip, interval
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
+from biasspark.exploding import each_present
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
@@ -101,10 +102,10 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mappin
         "gini": gini(links),
     }
     rows = ranked.select(
-        *(MODEL, SLICE, LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
+        *(MODEL, SLICE, LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED, *([SEGMENTS] if segments else [])),
         *(value.alias(name) for name, value in values.items()),
-        F.explode(F.array_compact(F.array(F.lit(0), *inside))).alias("segment"),
     )
+    rows = each_present(rows, "segment", [F.lit(0), *inside])
     for loss in _LOSSES:
         rows = rows.withColumn(f"normalized_{loss}", F.col("normalized") + F.col(loss))
     sums = rows.groupBy(MODEL, SLICE, "segment", LABEL).agg(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 
 from biasspark.corpus.codebook import Codebook, Source
 from biasspark.corpus.identities import WORD_LETTER
@@ -32,15 +30,6 @@ def single_states(codebook: Codebook) -> list[Column]:
     for place, source in enumerate(codebook.sources):
         singles += _source_states(place, source, codebook)
     return singles
-
-
-def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFrame:
-    """Return each row once for every value that is not NULL, with that value in a new column.
-
-    Where the elements of an array are left out before it is exploded, Spark infers that some are left, and computes
-    them once more to filter by it, from the columns of the corpus.
-    """
-    return rows.select("*", F.explode(F.array(*values)).alias(name)).where(F.col(name).isNotNull())
 
 
 def name_of(number: Column, names: tuple[str, ...]) -> Column:

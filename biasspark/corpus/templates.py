@@ -11,8 +11,9 @@ from biasspark.columns import IDENTITY, MODEL
 from biasspark.config import Measures
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.examples import label_examples
-from biasspark.corpus.states import each_present, field, name_of, single_states
+from biasspark.corpus.states import field, name_of, single_states
 from biasspark.corpus.values import category
+from biasspark.exploding import each_present
 
 _TEMPLATE = "template"
 

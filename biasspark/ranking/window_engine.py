@@ -28,8 +28,9 @@ from biasspark.columns import (
     SLICE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.corpus.states import each_present, field, name_of, states
+from biasspark.corpus.states import field, name_of, states
 from biasspark.corpus.tallies import count_rows
+from biasspark.exploding import each_present
 
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = (
-    *("arrays", "columns", "conditions", "config", "declared", "errors", "features", "session", "sql"),
+    *("arrays", "columns", "conditions", "config", "declared", "errors", "exploding", "features", "session", "sql"),
     "tables.schemas",
 )
 MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api", "attribution_tables")
