@@ -185,10 +185,14 @@ def pair_segments(
 ) -> DataFrame:
     """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
 
+    A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
+    explains these by least squares, so a tie pulls the mean of its node towards one half.
+
     Parameters
     ----------
     pairs : dict, optional
-        ``positives, negatives, max_depth, min_leaf, min_side, seed``, as in the configuration.
+        ``positives, negatives, max_depth, min_leaf, min_side, seed``, as in the configuration. ``min_leaf``, the fewest
+        pairs of a leaf, is a tenth of them unless given: lower it where groups are rare.
     **measures
         What `example_attributions` takes.
 

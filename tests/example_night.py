@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.tables.schemas import BIAS_RUNS, N_NIGHTS, TABLES, WINDOW_START, WINDOW_TABLES, Table
 from biasspark.tables.views import duckdb_views, spark_views
-from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts
+from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts, node
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -54,6 +54,7 @@ def made_up_rows() -> dict[str, Rows]:
     return {
         **tables,
         "threshold_rates": rates,
+        "attribution_segments": [*tables["attribution_segments"], worse_leaf()],
         "model_comparisons": [comparison(identity) for identity in IDENTITIES],
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
         **{own[name]: [row | window for row in rows] for name, rows in tables.items() if name in own},
@@ -64,6 +65,12 @@ def ledger_of(job: str) -> dict[str, Any]:
     """Give the ledger's row of a job's run."""
     first = NIGHT - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
     return ledger_row() | {"job": job, "status": "published", "window_start": first}
+
+
+def worse_leaf() -> dict[str, Any]:
+    """Give the row of a leaf in which the new model surely loses."""
+    old, new = MODELS
+    return node(8, "black >= 0.5", -0.05) | {"model": new, "baseline_model": old, "slice": "all", "target": "auc"}
 
 
 def comparison(identity: str) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Pairs:
     max_depth
         Levels of splits.
     min_leaf
-        The fewest pairs of a leaf; None is a tenth of them.
+        The fewest pairs of a leaf; None is a tenth of them. Pairs of rare groups are fewer: lower it to look for these.
     min_side
         The fewest distinct examples of a leaf on either side, both those that grow the tree and those that estimate.
     seed
@@ -116,7 +116,7 @@ class Attribution:
     link
         Model to what makes probabilities of its scores for the losses; models left out have probabilities.
     tree, pairs, slice_search
-        None where they are not wanted.
+        What is searched, and how.
     """
 
     write_examples: bool = False
