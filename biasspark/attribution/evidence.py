@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
-from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, welch_p_value
+from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, chance_p_value, welch_p_value
 from biasspark.features import Feature, say_condition, write_predicate
 from biasspark.metrics.evidence import adjust
 
@@ -94,12 +94,14 @@ class Evidence:
         Whether that p-value is below 0.05.
     p_value
         By Welch's test, honest rows among them against honest rows that are not; None where those are none.
+    p_chance
+        That as many honest rows, drawn at random from all, differ as much; None where there are no others.
     loss_share
         Of the AUC loss of all rows of the tree, theirs; None where there is none.
-    p_adjusted
+    p_adjusted, p_chance_adjusted
         By Benjamini and Hochberg over what is tested beside it; None where nothing is tested.
     found
-        Whether the adjusted p-value is below 0.05 and it is no false discovery; None where nothing is tested.
+        Whether both adjusted p-values are below 0.05 and it is no false discovery; None where nothing is tested.
     """
 
     n_train: int
@@ -109,8 +111,10 @@ class Evidence:
     p_train_honest: float | None
     false_discovery: bool | None
     p_value: float | None
+    p_chance: float | None
     loss_share: float | None
     p_adjusted: float | None = None
+    p_chance_adjusted: float | None = None
     found: bool | None = None
 
 
@@ -148,20 +152,25 @@ def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
         "p_train_honest": p_train_honest,
         "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
         "p_value": welch_p_value(sums.honest, whole.honest - sums.honest),
+        "p_chance": chance_p_value(sums.honest, whole.honest),
         "loss_share": sums.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
     }
 
 
 def decide(tested: Sequence[AnyEvidence]) -> list[AnyEvidence]:
     """Adjust the p-values of what is tested together, and say what is found."""
-    return [
-        replace(
-            one,
-            p_adjusted=p_adjusted,
-            found=p_adjusted is not None and p_adjusted < SIGNIFICANT and not one.false_discovery,
-        )
-        for one, p_adjusted in zip(tested, adjust([one.p_value for one in tested]), strict=True)
-    ]
+    p_values, p_chances = adjust([one.p_value for one in tested]), adjust([one.p_chance for one in tested])
+    adjusted = (
+        replace(one, p_adjusted=p_value, p_chance_adjusted=p_chance)
+        for one, p_value, p_chance in zip(tested, p_values, p_chances, strict=True)
+    )
+    return [replace(one, found=_is_found(one)) for one in adjusted]
+
+
+def _is_found(one: Evidence) -> bool:
+    if one.p_adjusted is None or one.p_chance_adjusted is None:
+        return False
+    return max(one.p_adjusted, one.p_chance_adjusted) < SIGNIFICANT and not one.false_discovery
 
 
 def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Sequence[Feature]) -> list[NodeEvidence]:

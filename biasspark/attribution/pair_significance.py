@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
+from biasspark.attribution.significance import two_sided
 
 NEGATIVE, POSITIVE = 0, 1
 """The sides of a pair, by place."""
@@ -168,13 +169,6 @@ def compare_with_all(leaf: Auc, overall: Auc, rows: Rows) -> float | None:
         parts += np.square(influence).tolist()
     # fsum rounds once: the sum depends on no order.
     return two_sided(leaf.value - overall.value, math.fsum(parts))
-
-
-def two_sided(difference: float, variance: float) -> float:
-    """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
-    if variance == 0:
-        return 0.0 if difference else 1.0
-    return math.erfc(abs(difference) / math.sqrt(2 * variance))
 
 
 def _shares(auc: Auc, side: int) -> Floats:

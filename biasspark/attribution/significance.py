@@ -1,11 +1,11 @@
-"""Whether what a segment shows is more than chance: moments, Welch's test, intervals. No Spark."""
+"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
-from math import sqrt
+from math import erfc, sqrt
 
 from biasspark.metrics.evidence import normal_quantile
 
@@ -93,6 +93,40 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
     share_a, share_b = part_a / variance, part_b / variance
     freedom = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
     return _student_p_value(difference / sqrt(variance), freedom)
+
+
+def chance_p_value(part: Moments, whole: Moments) -> float | None:
+    """Return how likely so many rows, drawn at random, have a mean at least as far from that of all; two-sided.
+
+    Where most values are nearly equal and few lie far off, as attributions do at an AUC near 1, rows that happened to
+    get none of the few have nearly no variance, and Welch's test takes them for certain. This one has the variance of
+    all: over all draws of k of m rows, without replacement, that of the mean is
+
+        (1/k - 1/m)·S²,
+
+    S² being the variance of all m values, with m - 1. Means are taken for normal.
+
+    Parameters
+    ----------
+    part, whole : Moments
+        Some rows, and all, themselves among them.
+
+    Returns
+    -------
+    float or None
+        In [0, 1]. None of no rows, and of all. 1 where no value differs.
+    """
+    if not part.n or part.n == whole.n or whole.variance is None:
+        return None
+    difference = float(Fraction(part.total) / part.n - Fraction(whole.total) / whole.n)
+    return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
+
+
+def two_sided(difference: float, variance: float) -> float:
+    """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
+    if variance == 0:
+        return 0.0 if difference else 1.0
+    return erfc(abs(difference) / sqrt(2 * variance))
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:

@@ -71,7 +71,7 @@ SUMMED_UP = " ".join(
 ESTIMATES = """
     rule STRING predicate STRING n_train BIGINT mean_train DOUBLE n_honest BIGINT mean_honest DOUBLE
     mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
-    false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE
+    false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE p_chance DOUBLE p_chance_adjusted DOUBLE
 """
 CONTRACT = {
     U_STATISTICS: f"""

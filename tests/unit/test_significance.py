@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.significance import NO_ROWS, Moments, interval, welch_p_value
+from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, interval, welch_p_value
 
 
 def moments(values: Sequence[float]) -> Moments:
@@ -112,6 +113,34 @@ def test_welch_where_neither_varies() -> None:
 def test_welch_wants_two_rows_of_both(few: list[float]) -> None:
     assert welch_p_value(moments(few), moments([0.0, 1.0, 2.0])) is None
     assert welch_p_value(moments([0.0, 1.0, 2.0]), moments(few)) is None
+
+
+# ---- what chance would draw
+
+
+def test_chance_has_the_variance_of_all_draws() -> None:
+    """Of every three of seven values, written out."""
+    values = [0.0, 0.5, 0.5, 0.25, 1.0, 0.5, 0.125]
+    draws = list(combinations(values, 3))
+    spread = sqrt(sum((sum(draw) / 3 - sum(values) / 7) ** 2 for draw in draws) / len(draws))
+    for draw in draws:
+        z = (sum(draw) / 3 - sum(values) / 7) / spread
+        assert chance_p_value(moments(draw), moments(values)) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
+
+
+def test_rows_that_all_are_equal_are_nothing_certain() -> None:
+    """As Welch's test says of them, where but few of the others differ."""
+    others = [0.5] * 1900 + [0.0] * 20
+    part = [0.5] * 120
+    assert welch_p_value(moments(part), moments(others)) < 1e-4
+    assert chance_p_value(moments(part), moments(part + others)) > 0.2
+
+
+def test_chance_of_no_rows_of_all_and_of_equal_ones() -> None:
+    some = moments([0.5, 0.25])
+    assert chance_p_value(NO_ROWS, some) is None
+    assert chance_p_value(some, some) is None
+    assert chance_p_value(moments([0.5]), moments([0.5] * 9)) == 1.0
 
 
 # ---- intervals

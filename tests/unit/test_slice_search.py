@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -14,22 +14,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, ttest_ind
+from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_counter import SliceCounter
-from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
-from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, cut_feature, search
+from biasspark.attribution.slice_evidence import judge_slices
+from biasspark.attribution.slice_kernel import Candidates, cut_feature
 from biasspark.config.attribution import SliceSearch, Tree
 from biasspark.features import Condition, Feature
 from tests.oracle.slices import SearchedRow, search_by_force
+from tests.slices_without_spark import UNIT, find_slices, inside, search_samples
 from tests.trees_without_spark import Sample, grow_samples
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d"), True)
-UNIT = 2.0**-30
 
 
 def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
@@ -39,52 +39,6 @@ def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
     return Feature(name, name, numeric, values, nullable=False)
 
 
-# ---- what Spark does, in one process
-
-
-def each_row(sample: Sample) -> list[np.ndarray]:
-    """What rows add to the counts; rows of equal bins have equal hashes."""
-    training = (~sample.honest).astype(np.int64)
-    n_train, total = int(training.sum()), int((training * sample.values).sum())
-    ceiling = math.ceil(Fraction(total, n_train)) if n_train else 0
-    _, kinds = np.unique(sample.bins, axis=0, return_inverse=True)
-    hashes = np.random.default_rng(5).integers(0, 2**40, len(kinds) + 1)[kinds.ravel()]
-    bound = training * np.maximum(ceiling - sample.values, 0)
-    return [training, 1 - training, training * sample.values, bound, hashes]
-
-
-def by_bin(sample: Sample, features: Sequence[Feature]) -> list[np.ndarray]:
-    each = np.stack(each_row(sample), axis=1)
-    found = [np.zeros((feature.n_bins, 5), np.int64) for feature in features]
-    for place, counts in enumerate(found):
-        np.add.at(counts, sample.bins[:, place], each)
-    return found
-
-
-class CountBatches:
-    """Counts candidates in samples, and remembers what was asked."""
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
-        self.asked: list[Mapping[int, Candidates]] = []
-
-    def __call__(self, batch: Mapping[int, Candidates]) -> dict[int, dict[Slice, Counts]]:
-        self.asked.append(batch)
-        found = {}
-        for tree, candidates in batch.items():
-            sample = self.samples[tree]
-            sums = SliceCounter.of(candidates).count(list(sample.bins.T), each_row(sample))
-            found[tree] = {own: Counts(*counts) for own, counts in zip(candidates.slices, sums.T.tolist(), strict=True)}
-        return found
-
-
-def search_samples(
-    samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
-) -> tuple[list[Searched], list[Mapping[int, Candidates]]]:
-    count = CountBatches(samples)
-    return search([by_bin(sample, features) for sample in samples], features, wanted, count), count.asked
-
-
 def rows_of(sample: Sample) -> list[SearchedRow]:
     return [
         SearchedRow(tuple(bins), honest, Fraction(value))
@@ -92,31 +46,6 @@ def rows_of(sample: Sample) -> list[SearchedRow]:
             sample.bins.tolist(), sample.values.tolist(), sample.honest.tolist(), strict=True
         )
     ]
-
-
-def inside(sample: Sample, condition: Condition) -> np.ndarray:
-    met = [np.isin(sample.bins[:, place], list(bins)) for place, bins in condition.items()]
-    return np.logical_and.reduce(met)
-
-
-def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
-    """Values in units of 2^-30; every row has a loss of one."""
-
-    def moments(values: np.ndarray) -> Moments:
-        whole = values.astype(object)
-        return Moments(len(whole), int(whole.sum()) * Decimal(UNIT), int((whole**2).sum()) * Decimal(UNIT) ** 2)
-
-    return NodeSums(
-        moments(sample.values[rows & ~sample.honest]),
-        moments(sample.values[rows & sample.honest]),
-        loss_doubled=int(rows.sum()),
-    )
-
-
-def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[FoundSlice]:
-    (searched,), _ = search_samples([sample], features, wanted)
-    slices = [(condition, sums_of(sample, inside(sample, condition))) for condition in searched.conditions]
-    return judge_slices(0, slices, sums_of(sample, np.ones(len(sample.values), bool)))
 
 
 # ---- predicates
@@ -420,7 +349,7 @@ def test_evidence_is_that_of_scipy() -> None:
     found = find_slices(sample, FIVE, SliceSearch(min_rows=20))
     assert [own.rank for own in found] == list(range(1, 11))
     values, honest = sample.values * UNIT, sample.honest
-    p_values = []
+    p_values, p_chances = [], []
     for own in found:
         rows = inside(sample, own.condition)
         train, estimate, others = values[rows & ~honest], values[rows & honest], values[~rows & honest]
@@ -433,10 +362,14 @@ def test_evidence_is_that_of_scipy() -> None:
         assert own.false_discovery == (own.p_train_honest < 0.05)
         p_values.append(ttest_ind(estimate, others, equal_var=False).pvalue)
         assert own.p_value == pytest.approx(p_values[-1], rel=1e-9)
-    adjusted = false_discovery_control(p_values)
+        spread = values[honest].std(ddof=1) * math.sqrt(1 / len(estimate) - 1 / honest.sum())
+        p_chances.append(2 * norm.sf(abs(estimate.mean() - values[honest].mean()) / spread))
+        assert own.p_chance == pytest.approx(p_chances[-1], rel=1e-9)
+    adjusted, chances = map(false_discovery_control, (p_values, p_chances))
     assert [own.p_adjusted for own in found] == pytest.approx(list(adjusted), rel=1e-9)
+    assert [own.p_chance_adjusted for own in found] == pytest.approx(list(chances), rel=1e-9)
     assert [own.found for own in found] == [
-        p_adjusted < 0.05 and not own.false_discovery for p_adjusted, own in zip(adjusted, found, strict=True)
+        max(own.p_adjusted, own.p_chance_adjusted) < 0.05 and not own.false_discovery for own in found
     ]
     assert found[0].found
     assert found[0].condition == PLANTED[0]
@@ -479,47 +412,6 @@ def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
 def overlap(rows: np.ndarray, others: np.ndarray) -> float:
     """Rows in both sets over rows in either."""
     return float((rows & others).sum() / (rows | others).sum())
-
-
-# ---- attributions that depend on no feature
-
-
-NULL_FEATURES = (feature_of("x", 8, numeric=True), *(feature_of(name, 4) for name in "yz"), feature_of("w", 3))
-
-
-def draw_attributions(rng: np.random.Generator, n_rows: int) -> Sample:
-    """Normalised attributions of a model: half of each row's share of rightly ordered opposite rows."""
-    label = rng.random(n_rows) < 0.3
-    score = rng.normal(label * 1.2, 1)
-    values = np.empty(n_rows)
-    values[label] = np.searchsorted(np.sort(score[~label]), score[label]) / (~label).sum() / 2
-    values[~label] = 0.5 - np.searchsorted(np.sort(score[label]), score[~label]) / label.sum() / 2
-    bins = np.stack([rng.integers(1, feature.n_bins, n_rows) for feature in NULL_FEATURES], axis=1)
-    return Sample(bins, np.rint(values / UNIT).astype(np.int64), rng.random(n_rows) < 0.5)
-
-
-def count_found(n_runs: int, seed: int) -> tuple[int, int]:
-    """Runs in which anything is found, and slices that there are in all."""
-    rng = np.random.default_rng(seed)
-    n_found = n_slices = 0
-    for _ in range(n_runs):
-        found = find_slices(draw_attributions(rng, 1000), NULL_FEATURES, SliceSearch(min_rows=20))
-        n_found += any(own.found for own in found)
-        n_slices += len(found)
-    return n_found, n_slices
-
-
-def test_nothing_is_found_where_attributions_depend_on_nothing() -> None:
-    n_found, n_slices = count_found(100, 30)
-    assert n_slices > 950  # some are joined
-    assert n_found <= 11  # 5 % and three standard errors
-
-
-@pytest.mark.slow
-def test_little_is_found_in_a_thousand_runs() -> None:
-    n_found, n_slices = count_found(1000, 31)
-    assert n_slices > 9500  # some are joined
-    assert n_found <= 70  # 5 % and three standard errors
 
 
 # ---- counting

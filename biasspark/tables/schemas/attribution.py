@@ -69,9 +69,13 @@ def _estimates(what: str, whole: str) -> str:
         p_train_honest DOUBLE: Welch test of the rows that searched against the honest ones. 0 to 1. NULL with fewer
             than two of either.
         false_discovery BOOLEAN: True where p_train_honest is below 0.05: the two samples tell different stories.
-        found BOOLEAN: True where p_adjusted is below 0.05 and it is no false discovery. NULL where nothing is tested.
+        found BOOLEAN: True where p_adjusted and p_chance_adjusted are below 0.05, and it is no false discovery. NULL
+            where nothing is tested.
         loss_share DOUBLE: Share of all wrongly ordered pairs, half of each counting for either of its rows, that falls
             on the rows of the {what}. 0 to 1, less is better. NULL where the AUC is 1.
+        p_chance DOUBLE: Test of mean_honest against the mean of as many rows that are drawn at random from all honest
+            ones. 0 to 1. NULL for {whole}.
+        p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg. 0 to 1. NULL where nothing is tested.
     """
 
 
