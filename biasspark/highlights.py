@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -11,17 +11,93 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from biasspark.cli import format_table
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, LOSS_BY_SEGMENT, MODEL_COMPARISONS
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
+    PAIR_SEGMENTS,
+    Table,
+)
 from biasspark.tables.store import Store
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
-_HONEST = ("rule", "n_honest", "mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
+_ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
+_HONEST = ("rule", "n_honest", *_ENDS)
 _DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
-LOST = (MODEL, SLICE, *_HONEST)
-DIFFERS = (MODEL, "baseline_model", SLICE, *_HONEST)
 CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
-LOSSES = (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution")
+
+
+class Highlight(NamedTuple):
+    """Some rows of a table: a title, which rows, by what they are ordered, ascending, and how many of what is shown."""
+
+    title: str
+    table: Table
+    where: str
+    by: str
+    columns: tuple[str, ...]
+    most: int = 5
+
+    def show(self, spark: SparkSession, store: Store, run: Run) -> str:
+        """Lay them out below their title; nothing if there are none. Of equal ones the earlier keys come first."""
+        key = (column.name for column in self.table.key)
+        rows = store.read(spark, self.table, run).where(self.where).orderBy(F.expr(self.by).asc_nulls_last(), *key)
+        shown = _format_rows(rows, self.columns, self.most)
+        return f"{self.title}:\n{shown}" if shown else ""
+
+
+LOST = (
+    Highlight(
+        "leaves by their mean attribution, the lowest first",
+        ATTRIBUTION_SEGMENTS,
+        "is_leaf AND target = 'auc' AND baseline_model = ''",
+        "mean_honest",
+        (MODEL, SLICE, *_HONEST),
+        10,
+    ),
+    Highlight(
+        "model less baseline, the largest difference first",
+        ATTRIBUTION_SEGMENTS,
+        "is_leaf AND target = 'auc' AND baseline_model <> ''",
+        "-abs(mean_honest)",
+        (MODEL, "baseline_model", SLICE, *_HONEST),
+        10,
+    ),
+    Highlight(
+        "slices by size times loss, the worst of each model first",
+        ATTRIBUTION_SLICES,
+        "TRUE",
+        "rank",
+        (MODEL, SLICE, "rank", *_HONEST),
+    ),
+    Highlight(
+        "leaves of pairs by their AUC, the lowest first",
+        PAIR_SEGMENTS,
+        "is_leaf",
+        "mean_honest",
+        (MODEL, SLICE, "negative_rule", "positive_rule", *_ENDS),
+    ),
+    Highlight(
+        "groups by their share of all wrongly ordered pairs, the largest first",
+        AUC_CROSSES,
+        "headroom_share > 0",
+        "-headroom_share",
+        (MODEL, SLICE, "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
+    ),
+)
+"""What attribution found."""
+
+LOSSES = Highlight(
+    "segments by their AUC, the lowest first",
+    LOSS_BY_SEGMENT,
+    "TRUE",
+    "auc",
+    (MODEL, SLICE, "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution"),
+    10,
+)
+"""What there is where nothing was searched."""
 
 
 def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:
@@ -37,20 +113,10 @@ def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]
     return [row.asDict() for row in rows]
 
 
-def show_lost(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:
-    """Return tables of the leaves that lose most, and of those where models differ most; else of named segments."""
-    leaves = store.read(spark, ATTRIBUTION_SEGMENTS, run).where("is_leaf AND target = 'auc'")
-    lost = leaves.where("baseline_model = ''").orderBy("mean_honest", MODEL, SLICE, "node_id")
-    differ = leaves.where("baseline_model <> ''").orderBy(
-        F.abs("mean_honest").desc_nulls_last(), MODEL, "baseline_model", SLICE, "node_id"
-    )
-    titled = {
-        "leaves by their mean attribution, the lowest first": _format_rows(lost, LOST, most),
-        "model less baseline, the largest difference first": _format_rows(differ, DIFFERS, most),
-    }
-    shown = [f"{title}:\n{table}" for title, table in titled.items() if table]
-    losses = store.read(spark, LOSS_BY_SEGMENT, run).orderBy("auc", MODEL, SLICE, "segment")
-    return "\n\n".join(shown) or _format_rows(losses, LOSSES, most)
+def show_lost(spark: SparkSession, store: Store, run: Run) -> str:
+    """Return tables of the leaves, slices, pairs and groups that lose most, and where models differ; else of losses."""
+    shown = [highlight.show(spark, store, run) for highlight in LOST]
+    return "\n\n".join(filter(None, shown)) or LOSSES.show(spark, store, run)
 
 
 def show_changes(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:

@@ -80,6 +80,52 @@ def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, 
         assert corpus.where(predicate).count() == n_rows
 
 
+TITLES = (
+    "leaves by their mean attribution, the lowest first:",
+    "model less baseline, the largest difference first:",
+    "slices by size times loss, the worst of each model first:",
+    "leaves of pairs by their AUC, the lowest first:",
+    "groups by their share of all wrongly ordered pairs, the largest first:",
+)
+
+
+def test_the_job_prints_the_worst_of_all_that_is_searched(folder: Path) -> None:
+    searched = ("compare=[['m', 'odds']]", "pairs={min_side=2, min_leaf=2}", "slice_search={min_rows=2}")
+    flags = [part for key in searched for part in ("--set", f"attribution.{key}")]
+    code, out, err = run(folder, *flags, "--set", f"output.path={folder}/searched")
+    assert code == 0, err
+    blocks = [block.splitlines() for block in out.partition("\nwarning: ")[0].split("\n\n")]
+    assert [block[0] for block in blocks] == [*TITLES]
+    n_rows = [len(block) - 2 for block in blocks]
+    assert min(n_rows) > 0
+    assert all(shown <= most for shown, most in zip(n_rows, (10, 10, 5, 5, 5), strict=True))
+    pairs, crosses = ([line.split() for line in block[1:]] for block in blocks[3:])
+    assert pairs[0][:4] == ["model", "slice", "negative_rule", "positive_rule"]
+    assert crosses[0] == [
+        "model",
+        "slice",
+        "grouping",
+        "positive_group",
+        "negative_group",
+        "n_pairs",
+        "auc",
+        "headroom_share",
+    ]
+    shares = [float(line[-1]) for line in crosses[1:]]
+    assert shares == sorted(shares, reverse=True)
+    (largest,) = ask(folder / "searched", "SELECT max(headroom_share) FROM latest_auc_crosses")
+    assert shares[0] == round(largest[0], 4)
+
+
+def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
+    text = CONFIG.format(folder=folder).replace("groupings", "# groupings").replace("tree =", "# tree =")
+    (tmp_path / "job.toml").write_text(text, encoding="utf-8")
+    code, out, err = run(tmp_path, "--set", f"output.path={tmp_path}/warehouse")
+    assert code == 0, err
+    assert out.splitlines()[0] == "segments by their AUC, the lowest first:"
+    assert out.splitlines()[1].split()[:3] == ["model", "slice", "segment"]
+
+
 def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     assert code == 0, err
