@@ -270,7 +270,7 @@ def cross_identities(row: Row) -> Row:
 def average_templates(row: Row) -> Row:
     departure = SHIFTS.get(row["identity"], 0.0) / (1 + MODELS.index(row["model"]))
     counts = {"n_templates": 12, "n_rows": 36, "mean_score": 0.3 + departure, "mean_departure": departure}
-    counts |= {"score_deviation": 0.3, "departure_deviation": 0.05}
+    counts |= {"score_deviation": 0.3, "departure_deviation": 0.05, "lowest_score": 0.01, "highest_score": 0.95}
     return {"model": row["model"], "identity": row["identity"], **counts}
 
 

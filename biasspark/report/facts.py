@@ -76,10 +76,12 @@ class NightFacts:
         By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
         there. Besides, ``crossed_pairs`` has the worst pairs of each model, rows of ``bias_metrics``, and
         ``template_means`` the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
-        score_deviation, mean_departure, departure_deviation``, departures being from the mean of each template, and
-        deviations over templates; ``summed_aucs`` and ``summed_rates`` have for each
-        model (and threshold) and each of `SUMMED_AUCS` and `SUMMED_RATES`, say X, how many identities are in the sum,
-        ``X_n``, and of how many of them too few rows tell, ``X_weak``.
+        score_deviation, mean_departure, departure_deviation, lowest_score, highest_score``, departures being from the
+        mean of each template, deviations over templates, and the last two the ends of what its templates have;
+        ``summed_aucs`` and ``summed_rates`` have for each model (and threshold) and each of `SUMMED_AUCS` and
+        `SUMMED_RATES`, say X, how many identities are in the sum, ``X_n``, and of how many of them too few rows tell,
+        ``X_weak``. The former also has of each metric of `WORST` the identity that is worst among those of which
+        enough rows tell, ``X_sure_identity``.
     counts
         Of tables of which only some rows are here, how many there are of each kind: ``n`` beside what tells the kinds
         apart.

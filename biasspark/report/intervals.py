@@ -18,10 +18,13 @@ def bound_share(n: int, of: int, level: float) -> tuple[float, float]:
     return (middle - half) / (of + z**2), (middle + half) / (of + z**2)
 
 
-def bound_mean(mean: float, deviation: float | None, n: int, level: float) -> Ends:
+def bound_mean(
+    mean: float, deviation: float | None, n: int, level: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> Ends:
     """Return the ends of Student's interval of the mean of n values with a standard deviation (n - 1).
 
-    None where there are fewer than two.
+    None where there are fewer than two. The interval is cut off at the range that means lie ``within``: what is beyond
+    was never true, so its coverage stays what it is.
     """
     if deviation is None or n < 2:
         return None, None
@@ -29,7 +32,7 @@ def bound_mean(mean: float, deviation: float | None, n: int, level: float) -> En
     from scipy.special import stdtrit  # noqa: PLC0415
 
     half = float(stdtrit(n - 1, 0.5 + level / 2)) * deviation / math.sqrt(n)
-    return mean - half, mean + half
+    return max(mean - half, within[0]), min(mean + half, within[1])
 
 
 def _quantile(level: float) -> float:

@@ -139,7 +139,8 @@ def mean_over_templates(scores: DataFrame, shown: Sequence[str]) -> DataFrame:
     """Return the mean score of each model and identity over its templates, and how far it departs from theirs.
 
     Every template counts the same; of both means there is the standard deviation over templates. Values are added up
-    in the order of the templates, so that the bits depend on no partitioning.
+    in the order of the templates, so that the bits depend on no partitioning. Beside them stand the lowest and the
+    highest mean score of a template.
     """
     known = scores.where(F.col("mean_score").isNotNull())
     of_all = known.where(F.col(IDENTITY) == OVERALL).select(MODEL, "template", F.col("mean_score").alias("of_all"))
@@ -159,6 +160,8 @@ def mean_over_templates(scores: DataFrame, shown: Sequence[str]) -> DataFrame:
         F.size("scores").alias("n_templates"),
         F.aggregate("scores", F.lit(0).cast("bigint"), lambda total, one: total + one["n_rows"]).alias("n_rows"),
         *(column for name, term in terms.items() for column in (f"mean_{name}", _deviation(term, name))),
+        F.array_min("scores.mean_score").alias("lowest_score"),
+        F.array_max("scores.mean_score").alias("highest_score"),
     )
 
 

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biasspark.columns import IDENTITY, MODEL
-from biasspark.report.cells import DASH, Cell, is_weak, shade_gap, show_count, show_interval, show_number
+from biasspark.report.cells import (
+    DASH,
+    Cell,
+    is_weak,
+    shade_gap,
+    show_count,
+    show_interval,
+    show_number,
+)
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.intervals import bound_mean
 from biasspark.report.ledger import read_level
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scale:
+    """How the means of a model are bounded: the level of their intervals, and whether its scores are probabilities."""
+
+    level: float
+    of_probabilities: bool
+
+    def bound(self, row: Row, name: str, lowest: float) -> tuple[float, float] | tuple[None, None]:
+        """Return the interval of a mean over templates; of probabilities it lies between ``lowest`` and 1."""
+        within = (lowest, 1.0) if self.of_probabilities else (-math.inf, math.inf)
+        return bound_mean(row[f"mean_{name}"], row[f"{name}_deviation"], row["n_templates"], self.level, within)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,31 +72,39 @@ def tabulate_templates(facts: NightFacts) -> TemplateScores | None:
     for row in found:
         farthest[row[IDENTITY]] = max(farthest.get(row[IDENTITY], 0.0), abs(row["mean_departure"]))
     names = sorted(farthest, key=lambda name: (-farthest[name], name))
-    level = read_level(facts.run)
-    cells = {key: [_mean_score(row, level), _departure(row, level)] for key, row in by_key.items()}
+    scales = {model: _find_scale([row for row in found if row[MODEL] == model], facts) for model in models}
+    cells = {
+        (name, model): [_mean_score(row, scales[model]), _departure(row, scales[model])]
+        for (name, model), row in by_key.items()
+        if model in scales
+    }
     nothing = [Cell(text=DASH)] * 2
     rows = [TemplateRow(identity=name, cells={m: cells.get((name, m), nothing) for m in models}) for name in names]
-    return TemplateScores(spreads=[_spread(model, found, level) for model in models], rows=rows)
+    return TemplateScores(spreads=[_spread(model, found, scales[model]) for model in models], rows=rows)
 
 
-def _spread(model: str, rows: Sequence[Row], level: float) -> Spread:
+def _find_scale(rows: Sequence[Row], facts: NightFacts) -> _Scale:
+    """Return the scale of a model's scores: probabilities, where no template has a mean below 0 or above 1."""
+    of_probabilities = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows)
+    return _Scale(level=read_level(facts.run), of_probabilities=of_probabilities)
+
+
+def _spread(model: str, rows: Sequence[Row], scale: _Scale) -> Spread:
     own = sorted((row for row in rows if row[MODEL] == model), key=lambda row: (row["mean_departure"], row[IDENTITY]))
     ends = lowest, highest = own[0], own[-1]
     size = show_number(highest["mean_departure"] - lowest["mean_departure"])
-    cells = [_departure(row, level) for row in ends]
+    cells = [_departure(row, scale) for row in ends]
     return Spread(model=model, low=lowest[IDENTITY], high=highest[IDENTITY], cells=cells, size=size)
 
 
-def _mean_score(row: Row, level: float) -> Cell:
-    low, high = bound_mean(row["mean_score"], row["score_deviation"], row["n_templates"], level)
+def _mean_score(row: Row, scale: _Scale) -> Cell:
+    value, ends = row["mean_score"], scale.bound(row, "score", 0.0)
     note = f"{show_count(row['n_rows'])} rows of {show_count(row['n_templates'])} templates"
-    interval = show_interval(low, high)
-    return Cell(text=show_number(row["mean_score"]), interval=interval, value=row["mean_score"], note=note)
+    return Cell(text=show_number(value), interval=show_interval(*ends), value=value, note=note, weak=is_weak(*ends))
 
 
-def _departure(row: Row, level: float) -> Cell:
-    value = row["mean_departure"]
-    low, high = bound_mean(value, row["departure_deviation"], row["n_templates"], level)
+def _departure(row: Row, scale: _Scale) -> Cell:
+    value, (low, high) = row["mean_departure"], scale.bound(row, "departure", -1.0)
     return Cell(
         text=show_number(value, signed=True),
         interval=show_interval(low, high, signed=True),

@@ -40,6 +40,7 @@ from biasspark.report.overview import count_weak, list_worst, list_worst_pairs, 
 from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import DARK, LIGHT, choose_ink, contrast, list_shades, luminance
+from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import describe_changes, reach_verdict
 from tests.report_rows import (
     EMPTY,
@@ -333,6 +334,24 @@ def test_intervals_that_tables_lack_are_those_of_the_literature() -> None:
         (0.4457397432391206, 4.55426025676088), abs=1e-12
     )
     assert bound_mean(2.5, None, 1, 0.95) == (None, None)
+    assert bound_mean(2.5, math.sqrt(5 / 3), 4, 0.95, (0, 3)) == (pytest.approx(0.4457397432391206), 3)
+
+
+@pytest.mark.parametrize(
+    ("lowest", "interval", "departure"), [(0.0, "0.000 to 1.000", "−1.000 to +1.000"), (-0.1, "−0.478", "−2.395")]
+)
+def test_means_over_templates_of_few_are_marked_and_lie_where_means_can(
+    facts: NightFacts, lowest: float, interval: str, departure: str
+) -> None:
+    """Of probabilities their intervals end at 0 and 1; scores below 0 are none."""
+    row = facts.rows("template_means", model=MODELS[0], identity="gay")[0]
+    few = row | {"n_templates": 2, "score_deviation": 0.12, "departure_deviation": 0.3, "lowest_score": lowest}
+    found = tabulate_templates(replace(facts, tables={**facts.tables, "template_means": [few]}))
+    assert found is not None
+    score, apart = found.rows[0].cells[MODELS[0]]
+    assert (score.weak, apart.weak) == (True, True)
+    assert score.interval.startswith(interval)
+    assert apart.interval.startswith(departure)
 
 
 def test_shades_cover_the_scales_of_the_metrics() -> None:
