@@ -104,8 +104,9 @@ def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
     """
     rows = sorted(weighed, key=lambda alert: (alert.model, alert.slice, alert.identity))
     against, in_favour = (adjust([getattr(row, f"p_{side}") for row in rows]) for side in ("violation", "compliance"))
+    n_tested = sum(row.p_violation is not None for row in rows)
     alerts = [
-        _decide(ruling, replace(row, p_violation_adjusted=violation, p_compliance_adjusted=compliance))
+        _decide(ruling, replace(row, p_violation_adjusted=violation, p_compliance_adjusted=compliance), n_tested)
         for row, violation, compliance in zip(rows, against, in_favour, strict=True)
     ]
     return alerts + (_judge_worst(ruling, alerts) if ruling.rule.worst else [])
@@ -120,8 +121,11 @@ def list_missing(rule: Rule, found: Sequence[Key]) -> list[Key]:
     return [(*place, name) for place in wanted for name in rule.identities if (*place, name) not in there]
 
 
-def _decide(ruling: Ruling, alert: Alert) -> Alert:
-    """Return the alert with its outcome and the sentence that says it; without evidence that says why already."""
+def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
+    """Return the alert with its outcome and the sentence that says it; without evidence that says why already.
+
+    Of what is undecided only because so many rows of the rule were tested, the sentence says that.
+    """
     against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favour is None:
         return alert
@@ -134,6 +138,10 @@ def _decide(ruling: Ruling, alert: Alert) -> Alert:
     else:
         outcome = INSUFFICIENT
         said = f"undecided, {violated} (adjusted p {against:.2g}) or {kept} (adjusted p {in_favour:.2g})"
+        for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
+            if p is not None and p < ruling.alpha:
+                said += f"; by itself it would be shown to be {claim} (p {p:.2g}), among the {n_tested} that the rule "
+                said += "tests it is not"
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
 
 

@@ -65,7 +65,13 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
     """0.778 alone is shown to be below 0.8; as the lowest of a hundred it is not."""
     assert judge(Ruling(rule_of(min=0.8), 0.05), [candidate("a", 0.778)])[0].outcome == "fail"
     many = [candidate("a", 0.778), *(candidate(f"b{n}", 0.801) for n in range(99))]
-    assert by_identity(judge(Ruling(rule_of(min=0.8), 0.05), many))["a"].outcome == "insufficient_evidence"
+    lucky = by_identity(judge(Ruling(rule_of(min=0.8), 0.05), many))
+    assert lucky["a"].outcome == "insufficient_evidence"
+    assert lucky["a"].value_high is not None
+    assert lucky["a"].value_high < 0.8
+    own = "; by itself it would be shown to be below 0.8 (p 0.011), among the 100 that the rule tests it is not."
+    assert lucky["a"].message.endswith(own)
+    assert "by itself" not in lucky["b1"].message
 
 
 def test_a_rule_may_only_warn() -> None:
