@@ -377,8 +377,11 @@ def alert(outcome: str, **changes: Any) -> Row:
     row |= {
         "outcome": outcome,
         "message": "0.71 is below 0.8",
+        "p_violation": 0.01,
+        "p_compliance": 0.9,
         "p_violation_adjusted": 0.01,
         "p_compliance_adjusted": 0.9,
+        "excess": 0.03,
     }
     return row | changes
 

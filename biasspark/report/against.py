@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUITE_AUCS, SUITE_GAPS
-from biasspark.report.cells import Cell, is_weak, show_count, show_interval, show_name, show_number, show_p
+from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, show_interval, show_name, show_number, show_p
 from biasspark.report.definitions import TITLES
 from biasspark.report.facts import NightFacts, Row
 
@@ -19,14 +20,19 @@ _MARKS = {WORSE: "▼ ", BETTER: "▲ "}
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A metric of one identity that both models have, and by how much they differ."""
+    """A metric of one identity that both models have, and by how much they differ.
+
+    The two values have their intervals where the suite has them of the same rows. ``rows`` counts those of the cell
+    that should score lower and of that which should score higher; of a gap, of background and subgroup.
+    """
 
     identity: str
     metric: str
-    value: str
-    baseline: str
+    value: Cell
+    baseline: Cell
     difference: Cell
     p: str
+    rows: str
 
     @property
     def title(self) -> str:
@@ -41,10 +47,12 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """All differences of one identity, by metric."""
+    """All that is compared of one identity, by metric, and how many positives and negatives of it there are."""
 
     identity: str
-    cells: Mapping[str, Cell]
+    n_positive: str
+    n_negative: str
+    changes: Mapping[str, Change]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +109,8 @@ def hold_against(facts: NightFacts) -> list[Against]:
 
 def _hold(facts: NightFacts, model: str, baseline: str, counts: Mapping[str, int]) -> Against:
     rows = facts.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
-    changes = {(row[IDENTITY], row["metric"]): (row, _describe(row)) for row in rows}
+    suite = _find_values(facts)
+    changes = {(row[IDENTITY], row["metric"]): (row, _describe(row, suite)) for row in rows}
     worse, better = (_sort_largest_first(changes.values(), verdict) for verdict in (WORSE, BETTER))
     _, overall = changes.get((OVERALL, "auc"), (None, None))
     there = {row[IDENTITY] for row in rows if not row[CROSSED]}
@@ -113,11 +122,29 @@ def _hold(facts: NightFacts, model: str, baseline: str, counts: Mapping[str, int
         better=better,
         overall=overall,
         rows=[
-            Compared(identity=name, cells={m: changes[name, m][1].difference for m in METRICS if (name, m) in changes})
+            _compare(name, {metric: changes[name, metric] for metric in METRICS if (name, metric) in changes})
             for name in facts.identities()
             if name in there
         ],
     )
+
+
+def _compare(identity: str, changes: Mapping[str, tuple[Row, Change]]) -> Compared:
+    of_subgroup, _ = changes.get("subgroup_auc", ({}, None))
+    counts = {f"n_{sign}": show_count(of_subgroup.get(side)) for sign, side in _SIDES.items()}
+    return Compared(identity=identity, changes={name: own for name, (_, own) in changes.items()}, **counts)
+
+
+_SIDES = {"negative": "n_low", "positive": "n_high"}
+"""Of the rows of an identity, where comparisons of its Subgroup AUC count them."""
+
+
+def _find_values(facts: NightFacts) -> dict[tuple[str, str, str], Cell]:
+    """Return by (model, identity, metric) what the suite has of the night."""
+    rows = [*facts.rows("bias_metrics", slice=ALL_ROWS), *facts.rows("crossed_pairs")]
+    found = {(row[MODEL], row[IDENTITY], name): metric_cell(row, name) for row in rows for name in METRICS}
+    wholes = facts.rows("model_summary", slice=ALL_ROWS)
+    return found | {(row[MODEL], OVERALL, "auc"): metric_cell(row, "auc") for row in wholes}
 
 
 def _sort_largest_first(changes: Iterable[tuple[Row, Change]], verdict: str) -> list[Change]:
@@ -129,16 +156,24 @@ def _sort_largest_first(changes: Iterable[tuple[Row, Change]], verdict: str) -> 
     return [own for *_, own in sorted(found, key=lambda one: one[:-1])]
 
 
-def _describe(row: Row) -> Change:
-    signed = row["metric"] in SUITE_GAPS
+def _describe(row: Row, suite: Mapping[tuple[str, str, str], Cell]) -> Change:
     return Change(
         identity=row[IDENTITY],
         metric=row["metric"],
-        value=show_number(row["value"], signed=signed),
-        baseline=show_number(row["baseline_value"], signed=signed),
-        difference=_cell(row, signed),
+        value=_value_of(row, "value", row[MODEL], suite),
+        baseline=_value_of(row, "baseline_value", row["baseline_model"], suite),
+        difference=_cell(row, row["metric"] in SUITE_GAPS),
         p=show_p(row["p_adjusted"]),
+        rows=f"{show_count(row['n_low'])}, {show_count(row['n_high'])}",
     )
+
+
+def _value_of(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], Cell]) -> Cell:
+    """Return a value on the rows that both models score, with its interval where the suite's is of the same rows."""
+    value, own = row[column], suite.get((model, row[IDENTITY], row["metric"]))
+    if value is not None and own is not None and own.value is not None and math.isclose(value, own.value, abs_tol=1e-9):
+        return replace(own, shade="")
+    return Cell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
 
 
 def _cell(row: Row, signed: bool) -> Cell:

@@ -55,6 +55,11 @@ class Cell:
     bounds: str = ""
     weak: bool = False
 
+    @property
+    def classes(self) -> str:
+        """The classes of the cell: its colour, and ``w`` where few rows tell of it, which leaves an edge of it."""
+        return f"{self.shade} w" if self.shade and self.weak else self.shade
+
 
 def shade_auc(value: float | None) -> str:
     """Return the class of an AUC: ``a0`` at 0.5 or below, the worst, to ``a20`` at 1."""

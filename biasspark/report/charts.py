@@ -31,6 +31,7 @@ from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.distributions import Cells, RateCurve, trace_rates
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.overview import list_worst
+from biasspark.report.pinned import tabulate_pinned
 from biasspark.report.svg import INK, LINE, MARKERS, MODELS, SOFT, drawing, write_figure
 
 MOST_IN_CHARTS = 60
@@ -316,6 +317,7 @@ _SLOPE = 60
 def draw_pinned(facts: NightFacts) -> Markup | None:
     """Draw the pinned AUC of every identity, a column an identity as in the slides; None without the table."""
     rows = [row for row in facts.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
+    weak = {(row.identity, row.model) for row in tabulate_pinned(facts) if row.cell.weak}
     names = [name for name in facts.identities() if any(row[IDENTITY] == name for row in rows)][:MOST_IN_CHARTS]
     if not names:
         return None
@@ -332,11 +334,14 @@ def draw_pinned(facts: NightFacts) -> Markup | None:
             colour = model_colour(number)
             if own:
                 axes.axhline(own[0]["overall_auc"], color=colour, linewidth=1.2, dashes=(4, 3))
+            for is_weak_part, alpha in ((True, 0.4), (False, 1)):
+                there = [row for row in own if ((row[IDENTITY], model) in weak) == is_weak_part]
                 axes.plot(
-                    [places[row[IDENTITY]] for row in own],
-                    [row["pinned_auc"] for row in own],
+                    [places[row[IDENTITY]] for row in there],
+                    [row["pinned_auc"] for row in there],
                     model_marker(number),
                     color=colour,
+                    alpha=alpha,
                     markersize=5,
                     markeredgewidth=0,
                 )

@@ -74,8 +74,9 @@ class NightFacts:
         The ledger's row of the main job's run.
     tables
         By name the rows of each table, without crossed pairs; a table that the night lacks, or that is empty, is not
-        there. Besides, ``crossed_pairs`` has the worst pairs of each model, rows of ``bias_metrics``, and
-        ``template_means`` the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
+        there. Alerts have their ``excess`` besides, see `biasspark.report.narrowing.keep_worst_alerts`. Of no table of
+        their own are: ``crossed_pairs``, which has the worst pairs of each model, rows of ``bias_metrics``, and
+        ``template_means``, the mean scores over templates: ``model, identity, n_templates, n_rows, mean_score,
         score_deviation, mean_departure, departure_deviation, lowest_score, highest_score``, departures being from the
         mean of each template, deviations over templates, and the last two the ends of what its templates have;
         ``summed_aucs`` and ``summed_rates`` have for each model (and threshold) and each of `SUMMED_AUCS` and
@@ -129,9 +130,11 @@ class NightFacts:
         return row.get(f"{total}_weak", 0), row.get(f"{total}_n", 0)
 
     def alerts(self) -> list[Row]:
-        """Return the alerts of the night and of the comparison of its models, the worst first."""
-        rows = [row for name in ALERTS for row in self.rows(name)]
-        return sorted(rows, key=lambda row: OUTCOMES.index(row["outcome"]))
+        """Return the alerts of the night and of the comparison of its models, the worst first.
+
+        Of equal outcomes the largest violation comes first, of a rule its verdict on the worst identity before it.
+        """
+        return sorted((row for name in ALERTS for row in self.rows(name)), key=_order_alert)
 
     def count_outcomes(self) -> dict[str, Counter[str]]:
         """Return by model how many alerts the night has of each outcome."""
@@ -152,6 +155,11 @@ class NightFacts:
     def identities(self, cut: str = ALL_ROWS) -> list[str]:
         """Return the names of the identities of a slice, the worst first: see `order_worst_first`."""
         return order_worst_first(self.rows("bias_metrics", slice=cut))
+
+
+def _order_alert(row: Row) -> tuple[Any, ...]:
+    excess = row["excess"]
+    return OUTCOMES.index(row["outcome"]), excess is None, -(excess or 0.0), row["rule"], row["value"] is not None
 
 
 def order_worst_first(metrics: Rows) -> list[str]:

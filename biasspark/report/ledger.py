@@ -77,6 +77,11 @@ def read_level(run: Row) -> float:
     return float((read_config(run).get("intervals") or {}).get("level", 0.95))
 
 
+def read_alpha(run: Row) -> float:
+    """Return the level of the evidence of a run's gate."""
+    return float((read_config(run).get("gate") or {}).get("alpha", 0.05))
+
+
 def count_bins(run: Row) -> int:
     """Return into how many bins a run cut its scores, 0 where it has no histograms."""
     return int((read_config(run).get("histograms") or {}).get("bins", 0))

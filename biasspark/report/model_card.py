@@ -10,7 +10,7 @@ from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
 from biasspark.report.facts import FAIL, WARN, NightFacts, Row
 from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
-from biasspark.report.overview import Worst, list_worst, summarise_models, tabulate_metrics
+from biasspark.report.overview import SummaryCell, Worst, list_worst, summarise_models, tabulate_metrics
 from biasspark.report.verdict import WORDS, Move, Verdict, reach_verdict, say_date
 
 
@@ -76,7 +76,7 @@ def _write_move(move: Move) -> str:
 
 
 def _write_against(own: Against) -> list[list[str]]:
-    heads = ["Identity", "Metric", "Difference", own.model, own.baseline, "Adjusted p"]
+    heads = ["Identity", "Metric", "Difference", own.model, own.baseline, "Adjusted p", "Rows low, high"]
     parts = [
         [f"#### {escape_markdown(own.model)} against {escape_markdown(own.baseline)}"],
         [escape_markdown(own.sentence)],
@@ -88,17 +88,21 @@ def _write_against(own: Against) -> list[list[str]]:
 
 
 def _list_change(change: Change) -> list[str]:
-    values = [write_cell(change.difference), change.value, change.baseline]
-    return [name_whole(change.identity), change.title, *values, change.p]
+    values = map(write_cell, (change.difference, change.value, change.baseline))
+    return [name_whole(change.identity), change.title, *values, change.p, change.rows]
 
 
 def _write_summary(facts: NightFacts) -> list[str]:
     heads = ["Measure, all rows", *facts.models()]
     rows = [
-        [define("model_summary", row.column).title, *(f"{write_cell(own.cell)} {own.identity}" for own in row.cells)]
-        for row in summarise_models(facts)
+        [define("model_summary", row.column).title, *map(_write_summed, row.cells)] for row in summarise_models(facts)
     ]
     return write_table(heads, rows)
+
+
+def _write_summed(own: SummaryCell) -> str:
+    said = f"{write_cell(own.cell)} {own.identity}"
+    return f"{said}; {write_cell(own.unsure.cell)} {own.unsure.identity}" if own.unsure else said
 
 
 def _write_worst(facts: NightFacts, model: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATES
+from biasspark.columns import ALL_ROWS, MODEL, OVERALL, RATES
 from biasspark.report.attributions import Node, Tree, list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import Cell, metric_cell, show_count, show_name, show_number
@@ -12,6 +12,7 @@ from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.definitions import DECISIONS, TITLES, define
 from biasspark.report.facts import NightFacts
 from biasspark.report.overview import list_worst_pairs, sum_up_pinned
+from biasspark.report.pinned import PARTS, tabulate_pinned
 from biasspark.report.rates import IdentityRates, RateCell, list_rates
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import say_date
@@ -166,19 +167,20 @@ def _write_share(cell: Cell) -> str:
 
 
 def _write_pinned(facts: NightFacts) -> Iterator[Part]:
-    places = {name: place for place, name in enumerate(facts.identities())}
-    found = [row for row in facts.rows("pinned_auc", slice=ALL_ROWS) if row[IDENTITY] in places]
+    found = tabulate_pinned(facts)
     if not found:
         return
     yield ["#### Pinned AUC"]
     yield ["**Do not decide by this.** Its authors advise against it: it moves with the share of positives."]
     title = _title("model_summary", "pinned_auc_equality_difference")
     yield [write_item(f"{model}: {title} {write_cell(cell)}") for model, cell in sum_up_pinned(facts).items()]
-    values = {(row[IDENTITY], row[MODEL]): show_number(row["pinned_auc"]) for row in found}
-    names = sorted({row[IDENTITY] for row in found}, key=places.__getitem__)
-    yield write_table(
-        ["Identity", *facts.models()], ([n, *(values.get((n, m), "–") for m in facts.models())] for n in names)
+    rows = (
+        [row.identity, row.model, *map(show_count, (row.n_positive, row.n_negative)), write_cell(row.cell)]
+        + [f"{write_cell(cell)} × {weight}" if weight else cell.text for cell, weight in row.parts]
+        for row in found
     )
+    heads = [f"{TITLES[f'{part}_auc']} × weight" for part in PARTS]
+    yield write_table(["Identity", "Model", "Positives", "Negatives", "Pinned AUC", *heads], rows)
 
 
 def _title(table: str, column: str) -> str:

@@ -54,14 +54,29 @@ def count_identities(metrics: DataFrame) -> DataFrame:
     return _identities(metrics).agg(F.count_distinct(IDENTITY).alias("n"))
 
 
-def count_summed(frame: DataFrame, by: Sequence[str], sums: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Return how many identities of all rows are in each sum, as ``X_n``, and how many of few rows, as ``X_weak``."""
-    counts = []
+def count_summed(
+    frame: DataFrame, by: Sequence[str], sums: Mapping[str, Mapping[str, str]], further: Sequence[Column] = ()
+) -> DataFrame:
+    """Return how many identities of all rows are in each sum, as ``X_n``, and how many of few rows, as ``X_weak``.
+
+    And what ``further`` aggregates tell of the same identities.
+    """
+    counts = list(further)
     for total, parts in sums.items():
         there = [F.col(value).isNotNull() for value in parts]
         weak = [F.col(value).isNotNull() & _is_weak(interval) for value, interval in parts.items()]
         counts += [_count_any(there).alias(f"{total}_n"), _count_any(weak).alias(f"{total}_weak")]
     return _identities(frame).groupBy(*by).agg(*counts)
+
+
+def find_sure_worst(columns: Mapping[str, str]) -> list[Column]:
+    """Return aggregates: of each metric the identity of its worst value that enough rows tell of, as in `WORST`."""
+    found = []
+    for name, column in columns.items():
+        badness = -F.abs(name) if column.endswith("_max_abs") else F.col(name)
+        own = F.min(F.when(_is_sure(name), F.struct(badness, IDENTITY)))
+        found.append(own[IDENTITY].alias(f"{column}_sure_identity"))
+    return found
 
 
 def _count_any(conditions: Sequence[Column]) -> Column:
@@ -124,10 +139,34 @@ def keep_comparisons(comparisons: DataFrame, shown: Sequence[str]) -> DataFrame:
 
 
 def keep_worst_alerts(alerts: DataFrame) -> DataFrame:
-    """Return the alerts with the worst outcomes, the clearest violations first."""
+    """Return the alerts with the worst outcomes, the largest violations first, each with its ``excess``.
+
+    That is by how much the interval of the value, or of its change, lies beyond the bound: below 0 where it reaches
+    within, NULL where there is none. A verdict on the worst identity has the largest of its rule.
+    """
+    own, is_whole = _excess(alerts.columns), F.col(IDENTITY) == F.lit(OVERALL)
+    of_rule = Window.partitionBy(
+        "rule", MODEL, SLICE, *(name for name in ("baseline_model",) if name in alerts.columns)
+    )
+    kept = alerts.withColumn("excess", F.coalesce(own, F.when(is_whole, F.max(own).over(of_rule))))
     rank = F.array_position(F.array(*map(F.lit, OUTCOMES)), F.col("outcome"))
-    order: tuple[Column | str, ...] = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule")
-    return alerts.orderBy(*order, MODEL, SLICE, IDENTITY).limit(MOST_ALERTS)
+    order: tuple[Column | str, ...] = (rank, F.col("excess").desc_nulls_last(), "rule")
+    return kept.orderBy(*order, MODEL, SLICE, IDENTITY).limit(MOST_ALERTS)
+
+
+def _excess(columns: Sequence[str]) -> Column:
+    """Return by how much the interval of an alert lies beyond its bound; a table may only know of changes."""
+    names = ("value_low", "value_high", "change_low", "change_high")
+    low, high, fall, rise = (F.col(name) if name in columns else F.lit(None).cast("double") for name in names)
+    excess = {
+        "min": -high,
+        "max": low,
+        "max_abs": F.greatest(low, -high),
+        "max_drop": -rise,
+        "max_rise": fall,
+    }
+    sizes = (F.when(F.col("bound_kind") == F.lit(kind), size) for kind, size in excess.items())
+    return F.coalesce(*sizes) - F.when(F.col("bound_kind") == F.lit("min"), -F.col("bound")).otherwise(F.col("bound"))
 
 
 def count_kinds(frame: DataFrame, by: Sequence[str]) -> DataFrame:

@@ -17,12 +17,17 @@ _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARISED_AUC
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryCell:
-    """One number of a model: the number, of whom it is or else may be, and whether no other model is better."""
+    """One number of a model: the number, of whom it is or else may be, and whether no other model is better.
+
+    Of a worst value that rests on too few rows the number is the worst that enough rows tell of, where there is one;
+    ``unsure`` is the other.
+    """
 
     cell: Cell
     identity: str = ""
     contenders: Sequence[str] = ()
     best: bool = False
+    unsure: SummaryCell | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +71,7 @@ def summarise_models(facts: NightFacts) -> list[SummaryRow]:
     suite = {(row[MODEL], row[IDENTITY]): row for row in facts.rows("bias_metrics", slice=ALL_ROWS)}
     rows = [SummaryRow(column="auc", cells=_mark_best([_overall(summaries, m) for m in facts.models()], "auc"))]
     for name, column in WORST.items():
-        cells = [_worst_of(summaries.get(model), suite, name, column) for model in facts.models()]
+        cells = [_worst_sure_of(facts, summaries.get(model), suite, name) for model in facts.models()]
         rows.append(SummaryRow(column=column, cells=_mark_best(cells, column)))
     for column in _MEANS:
         cells = [_mean(facts, summaries.get(model), column) for model in facts.models()]
@@ -76,6 +81,18 @@ def summarise_models(facts: NightFacts) -> list[SummaryRow]:
 
 def _overall(summaries: Mapping[str, Row], model: str) -> SummaryCell:
     return SummaryCell(cell=metric_cell(summaries[model], "auc") if model in summaries else Cell(text="–"))
+
+
+def _worst_sure_of(
+    facts: NightFacts, summary: Row | None, suite: Mapping[tuple[str, str], Row], name: str
+) -> SummaryCell:
+    worst = _worst_of(summary, suite, name, WORST[name])
+    if summary is None or not worst.cell.weak:
+        return worst
+    of_model: Row = next(iter(facts.rows("summed_aucs", model=summary[MODEL])), {})
+    identity = of_model.get(f"{WORST[name]}_sure_identity")
+    row = suite.get((summary[MODEL], identity)) if identity else None
+    return SummaryCell(cell=metric_cell(row, name), identity=row[IDENTITY], unsure=worst) if row else worst
 
 
 def _worst_of(summary: Row | None, suite: Mapping[tuple[str, str], Row], name: str, column: str) -> SummaryCell:

@@ -42,7 +42,7 @@ from biasspark.report.comparison import COMPARED
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
 from biasspark.report.facts import NightFacts, Row, Rows
-from biasspark.report.ledger import read_config, read_level
+from biasspark.report.ledger import read_alpha, read_config, read_level
 from biasspark.report.overview import (
     Worst,
     count_lower,
@@ -53,10 +53,11 @@ from biasspark.report.overview import (
     summarise_models,
     tabulate_metrics,
 )
+from biasspark.report.pinned import tabulate_pinned
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import write_shades
 from biasspark.report.template_means import tabulate_templates
-from biasspark.report.verdict import MOST_MOVES, WORDS, reach_verdict, say_date
+from biasspark.report.verdict import MOST_MOVES, WORDS, is_undecided_among_many, reach_verdict, say_date
 
 MOST_CARDS = 9
 SECTIONS = (
@@ -232,7 +233,7 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
         "decisions": [(column, TITLES[column]) for column in DECISIONS],
         "template_scores": tabulate_templates(facts),
         "balance": tabulate_balance(facts),
-        "pinned": _order_pinned(facts),
+        "pinned": tabulate_pinned(facts),
         "pinned_differences": sum_up_pinned(facts),
     }
 
@@ -246,6 +247,7 @@ def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
         "most_moves": MOST_MOVES,
         "has_p": any(row.get("p_violation_adjusted") is not None for row in verdict.alerts),
         "alert_cell": _alert_cell,
+        "among_many": lambda row: is_undecided_among_many(row, read_alpha(facts.run)),
         "heads": [
             {"model": model, "overall": own.cell, **_choose_worst(facts, model)}
             for model, own in zip(facts.models(), summary.cells, strict=True)
@@ -329,10 +331,3 @@ def _list_cards(
             n = {"n_positive": row["n_subgroup_positive"], "n_negative": row["n_subgroup_negative"]}
             cards.append({"identity": name, "pictures": pictures, "span": spans, **n})
     return [part for part in (cards[:MOST_CARDS], cards[MOST_CARDS:]) if part]
-
-
-def _order_pinned(facts: NightFacts) -> list[Row]:
-    """Return the rows of pinned AUC in the order of the other tables."""
-    places = {name: place for place, name in enumerate(facts.identities())}
-    rows = [row for row in facts.rows("pinned_auc", slice=ALL_ROWS) if row[IDENTITY] in places]
-    return sorted(rows, key=lambda row: (places[row[IDENTITY]], row[MODEL]))

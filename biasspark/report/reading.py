@@ -31,6 +31,7 @@ from biasspark.report.narrowing import (
     count_kinds,
     count_summed,
     find_gone,
+    find_sure_worst,
     keep_all_rows,
     keep_comparisons,
     keep_identities,
@@ -141,11 +142,11 @@ def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
     """Return the rows of the night by table; identities are chosen first, and only theirs are read."""
     worst = reader.rows(BIAS_METRICS, lambda frame: choose_worst(frame, MOST_IDENTITIES), (IDENTITY,))
     tables = {MODEL_SUMMARY.name: reader.rows(MODEL_SUMMARY)}
-    shown = sorted({*(row[IDENTITY] for row in worst), *_list_named(tables[MODEL_SUMMARY.name]), OVERALL})
-    tables[BIAS_METRICS.name] = reader.rows(BIAS_METRICS, lambda frame: keep_identities(frame, shown))
     tables["summed_aucs"] = reader.rows(
-        BIAS_METRICS, lambda frame: count_summed(frame, (MODEL,), SUMMED_AUCS), (MODEL,)
+        BIAS_METRICS, lambda frame: count_summed(frame, (MODEL,), SUMMED_AUCS, find_sure_worst(WORST)), (MODEL,)
     )
+    shown = sorted({*(row[IDENTITY] for row in worst), *_list_named(tables), OVERALL})
+    tables[BIAS_METRICS.name] = reader.rows(BIAS_METRICS, lambda frame: keep_identities(frame, shown))
     tables |= {name: reader.rows(TABLES[name], lambda frame: keep_shown(frame, shown)) for name in _OF_IDENTITIES}
     tables |= {name: reader.rows(TABLES[name], keep_worst_alerts) for name in ALERTS}
     tables[THRESHOLD_SUMMARY.name] = reader.rows(THRESHOLD_SUMMARY)
@@ -172,9 +173,11 @@ def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
     return {name: rows for name, rows in tables.items() if rows}
 
 
-def _list_named(summaries: Rows) -> set[str]:
-    """Return the identities of which the worst values of all rows are."""
-    named = (row[f"{column}_identity"] for row in summaries if row[SLICE] == ALL_ROWS for column in WORST.values())
+def _list_named(tables: Mapping[str, Rows]) -> set[str]:
+    """Return the identities of which the worst values of all rows are, and the worst that enough rows tell of."""
+    of_all_rows = [row for row in tables[MODEL_SUMMARY.name] if row[SLICE] == ALL_ROWS]
+    named = [row[f"{column}_identity"] for row in of_all_rows for column in WORST.values()]
+    named += [row[f"{column}_sure_identity"] for row in tables["summed_aucs"] for column in WORST.values()]
     return {name for name in named if name is not None}
 
 

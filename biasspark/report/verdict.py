@@ -171,6 +171,12 @@ def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> s
     }[outcome]
 
 
+def is_undecided_among_many(row: Row, alpha: float) -> bool:
+    """Say whether an alert is undecided though its own p-value is below the level, being one of many of its rule."""
+    p_values = (row.get(f"p_{side}") for side in ("violation", "compliance"))
+    return row["outcome"] == UNDECIDED and any(p is not None and p < alpha for p in p_values)
+
+
 def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
     """Say what changed since the last accepted run, or the night before where nothing was ever judged.
 

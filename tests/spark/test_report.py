@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
 from biasspark.report.against import hold_against
+from biasspark.report.narrowing import keep_worst_alerts
 from biasspark.report.verdict import reach_verdict
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
@@ -108,10 +109,11 @@ def large(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         for t in range(3)
         for n, name in enumerate(["(overall)", *names])
     ]
+    broken = [alert("fail", identity=name, value_high=0.77 - n / 1000) for n, name in enumerate(names)]
     for run, name, rows in (
         (night, "bias_metrics", metrics()),
         (night, "model_summary", tables["model_summary"]),
-        (night, "bias_alerts", [alert("fail", identity=name, baseline_run_id="r_9") for name in names]),
+        (night, "bias_alerts", list(broken)),
         (night, "template_scores", [row | {"template": str(row["template"])} for row in scores]),
         (comparison, "model_comparisons", compared),
         (comparison, "comparison_alerts", [alert_against("pass", identity=name) for name in names]),
@@ -127,16 +129,20 @@ def test_what_comes_to_the_driver_does_not_grow_with_identities(
 ) -> None:
     brought = count_collected(monkeypatch, spark)
     facts = night_report(spark, large, NIGHT, "civil").facts
-    ledger, identities, pairs, alerts, compared, templates = 3, 100, 8, 200, 100 + 50, 100
-    of_metrics = identities + 1 + 2 * identities + 1 + 2 * pairs + 2
+    worst, named = 100, 1  # i000 has the largest AEGs, which are equal, that enough rows tell of
+    identities = worst + named
+    ledger, pairs, alerts, compared, templates = 3, 8, 200, identities + 50, identities
+    of_metrics = worst + 1 + 2 * identities + 1 + 2 * pairs + 2
     assert sum(brought) == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
-    assert facts.identities() == [f"i{n:03}" for n in range(N_WEAK, N_WEAK + 100)]
+    assert facts.identities() == [*(f"i{n:03}" for n in range(N_WEAK, N_WEAK + 100)), "i000"]
     assert facts.n_identities == MANY
 
 
 def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, large: PathStore) -> None:
     facts = night_report(spark, large, NIGHT, "civil").facts
     assert reach_verdict(facts).title == f"The gate failed: {MANY} of {2 * MANY} checks"
+    assert [row["identity"] for row in facts.alerts()[:3]] == [f"i{MANY - n}" for n in (1, 2, 3)]
+    assert facts.alerts()[0]["excess"] == pytest.approx(0.8 - 0.77 + (MANY - 1) / 1000)
     (own,) = hold_against(facts)
     assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
     assert len(own.rows) == 100
@@ -149,6 +155,34 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, 
     assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i005", 3, 6)
     assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.106, 0.006), abs=1e-12)
     assert (first["score_deviation"], first["departure_deviation"]) == pytest.approx((0.1, 0), abs=1e-12)
+
+
+def test_a_violation_is_as_large_as_the_interval_lies_beyond_its_bound(spark: SparkSession) -> None:
+    ends = {"value_low": -0.3, "value_high": -0.1, "change_low": 0.02, "change_high": 0.1}
+    kinds = {
+        "min": (0.0, 0.1),
+        "max": (-0.5, 0.2),
+        "max_abs": (0.05, 0.05),
+        "max_drop": (0.2, -0.3),
+        "max_rise": (0, 0.02),
+    }
+    rows = [
+        {"outcome": "warn", "rule": kind, "model": "m", "slice": "all", "identity": "a", "bound_kind": kind}
+        | {"bound": float(bound)}
+        | ends
+        for kind, (bound, _) in kinds.items()
+    ]
+    rows.append(rows[0] | {"identity": "(overall)"} | dict.fromkeys(ends))
+    rows.append(rows[0] | {"identity": "b"} | dict.fromkeys(ends))
+    names = list(rows[0])
+    schema = ", ".join(f"{name} {'DOUBLE' if name in {*ends, 'bound'} else 'STRING'}" for name in names)
+    frame = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+    found = keep_worst_alerts(frame).collect()
+    wanted = {(kind, "a"): size for kind, (_, size) in kinds.items()} | {("min", "(overall)"): 0.1}
+    assert {(row["rule"], row["identity"]): row["excess"] for row in found[:-1]} == pytest.approx(wanted)
+    assert (found[-1]["identity"], found[-1]["excess"]) == ("b", None)
+    changes = frame.drop("value_low", "value_high").where("rule = 'max_rise'")
+    assert keep_worst_alerts(changes).first()["excess"] == pytest.approx(0.02)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_basel
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import count_weak, list_worst, list_worst_pairs, summarise_models, tabulate_metrics
 from biasspark.report.page import write_metric_page, write_page
+from biasspark.report.pinned import tabulate_pinned
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import DARK, LIGHT, choose_ink, contrast, list_shades, luminance
 from biasspark.report.template_means import tabulate_templates
@@ -415,6 +416,29 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(facts: NightFacts) -> N
     assert "◦\u00a00.010" in write_undrawn(replace(facts, tables=tables))
 
 
+def test_the_worst_value_that_enough_rows_tell_of_stands_above_that_of_few(facts: NightFacts) -> None:
+    weak = {"bpsn_auc": 0.01, "bpsn_auc_low": None}
+    rows = [row | weak if row["identity"] == EMPTY else row for row in facts.rows("bias_metrics")]
+    sums = [row | {"bpsn_auc_min": 0.01, "bpsn_auc_min_identity": EMPTY} for row in facts.rows("model_summary")]
+    summed = [row | {"bpsn_auc_min_sure_identity": "gay"} for row in facts.rows("summed_aucs")]
+    tables = {**facts.tables, "bias_metrics": rows, "model_summary": sums, "summed_aucs": summed}
+    night = replace(facts, tables=tables)
+    (found,) = (row for row in summarise_models(night) if row.column == "bpsn_auc_min")
+    assert [(own.identity, own.cell.weak, own.best) for own in found.cells] == [("gay", False, i > 0) for i in (0, 1)]
+    assert [own.unsure and (own.unsure.identity, own.unsure.cell.text) for own in found.cells] == [(EMPTY, "0.010")] * 2
+    assert f'<small class="unsure"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in write_undrawn(night)
+    assert f"gay; 0.010 (few rows) {EMPTY} |" in write_model_card(night).replace("\\", "")
+
+
+def test_of_the_colour_of_few_rows_an_edge_is_left(facts: NightFacts) -> None:
+    wide = facts.rows("bias_metrics")[0] | {"bpsn_auc": 0.5, "bpsn_auc_low": 0.3, "bpsn_auc_high": 0.7}
+    assert metric_cell(wide, "bpsn_auc").classes == "a0 w"
+    assert metric_cell(wide | {"bpsn_auc_low": 0.49, "bpsn_auc_high": 0.51}, "bpsn_auc").classes == "a0"
+    assert metric_cell(wide | {"bpsn_auc": None}, "bpsn_auc").classes == ""
+    page = write_undrawn(replace(facts, tables={**facts.tables, "bias_metrics": [wide]}))
+    assert re.search('<td class="a0 w"[^>]*>◦\u00a00.500<small>.300 to .700</small></td>', page)
+
+
 def of_few_rows(facts: NightFacts, identity: str, value: float = 0.01) -> NightFacts:
     """Give the night with the AUCs of an identity low, and without intervals."""
     weak = {name: own for auc in AUCS for name, own in ((auc, value), (f"{auc}_low", None), (f"{auc}_high", None))}
@@ -504,6 +528,23 @@ def test_the_names_of_columns_lie_within_the_picture(n_names: int) -> None:
         assert x - reach * math.cos(math.radians(60)) > 0
         assert y + reach * math.sin(math.radians(60)) < height
         assert x < width
+
+
+def test_pinned_auc_stands_with_its_counts_and_the_intervals_of_its_parts(facts: NightFacts, page: str) -> None:
+    rows = {(row.identity, row.model): row for row in tabulate_pinned(facts)}
+    gay, nobody = rows["gay", MODELS[0]], rows[EMPTY, MODELS[0]]
+    (suite,) = facts.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
+    assert (gay.n_positive, gay.n_negative, gay.cell.weak, gay.cell.interval) == (60, 50, False, "")
+    assert [(cell.interval, weight) for cell, weight in gay.parts] == [
+        (show_interval(suite[f"{part}_auc_low"], suite[f"{part}_auc_high"]), "0.25")
+        for part in ("background", "subgroup", "bpsn", "bnsp")
+    ]
+    assert (nobody.cell.text, nobody.cell.weak, nobody.cell.note) == ("–", True, "no positives in the identity")
+    assert rows[NAMES[3], MODELS[0]].cell.weak
+    assert "small figures are 95 % intervals of those" in page
+    picture = draw_pinned(facts)
+    assert picture is not None
+    assert 'opacity="0.4"' in picture
 
 
 def test_a_wide_interval_does_not_squeeze_the_others(facts: NightFacts) -> None:
@@ -656,7 +697,7 @@ def test_model_card_is_markdown_with_names_as_text(facts: NightFacts) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len([line for line in tables if "▲" not in line]) == 9
+    assert len([line for line in tables if "▲" not in line]) == 10
     assert write_model_card(facts) == write_model_card(facts)
 
 
@@ -692,5 +733,5 @@ def test_the_model_card_says_what_the_report_says(facts: NightFacts) -> None:
     missing = [cell for cell in cells if f"{cell.text} ({cell.interval})" not in card]
     assert missing == []
     rates = [cell.rate for row in at.rows for cell in row.cells.values()]
-    assert [rate for rate in rates if rate not in card or drop_zeros(rate) not in told] == []
+    assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in told)] == []
     assert "Do not decide by this." in card

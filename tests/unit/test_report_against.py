@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from biasspark.report.against import Against, hold_against
+from biasspark.report.cells import show_interval, show_number
 from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
@@ -63,14 +64,15 @@ def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
         ("(overall)", "▲ +0.050"),
     ]
     (lost, _) = own.worse
-    assert (lost.baseline, lost.value, lost.p) == ("−0.050", "+0.300", "< 0.001")
+    assert (lost.baseline.text, lost.value.text, lost.p, lost.rows) == ("−0.050", "+0.300", "< 0.001", "50, 8")
+    assert (lost.baseline.interval, lost.value.interval) == ("", "")
     assert lost.difference.interval == "+0.220 to +0.280"
     assert own.sentence == (
         f"{NEW} is surely worse than {OLD} in 2 of 6 comparisons on the same rows, most in Negative AEG of black "
         "(+0.250); 2 are surely better, 1 not told from chance, 1 of too few rows."
     )
     assert own.overall is not None
-    assert (own.overall.value, own.overall.baseline) == ("0.950", "0.900")
+    assert (own.overall.value.text, own.overall.baseline.text) == ("0.950", "0.900")
 
 
 def test_a_change_whose_size_few_rows_tell_comes_last(facts: NightFacts) -> None:
@@ -101,10 +103,25 @@ def test_comparisons_that_are_not_read_are_counted(facts: NightFacts) -> None:
 def test_every_difference_has_a_cell_with_its_evidence(facts: NightFacts) -> None:
     (own,) = hold_against(facts)
     assert [row.identity for row in own.rows] == facts.identities()
-    cells = {row.identity: row.cells for row in own.rows}
+    cells = {row.identity: {name: one.difference for name, one in row.changes.items()} for row in own.rows}
     assert len(cells["gay"]) == 6
     assert cells["gay"]["bpsn_auc"].note.endswith(", adjusted p < 0.001, 50 and 8 rows")
     assert (cells[EMPTY]["bnsp_auc"].text, cells[EMPTY]["bnsp_auc"].weak) == ("–", True)
+
+
+def test_compared_values_have_their_intervals_and_counts(facts: NightFacts) -> None:
+    """Where they are those of the suite, and so of all rows that it ranks."""
+    (own,) = hold_against(facts)
+    (gay,) = (row for row in own.rows if row.identity == "gay")
+    (there,) = facts.rows("bias_metrics", slice="all", identity="gay", model=OLD)
+    change = gay.changes["bpsn_auc"]
+    assert change.baseline.text == show_number(there["bpsn_auc"])
+    assert change.baseline.interval == show_interval(there["bpsn_auc_low"], there["bpsn_auc_high"])
+    assert (gay.n_negative, gay.n_positive) == ("50", "8")
+    page = write_undrawn(facts)
+    said = f"<small>{change.value.text[1:]} after {change.baseline.text[1:]}</small></td>"
+    assert said in page
+    assert "<td>&lt; 0.001</td><td>50, 8</td></tr>" in page
 
 
 def test_pairs_that_got_worse_are_named(facts: NightFacts) -> None:
@@ -123,7 +140,8 @@ def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> Non
     card = write_model_card(facts)
     assert card.index("#### toxicity_6 against toxicity_1") < card.index("#### Models")
     assert f"most in Negative AEG of {escape_markdown(IMAGE)}" in card
-    assert "| gay | BPSN AUC | ▲ +0.240 (+0.210 to +0.270) | 0.933 | 0.693 | &lt; 0.001 |" in card
+    values = "▲ +0.240 (+0.210 to +0.270) | 0.933 (0.890 to 0.975) | 0.693 (0.650 to 0.735)"
+    assert f"| gay | BPSN AUC | {values} | &lt; 0.001 | 50, 8 |" in card
 
 
 def test_a_night_without_comparisons_says_which_job_makes_them() -> None:
@@ -211,6 +229,26 @@ def test_the_top_says_of_every_model_what_comes_of_it(
     assert f"</bdi></span> {sentence}</span></li>" in write_undrawn(night)
     said = [line for line in write_model_card(night).replace("\\", "").split("\n") if line.startswith("- ")]
     assert said[1].endswith(f": {NEW} {sentence}")
+
+
+def test_rules_go_by_the_size_of_their_violation(facts: NightFacts) -> None:
+    sizes = {"floor 0": 0.01, "floor 1": -0.02, "floor 2": 0.2, "floor 3": None, "floor 4": 0.1}
+    alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
+    alerts.append(alert("fail", rule="floor 2", identity="(overall)", value=None, excess=0.2, model=NEW))
+    verdict = reach_verdict(with_rows(facts, bias_alerts=[*alerts, alert("pass", excess=0.9, model=NEW)]))
+    assert verdict.decisions[-1].sentence.endswith(": floor 2, floor 4, floor 0 and 2 more.")
+    assert [(row["rule"], row["value"] is None) for row in verdict.broken] == [
+        *(("floor 2", True), ("floor 2", False), ("floor 4", False), ("floor 0", False)),
+        *(("floor 1", False), ("floor 3", False)),
+    ]
+
+
+def test_what_only_the_many_checks_of_its_rule_leave_undecided_says_so(facts: NightFacts) -> None:
+    own = {"p_violation": 0.02, "p_violation_adjusted": 0.2, "message": "by itself below"}
+    undecided = [alert(FEW, **own), alert(FEW, p_violation=0.2, p_violation_adjusted=0.3, message="between")]
+    page = write_undrawn(with_rows(facts, bias_alerts=undecided))
+    assert '<small class="why"><bdi>by itself below</bdi></small>' in page
+    assert '<small class="why"><bdi>between' not in page
 
 
 def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> None:
