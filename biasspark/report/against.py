@@ -162,7 +162,7 @@ def _describe(row: Row, suite: Mapping[tuple[str, str, str], Cell]) -> Change:
         metric=row["metric"],
         value=_value_of(row, "value", row[MODEL], suite),
         baseline=_value_of(row, "baseline_value", row["baseline_model"], suite),
-        difference=_cell(row, row["metric"] in SUITE_GAPS),
+        difference=_cell(row),
         p=show_p(row["p_adjusted"]),
         rows=f"{show_count(row['n_low'])}, {show_count(row['n_high'])}",
     )
@@ -176,12 +176,11 @@ def _value_of(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, 
     return Cell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
 
 
-def _cell(row: Row, signed: bool) -> Cell:
+def _cell(row: Row) -> Cell:
     """Return a difference with its verdict, which a hover explains."""
     if row["difference"] is None:
         return Cell(text="–", note="no rows in a cell", weak=True)
-    verdict, after = row["verdict"], (show_number(row[name], signed=signed) for name in ("value", "baseline_value"))
-    rows = f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
+    verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
     weak = verdict == INSUFFICIENT
     evidence = "too few rows to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
     return Cell(
@@ -189,7 +188,7 @@ def _cell(row: Row, signed: bool) -> Cell:
         interval=show_interval(row["difference_low"], row["difference_high"], signed=True),
         shade=verdict if verdict in _MARKS else "",
         value=row["difference"],
-        note=f"{' after '.join(after)}, {evidence}, {rows}",
+        note=f"{evidence}, {rows}",
         weak=weak,
     )
 

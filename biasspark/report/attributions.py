@@ -14,7 +14,7 @@ from biasspark.report.cells import (
     is_weak,
     shade_auc,
     shade_gap,
-    shade_share,
+    shade_share_finely,
     show_count,
     show_interval,
     show_name,
@@ -49,7 +49,8 @@ class HeatMap:
     """A partition of the rows against itself: positives down, negatives across; cells by (positive, negative).
 
     Each group has so many positives, and so many negatives; of a cell both make the pairs. A spacious map has room for
-    the intervals of its AUCs; those of others are a hover away.
+    the intervals of its AUCs; those of others are a hover away. The colour of a share goes by its square root, up to
+    the largest of the map.
     """
 
     model: str
@@ -60,6 +61,7 @@ class HeatMap:
     n_left_out: int
     auc: Mapping[tuple[str, str], Cell]
     headroom: Mapping[tuple[str, str], Cell]
+    most_headroom: float
     is_spacious: bool
 
 
@@ -117,6 +119,7 @@ def _draw_map(rows: Sequence[Row], grouping: str, model: str) -> HeatMap:
         n_left_out=len(sizes) - len(groups),
         auc=aucs,
         headroom={_key(row): _headroom_cell(row, most, aucs[_key(row)], 1 if is_spacious else 2) for row in shown},
+        most_headroom=most,
         is_spacious=is_spacious,
     )
 
@@ -147,7 +150,7 @@ def _headroom_cell(row: Row, most: float, auc: Cell, digits: int) -> Cell:
     note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs"
     share = row["headroom_share"]
     text = DASH if share is None else show_number(100 * share, digits)
-    return Cell(text=text, shade=shade_share(share, most), value=share, note=note, weak=auc.weak)
+    return Cell(text=text, shade=shade_share_finely(share, most), value=share, note=note, weak=auc.weak)
 
 
 def list_segment_trees(facts: NightFacts) -> list[Tree]:

@@ -76,6 +76,11 @@ def shade_share(value: float | None, most: float = 1.0) -> str:
     return "" if value is None else f"p{_place(value / most if most else 0.0)}"
 
 
+def shade_share_finely(value: float | None, most: float) -> str:
+    """Return the class of a share by its square root, which tells small ones apart: ``p10`` at ``most`` / 4."""
+    return "" if value is None else shade_share(math.sqrt(value), math.sqrt(most))
+
+
 def _place(part: float) -> int:
     return round(_LAST * min(max(part, 0.0), 1.0))
 

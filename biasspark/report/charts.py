@@ -162,8 +162,7 @@ def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cel
 
     A panel an identity and model, negatives above positives. The area between a curve and the diagonal is the gap.
     """
-    models = facts.models()[:MOST_CURVES]
-    names = choose_identities(facts, MOST_CURVES // max(1, len(models)))
+    models, names = facts.models()[:MOST_CURVES], choose_curves(facts)
     if not histograms or not names:
         return None
     columns = [(name, model) for name in names for model in models]
@@ -211,6 +210,11 @@ def _draw_curve(axes: Axes, panel: _Panel) -> None:
     axes.set_ylim(0, 1)
     axes.set_xticks([0, 1], ["0", "1"])
     axes.set_yticks([0, 1], ["0", "1"])
+
+
+def choose_curves(facts: NightFacts) -> list[str]:
+    """Return the identities whose rates are drawn: so many that their panels of all models fit on a line."""
+    return choose_identities(facts, MOST_CURVES // max(1, min(len(facts.models()), MOST_CURVES)))
 
 
 def choose_identities(facts: NightFacts, most: int) -> list[str]:

@@ -20,6 +20,7 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
+from biasspark.report.cells import MINUS
 from biasspark.report.facts import NightFacts, Row
 
 MOST_BARS = 25
@@ -38,6 +39,11 @@ class Scale:
     low: float
     high: float
     n_bins: int
+
+    @property
+    def ticks(self) -> Sequence[str]:
+        """The scores at the left end, in the middle, and at the right end."""
+        return [f"{at:.3g}".replace("-", MINUS) for at in (self.low, (self.low + self.high) / 2, self.high)]
 
 
 @dataclass(frozen=True)

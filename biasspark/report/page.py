@@ -37,7 +37,14 @@ from biasspark.report.cells import (
     show_p,
     show_percent,
 )
-from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned, draw_rate_curves, draw_trends
+from biasspark.report.charts import (
+    MOST_IN_CHARTS,
+    choose_curves,
+    draw_intervals,
+    draw_pinned,
+    draw_rate_curves,
+    draw_trends,
+)
 from biasspark.report.comparison import COMPARED
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
@@ -226,6 +233,7 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
             "trends": draw_trends(facts),
             "pinned": draw_pinned(facts),
         },
+        "curves_of": choose_curves(facts),
         "distributions": _list_cards(facts, scales, histograms),
         "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
         "rates": list_rates(facts),
@@ -326,8 +334,6 @@ def _list_cards(
         ]
         if any(picture.n_subgroup for _, picture in pictures):
             row = counts[name]
-            own = {picture.scale: None for _, picture in pictures}
-            spans = " and ".join(f"{scale.low:.3g} to {scale.high:.3g}" for scale in own)
             n = {"n_positive": row["n_subgroup_positive"], "n_negative": row["n_subgroup_negative"]}
-            cards.append({"identity": name, "pictures": pictures, "span": spans, **n})
+            cards.append({"identity": name, "pictures": pictures, **n})
     return [part for part in (cards[:MOST_CARDS], cards[MOST_CARDS:]) if part]

@@ -26,16 +26,18 @@ from biasspark.report.cells import (
     shade_auc,
     shade_gap,
     shade_share,
+    shade_share_finely,
     show_interval,
     show_number,
 )
-from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
+from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned
 from biasspark.report.definitions import list_definitions
-from biasspark.report.distributions import draw_steps, merge_bins, read_histograms, trace_rates
+from biasspark.report.distributions import Scale, draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds
 from biasspark.report.intervals import bound_mean, bound_share
 from biasspark.report.ledger import BY_GATE, BY_HAND, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.model_card import write_model_card
+from biasspark.report.notebook import NightReport
 from biasspark.report.overview import count_weak, list_worst, list_worst_pairs, summarise_models, tabulate_metrics
 from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.pinned import tabulate_pinned
@@ -175,6 +177,14 @@ def test_what_is_withheld_is_said_to_be(facts: NightFacts) -> None:
     rows = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
     assert [row.count('title="withheld: too few rows to be shown">◦\u00a0–</td>') for row in rows] == [6, 6]
     assert "no value: withheld: too few rows to be shown" in page
+
+
+def test_a_report_shows_itself_in_a_notebook(facts: NightFacts, page: str) -> None:
+    shown = NightReport(facts)._repr_html_()
+    title = f"Unintended bias, {NIGHT}"
+    assert shown.startswith(f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="800" ')
+    (inner,) = re.findall('srcdoc="([^"]*)"></iframe>$', shown)
+    assert html.unescape(inner) == page
 
 
 def test_metric_table_stands_alone(facts: NightFacts) -> None:
@@ -609,6 +619,23 @@ def test_histograms_become_outlines_and_curves(facts: NightFacts) -> None:
     (row,) = facts.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
     assert trace_rates(histograms[MODELS[0], EMPTY], "background_positive", "subgroup_positive") is None
+
+
+def test_pictures_say_of_whom_they_are_and_have_ticks(facts: NightFacts, page: str) -> None:
+    names = choose_curves(facts)
+    assert names == choose_identities(facts, 4)
+    said = read_text(page)
+    assert f"Shown are 4 of {len(facts.identities())} identities, as many as there is room for: {names[0]}" in said
+    scale = Scale(-2.5, 4.5, 20)
+    assert scale.ticks == ["−2.5", "1", "4.5"]
+    assert page.count('<p class="ticks"><span>0</span><span>0.5</span><span>1</span></p>') == page.count('class="dist"')
+
+
+def test_small_shares_of_headroom_are_told_apart(facts: NightFacts) -> None:
+    assert [shade_share_finely(x, 0.4) for x in (0.0, 0.004, 0.1, 0.4, None)] == ["p0", "p2", "p10", "p20", ""]
+    first = list_heat_maps(facts)[0]
+    assert first.most_headroom == max(cell.value or 0 for cell in first.headroom.values())
+    assert "by the square root: the middle colour is" in write_undrawn(facts)
 
 
 def test_of_many_thresholds_three_are_shown() -> None:

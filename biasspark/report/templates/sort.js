@@ -1,4 +1,5 @@
 // Makes tables sortable: a button in each heading of data-sort. Without it, everything is there, in its first order.
+// And shows where there is more at the right.
 "use strict";
 const valueOf = (row, place) => {
   const cell = row.cells[place];
@@ -7,6 +8,14 @@ const valueOf = (row, place) => {
   return cell.tagName === "TH" ? text.trim().toLowerCase() : number;
 };
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+// What is wider than its frame fades out at the right until it is scrolled to its end.
+const watched = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target.closest(".scroll"))));
+const fade = (frame) => frame.classList.toggle("more", frame.scrollWidth - frame.clientWidth - frame.scrollLeft > 2);
+for (const frame of document.querySelectorAll(".scroll")) {
+  watched.observe(frame);
+  watched.observe(frame.firstElementChild);
+  frame.addEventListener("scroll", () => fade(frame), { passive: true });
+}
 for (const table of document.querySelectorAll("table[data-sort]")) {
   const body = table.tBodies[0];
   const first = [...body.rows];
