@@ -33,10 +33,11 @@ from biasspark.report.facts import NightFacts, Row
 from biasspark.report.overview import list_worst
 from biasspark.report.pinned import tabulate_pinned
 from biasspark.report.svg import INK, LINE, MARKERS, MODELS, SOFT, drawing, write_figure
+from biasspark.report.verdict import describe_changes
 
 MOST_IN_CHARTS = 60
 MOST_CURVES = 8
-MOST_TRENDS = 7
+MOST_TRENDS, MOST_MOVED = 7, 3
 MOST_MARKERS = 8
 WIDEST_NAME = 26
 WIDTH, PIXELS = 1116, 72
@@ -249,12 +250,18 @@ def draw_trends(facts: NightFacts) -> Markup | None:
 
 
 def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
-    """Return the panels of identities: a title, the metric that is lowest, and the identity."""
+    """Return the panels of identities: a title, the metric, and the identity.
+
+    First what moved most since the last accepted run, then of the worst identities the metric that is lowest.
+    """
+    _, moves = describe_changes(facts)
+    moved = list(dict.fromkeys((move.identity, move.metric) for move in moves))[:MOST_MOVED]
     found: dict[tuple[str, str], tuple[bool, float]] = {}
     for model in facts.models():
         for worst in list_worst(facts, model, MOST_TRENDS):
             found.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.value))
-    chosen = sorted(found, key=lambda key: (found[key], key))[:MOST_TRENDS]
+    worst = sorted(found, key=lambda key: (found[key], key))
+    chosen = list(dict.fromkeys([*moved, *worst]))[:MOST_TRENDS]
     return [(f"{TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biasspark.columns import ALL_ROWS
 from biasspark.report.against import MOST_CHANGES, Against, Change, hold_against, name_whole
-from biasspark.report.cells import show_count
+from biasspark.report.cells import show_count, show_name
 from biasspark.report.comparison import COMPARED, TITLES
 from biasspark.report.comparison_files import escape_markdown
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
@@ -72,7 +72,8 @@ def _write_broken(row: Row) -> str:
 
 def _write_move(move: Move) -> str:
     way = "Worse" if move.worse else "Better"
-    return write_item(f"{way}: {move.model}, {move.identity}, {TITLES[move.metric]} {move.after}, was {move.before}.")
+    whose = f"{show_name(move.model)}, {show_name(move.identity)}"
+    return write_item(f"{way}: {whose}, {TITLES[move.metric]} {move.after}, was {move.before}.")
 
 
 def _write_against(own: Against) -> list[list[str]]:

@@ -225,8 +225,8 @@ def _describe_move(row: Row, earlier: Row, name: str) -> Move:
     is_gap = name in SUMMARISED_GAPS
     worse = abs(row[name]) > abs(earlier[name]) if is_gap else row[name] < earlier[name]
     return Move(
-        model=show_name(row[MODEL]),
-        identity=show_name(row[IDENTITY]),
+        model=row[MODEL],
+        identity=row[IDENTITY],
         metric=name,
         worse=worse,
         before=_show_with_interval(earlier, name),

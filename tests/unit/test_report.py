@@ -30,7 +30,7 @@ from biasspark.report.cells import (
     show_interval,
     show_number,
 )
-from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned
+from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import Scale, draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds
@@ -469,6 +469,14 @@ def test_identities_of_few_rows_come_last(facts: NightFacts) -> None:
     (trends,) = re.findall(r'aria-label="Overall AUC and the worst.*?</svg>', page, flags=re.DOTALL)
     assert ", black<" in trends
     assert ", gay<" not in trends
+
+
+def test_trends_show_what_moved_before_what_is_worst(facts: NightFacts) -> None:
+    def list_titles(night: NightFacts) -> list[str]:
+        return re.findall(r">([\w ]+, [\w ]+)</text>", draw_trends(night) or "")
+
+    assert list_titles(facts)[:2] == ["BPSN AUC, black", "BPSN AUC, gay"]
+    assert list_titles(replace(facts, baseline=None))[:2] == ["BPSN AUC, gay", "BPSN AUC, black"]
 
 
 def test_pairs_of_few_rows_come_last(facts: NightFacts) -> None:
