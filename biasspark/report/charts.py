@@ -260,8 +260,8 @@ def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
     for model in facts.models():
         for worst in list_worst(facts, model, MOST_TRENDS):
             found.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.value))
-    worst = sorted(found, key=lambda key: (found[key], key))
-    chosen = list(dict.fromkeys([*moved, *worst]))[:MOST_TRENDS]
+    lowest = sorted(found, key=lambda key: (found[key], key))
+    chosen = list(dict.fromkeys([*moved, *lowest]))[:MOST_TRENDS]
     return [(f"{TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 
