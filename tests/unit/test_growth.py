@@ -151,33 +151,6 @@ NULL_FEATURES = [
 ]
 
 
-def share_of_runs(runs: int) -> tuple[float, float]:
-    """Say in which share of runs something is found, and in which a leaf is a false discovery."""
-    rng, found, doubted, n_leaves = np.random.default_rng(7), 0, 0, 0
-    for _ in range(runs):
-        sample = draw_null(rng, 1000)
-        (tree,) = grow_samples([sample], NULL_FEATURES, Tree(max_depth=4, min_leaf=50))
-        judged = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
-        n_leaves += sum(node.is_leaf for node in judged)
-        found += any(node.found for node in judged)
-        doubted += any(node.false_discovery for node in judged if node.is_leaf)
-    assert n_leaves > 4 * runs
-    return found / runs, doubted / runs
-
-
-@pytest.mark.slow
-def test_in_noise_something_is_found_in_5_percent_of_runs() -> None:
-    """Of 1,000 runs in at most 5 % and three standard errors; trees have leaves in all of them."""
-    found, doubted = share_of_runs(1000)
-    assert found <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
-    assert doubted > 0.5
-
-
-def test_in_noise_hardly_anything_is_found() -> None:
-    found, _ = share_of_runs(60)
-    assert found <= 0.05 + 3 * (0.05 * 0.95 / 60) ** 0.5
-
-
 def test_a_segment_that_differs_is_found() -> None:
     rng = np.random.default_rng(2)
     sample = draw_null(rng, 4000)

@@ -492,32 +492,6 @@ NULL_FEATURES = (
 )
 
 
-def count_found(n_runs: int, n_rows: int, seed: int, auc: float = 0.76) -> tuple[int, int]:
-    """Runs in which anything is found, and in which there is more than a root."""
-    rng, shift = np.random.default_rng(seed), math.sqrt(2) * norm.ppf(auc)
-    n_found = n_split = 0
-    for _ in range(n_runs):
-        segments = segment_pairs(draw_null(rng, n_rows, NULL_FEATURES, shift), NULL_FEATURES, Pairs(max_depth=3))
-        n_split += len(segments) > 1
-        n_found += any(segment.found for segment in segments)
-    return n_found, n_split
-
-
-@pytest.mark.parametrize("auc", [0.76, 0.99])
-def test_nothing_is_found_where_scores_depend_on_nothing(auc: float) -> None:
-    n_found, n_split = count_found(100, 200, 20, auc)
-    assert n_split == 100
-    assert n_found <= 11  # 5 % and three standard errors
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("auc", [0.76, 0.92, 0.96, 0.99])
-def test_little_is_found_in_a_thousand_runs(auc: float) -> None:
-    n_found, n_split = count_found(1000, 1000, 21, auc)
-    assert n_split == 1000
-    assert n_found <= 70  # 5 % and three standard errors
-
-
 def test_what_is_planted_is_found() -> None:
     """Positives of one kind score as negatives do: the tree splits on it first, and both leaves are found."""
     rng = np.random.default_rng(22)
