@@ -266,9 +266,8 @@ class _TreeSearch:
         distinct: dict[Counts, Condition] = {}
         for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
-        return Searched(
-            [*distinct.values()], -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
-        )
+        missed = -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
+        return Searched([*distinct.values()], missed)
 
     def _may_matter(self, counts: Counts) -> bool:
         enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
