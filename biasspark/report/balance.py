@@ -35,7 +35,7 @@ class Balance:
 def tabulate_balance(facts: NightFacts) -> Balance | None:
     """Return the shares of positives by identity and bucket; None where the night has none.
 
-    The highest share of every length comes first, but of those that enough rows tell of.
+    The identities go by how high the share of every length is at least, those first that enough rows tell of.
     """
     rows = facts.rows("label_balance")
     if not rows:
@@ -44,14 +44,22 @@ def tabulate_balance(facts: NightFacts) -> Balance | None:
     buckets = sorted(lengths, key=lambda name: (name == _EVERY_LENGTH, lengths[name] or 0, name))
     level = read_level(facts.run)
     cells = {(row[IDENTITY], row["bucket"]): _cell(row, level) for row in rows}
-    names = sorted({row[IDENTITY] for row in rows}, key=lambda name: _place(cells.get((name, _EVERY_LENGTH)), name))
+    lows = {row[IDENTITY]: _find_low(row, level) for row in rows if row["bucket"] == _EVERY_LENGTH}
+    names = sorted(
+        {row[IDENTITY] for row in rows},
+        key=lambda name: _place(cells.get((name, _EVERY_LENGTH)), lows.get(name), name),
+    )
     titles = ["every length" if name == _EVERY_LENGTH else name for name in buckets]
     return Balance(titles, [BalanceRow(n, [cells.get((n, bucket), _NO_ROWS) for bucket in buckets]) for n in names])
 
 
-def _place(cell: Cell | None, name: str) -> tuple[bool, bool, float, str]:
+def _find_low(row: Row, level: float) -> float | None:
+    return None if row["positive_rate"] is None else bound_share(row["n_positive"], row["n_rows"], level)[0]
+
+
+def _place(cell: Cell | None, low: float | None, name: str) -> tuple[bool, bool, float, str]:
     own = cell or _NO_ROWS
-    return name != OVERALL, own.weak or own.value is None, -(own.value or 0.0), name
+    return name != OVERALL, own.weak or low is None, -(low or 0.0), name
 
 
 def _cell(row: Row, level: float) -> Cell:

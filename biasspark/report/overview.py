@@ -118,11 +118,15 @@ def sum_up_pinned(facts: NightFacts) -> dict[str, Cell]:
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
-    """Mark the best number of a row, so far as its digits tell; none where all are the same, one is alone, or weak."""
+    """Mark the best number of a row, so far as its digits tell.
+
+    None where all are the same, one is alone or weak, or the worst of a model is of few rows: then the numbers are not
+    of the same identities.
+    """
     size = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if own.cell.value is None else round(size * abs(own.cell.value), 3) for own in cells]
     there = [value for value in values if value is not None]
-    if len(there) < 2 or min(there) == max(there) or any(own.cell.weak for own in cells):
+    if len(there) < 2 or min(there) == max(there) or any(own.cell.weak or own.unsure for own in cells):
         return list(cells)
     return [replace(own, best=value == max(there)) for own, value in zip(cells, values, strict=True)]
 
