@@ -116,10 +116,11 @@ def _write_templates(facts: NightFacts) -> Iterator[Part]:
         for own in found.spreads
     ]
     models = [own.model for own in found.spreads]
-    heads = ["Identity", *(f"{model}, {what}" for model in models for what in ("mean score", "departure"))]
-    yield write_table(
-        heads, ([row.identity, *(write_cell(cell) for m in models for cell in row.cells[m])] for row in found.rows)
-    )
+    heads = ["Identity", "Templates", "Rows"]
+    heads += [f"{model}, {what}" for model in models for what in ("mean score", "departure")]
+    counts = {row.identity: [show_count(row.n_templates), show_count(row.n_rows)] for row in found.rows}
+    cells = {row.identity: [write_cell(cell) for m in models for cell in row.cells[m]] for row in found.rows}
+    yield write_table(heads, ([name, *counts[name], *cells[name]] for name in counts))
 
 
 def _write_attribution(facts: NightFacts) -> Iterator[Part]:

@@ -47,9 +47,14 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateRow:
-    """One identity: by model its mean score, and how far it departs from the mean of each template."""
+    """One identity: by model its mean score, and how far it departs from the mean of each template.
+
+    The counts are those of the first model that scores it.
+    """
 
     identity: str
+    n_templates: int
+    n_rows: int
     cells: Mapping[str, Sequence[Cell]]
 
 
@@ -79,7 +84,16 @@ def tabulate_templates(facts: NightFacts) -> TemplateScores | None:
         if model in scales
     }
     nothing = [Cell(text=DASH)] * 2
-    rows = [TemplateRow(identity=name, cells={m: cells.get((name, m), nothing) for m in models}) for name in names]
+    first = {row[IDENTITY]: row for row in reversed(found)}
+    rows = [
+        TemplateRow(
+            identity=name,
+            n_templates=first[name]["n_templates"],
+            n_rows=first[name]["n_rows"],
+            cells={model: cells.get((name, model), nothing) for model in models},
+        )
+        for name in names
+    ]
     return TemplateScores(spreads=[_spread(model, found, scales[model]) for model in models], rows=rows)
 
 

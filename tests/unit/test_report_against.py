@@ -277,6 +277,8 @@ def test_templates_tell_how_far_identities_are_apart(facts: NightFacts) -> None:
     assert found is not None
     assert [(own.model, own.high, own.size) for own in found.spreads] == [(OLD, "gay", "0.300"), (NEW, "gay", "0.150")]
     assert [row.identity for row in found.rows][:3] == ["gay", "black", "muslim"]
+    assert {(row.n_templates, row.n_rows) for row in found.rows} == {(12, 36)}
+    assert "| gay | 12 | 36 | " in write_model_card(facts)
     mean, departure = found.rows[0].cells[NEW]
     assert (mean.text, mean.note, departure.text) == ("0.450", "36 rows of 12 templates", "+0.150")
     assert (mean.interval, departure.interval, departure.weak) == ("0.259 to 0.641", "+0.118 to +0.182", False)
