@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from biasspark.tables.schemas import BIAS_RUNS, N_NIGHTS, TABLES, WINDOW_START, WINDOW_TABLES, Table
+from biasspark.columns import OVERALL
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    BIAS_RUNS,
+    MODEL_SUMMARY,
+    N_NIGHTS,
+    TABLES,
+    WINDOW_START,
+    WINDOW_TABLES,
+    Table,
+)
 from biasspark.tables.views import duckdb_views, spark_views
 from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts, node
 
@@ -29,18 +39,27 @@ def write_night(folder: Path) -> None:
     tables = list(TABLES.values())
     for table in tables:
         if table != BIAS_RUNS:
-            write_table(folder, table, table.job, rows.get(table.name, []))
+            write_table(folder, table, rows.get(table.name, []), NIGHT, f"r_{table.job}")
     for job in {table.job for table in tables if table != BIAS_RUNS}:
-        write_table(folder, BIAS_RUNS, job, [ledger_of(job)])
+        write_table(folder, BIAS_RUNS, [ledger_of(job)], NIGHT, f"r_{job}")
     (folder / "views.spark.sql").write_text(spark_views(str(folder), tables), "utf-8")
     (folder / "views.duckdb.sql").write_text(duckdb_views(str(folder), tables), "utf-8")
 
 
-def write_table(folder: Path, table: Table, job: str, rows: Rows) -> None:
-    """Write the rows of a job's run, less the columns of the partition; what a row does not name is NULL."""
+def write_history(folder: Path) -> None:
+    """Write the suite of three nights before, each accepted, which the report compares the night with."""
+    for past in night_facts(identities=IDENTITIES).history:
+        for table, rows in ((BIAS_METRICS, past.metrics), (MODEL_SUMMARY, past.summaries)):
+            write_table(folder, table, rows, past.run_date, past.run_id)
+        accepted = ledger_of(BIAS_METRICS.job) | {"status": "accepted"}
+        write_table(folder, BIAS_RUNS, [accepted], past.run_date, past.run_id)
+
+
+def write_table(folder: Path, table: Table, rows: Rows, night: date, run_id: str) -> None:
+    """Write the rows of a run, less the columns of the partition; what a row does not name is NULL."""
     schema = StructType([field for field in table.schema if field.name not in ("run_date", "run_id")])
     filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
-    place = folder / table.name / f"run_date={NIGHT}" / f"run_id=r_{job}"
+    place = folder / table.name / f"run_date={night}" / f"run_id={run_id}"
     place.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(filled, to_arrow_schema(schema)), place / "part.parquet")
 
@@ -51,10 +70,23 @@ def made_up_rows() -> dict[str, Rows]:
     rates = [row | {"threshold": at} for row in tables["threshold_rates"] for at in (0.5, 0.8)]
     window = {WINDOW_START.name: NIGHT - timedelta(days=WINDOW - 1), N_NIGHTS.name: WINDOW}
     own = {night.name: table.name for night, table in WINDOW_TABLES.items()}
+    scores = [
+        {
+            "model": model,
+            "template": str(place),
+            "identity": name,
+            "n_rows": 3,
+            "mean_score": 0.2 + place / 10 + own / 50,
+        }
+        for model in MODELS
+        for place in range(4)
+        for own, name in enumerate((OVERALL, *IDENTITIES))
+    ]
     return {
         **tables,
         "threshold_rates": rates,
         "attribution_segments": [*tables["attribution_segments"], worse_leaf()],
+        "template_scores": scores,
         "model_comparisons": [comparison(identity) for identity in IDENTITIES],
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
         **{own[name]: [row | window for row in rows] for name, rows in tables.items() if name in own},

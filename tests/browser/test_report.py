@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,21 +11,12 @@ from typing import Any
 import pytest
 
 from biasspark.report.page import SECTIONS, write_page
+from tests.browsing import NEEDS_BROWSER, launched, opening
 from tests.report_rows import IMAGE, NAMES, SCRIPT, alert, full_night, night_facts
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = Path("/usr/bin/chromium")
 SUBGROUP, BPSN = 3, 6
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
-ARGUMENTS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not here: apt-get install chromium"),
-    # Playwright closes its event loop as it likes.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*NEEDS_BROWSER]
 
 
 def save_report(folder: Path, identities: Sequence[str] = NAMES) -> str:
@@ -56,33 +48,15 @@ def full_report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+    with launched() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
 def open_report(browser: Any, report: str) -> Iterator[Any]:
-    """Open the report in a context of its own; at the end there must be no error and no request but for the file."""
-    contexts, said, asked, wanted = [], [], [], set()
-
-    def open_page(address: str = report, **settings: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
-        contexts.append(context)
-        wanted.add(address)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert said == []
-    assert set(asked) == wanted
+    """Open the report, or another page."""
+    with opening(browser) as open_page:
+        yield lambda address=report, **settings: open_page(address, **settings)
 
 
 def find_table(page: Any) -> Any:
@@ -166,7 +140,7 @@ def test_differences_are_sorted_by_their_numbers(open_report: Any) -> None:
     page.get_by_text("Every difference of 8 identities").click()
     assert table.is_visible()
     table.get_by_role("button", name="Negative AEG").click()
-    cells = table.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.cells[5].firstChild.textContent)")
+    cells = table.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.cells[7].firstChild.textContent)")
     values = [float(text.strip("▲▼ ").replace("−", "-")) for text in cells]
     assert values == sorted(values)
     assert {text[0] for text in cells} >= {"▲", "▼"}
@@ -217,13 +191,50 @@ def test_dark_and_light_follow_the_reader(open_report: Any) -> None:
     assert shades == ["rgb(247, 246, 243)", "rgb(16, 19, 23)"]
 
 
-def test_print_shows_what_is_folded_and_no_navigation(open_report: Any) -> None:
+def test_paper_has_what_is_unfolded_and_no_navigation(open_report: Any) -> None:
     page = open_report(color_scheme="dark")
     page.emulate_media(media="print")
     assert not page.locator("nav").is_visible()
-    assert page.locator("#identities table.metrics").nth(1).is_visible()
+    other_slice = page.locator("#identities table.metrics").nth(1)
+    assert not other_slice.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("h1").evaluate("one => getComputedStyle(one).color") == "rgb(27, 33, 41)"
+    unfold(page)
+    assert other_slice.is_visible()
+
+
+def test_a_report_is_a_few_sheets_of_paper(open_report: Any, full_report: str) -> None:
+    """Fifty identities and two models, of which what is folded is not printed."""
+    pages = open_report(full_report).pdf(prefer_css_page_size=True)
+    assert 10 < len(re.findall(rb"/Type /Page\b", pages)) <= 41
+
+
+def test_a_telephone_has_the_contents_first_and_first_columns_that_stay(open_report: Any) -> None:
+    page = open_report(viewport={"width": 400, "height": 800})
+    contents = page.get_by_role("navigation", name="Sections")
+    assert contents.bounding_box()["y"] < page.get_by_role("heading", name="The gate failed").bounding_box()["y"]
+    assert contents.bounding_box()["height"] < 50
+    unfold(page)
+    for section in (".verdict", "#worst", "#identities", "#pinned"):
+        frame = page.locator(f"{section} .scroll:has(table)").first
+        first = frame.locator("tbody tr").first.locator("th").first
+        assert frame.evaluate("one => one.classList.contains('more')")
+        before = first.bounding_box()["x"]
+        frame.evaluate("one => { one.scrollLeft = 60; }")
+        assert first.bounding_box()["x"] == before
+        frame.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+        page.wait_for_function("one => !one.classList.contains('more')", arg=frame.element_handle())
+    assert page.locator("table.checks").first.evaluate("one => one.scrollWidth") < 800
+
+
+def test_crosses_stand_beside_each_other_where_there_is_room(open_report: Any) -> None:
+    def places(width: int) -> list[dict[str, float]]:
+        page = open_report(viewport={"width": width, "height": 900})
+        return [page.locator("#attribution table.heat").nth(place).bounding_box() for place in (0, 1)]
+
+    wide, narrow = places(1280), places(400)
+    assert wide[0]["y"] == wide[1]["y"]
+    assert narrow[0]["y"] < narrow[1]["y"]
 
 
 def list_serious(page: Any) -> list[tuple[str, str]]:

@@ -24,6 +24,8 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import PathStore
 from jobs import export, report
+from tests.browsing import launched, needs_browser, opening
+from tests.example_night import write_history, write_night, write_table
 from tests.report_rows import MODELS, NIGHT, SCRIPT, alert, alert_against, compare_values, night_facts
 
 FORMULA = '=HYPERLINK("http://x")'
@@ -34,25 +36,20 @@ def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
     return Run(NIGHT - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
 
 
-def write(spark: SparkSession, store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of a table as a run does; what a row does not name is NULL."""
-    own = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
-    table = TABLES[name]
-    filled = [
-        tuple((own | dict.fromkeys(table.value_columns) | dict(row) | own)[n] for n in table.names) for row in rows
-    ]
-    store.write(table, spark.createDataFrame(filled, table.schema).coalesce(1), run)
+def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows of a table as a run does, but without Spark."""
+    write_table(Path(store.path), TABLES[name], list(rows), run.run_date, run.run_id)
 
 
-def enter(spark: SparkSession, store: PathStore, run: Run, status: str = "published", config: str = "{}") -> None:
+def enter(store: PathStore, run: Run, status: str = "published", config: str = "{}") -> None:
     """Append the row of a run to the ledger."""
     now = datetime.now(UTC)
     row = {"job": run.job, "status": status, "config": config, "n_rows": 100, "n_rejected": 2, "started_at": now}
-    write(spark, store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []}])
+    write(store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []}])
 
 
 @pytest.fixture(scope="module")
-def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     """Two nights, the earlier of which a person has accepted; neither has pinned AUC."""
     store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
     tables = night_facts(identities=NAMES).tables
@@ -60,10 +57,10 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     nights = ((start_run(1, "r_1"), suite), (start_run(0, "r_0"), (*suite, "score_histograms", "threshold_summary")))
     for run, names in nights:
         for name in names:
-            write(spark_session, store, run, name, tables[name])
-        enter(spark_session, store, run, config='{"histograms": {"bins": 200}}')
+            write(store, run, name, tables[name])
+        enter(store, run, config='{"histograms": {"bins": 200}}')
     said = {"accepted_run_id": "r_1", "job": "bias_metrics", "reason": "known", "by": "Ada"}
-    enter(spark_session, store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
+    enter(store, start_run(1, "r_accept", "accept_run"), "accepted", json.dumps(said))
     return store
 
 
@@ -85,7 +82,7 @@ MANY, N_WEAK = 400, 5
 
 
 @pytest.fixture(scope="module")
-def large(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+def large(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     """One night with many identities, pairs of them, alerts, comparisons and templates."""
     store = PathStore(str(tmp_path_factory.mktemp("large") / "warehouse"))
     night, comparison = start_run(0, "r_0"), start_run(0, "r_1", "compare_models")
@@ -118,9 +115,9 @@ def large(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         (comparison, "model_comparisons", compared),
         (comparison, "comparison_alerts", [alert_against("pass", identity=name) for name in names]),
     ):
-        write(spark_session, store, run, name, rows)
-    enter(spark_session, store, night)
-    enter(spark_session, store, comparison)
+        write(store, run, name, rows)
+    enter(store, night)
+    enter(store, comparison)
     return store
 
 
@@ -145,14 +142,14 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, 
     assert facts.alerts()[0]["excess"] == pytest.approx(0.8 - 0.77 + (MANY - 1) / 1000)
     (own,) = hold_against(facts)
     assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
-    assert len(own.rows) == 100
-    assert len(own.worse) == 150
+    assert len(own.rows) == 101
+    assert len(own.worse) == 151
     worst = [row["identity"] for row in facts.rows("crossed_pairs", model=MODELS[0])]
     assert sorted(worst) == [f"i{n:03} & b" for n in range(8)]  # of i077 the lowest has no interval
     assert facts.count_summed("summed_aucs", "competition_score", model=MODELS[0]) == (N_WEAK + 1, MANY)
     assert facts.count_summed("summed_aucs", "bnsp_auc_power_mean", model=MODELS[0]) == (1, 1)
-    first, *_ = facts.rows("template_means")
-    assert (first["identity"], first["n_templates"], first["n_rows"]) == ("i005", 3, 6)
+    (first,) = facts.rows("template_means", identity="i005")
+    assert (first["n_templates"], first["n_rows"]) == (3, 6)
     assert (first["mean_score"], first["mean_departure"]) == pytest.approx((0.106, 0.006), abs=1e-12)
     assert (first["score_deviation"], first["departure_deviation"]) == pytest.approx((0.1, 0), abs=1e-12)
 
@@ -243,6 +240,35 @@ def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore,
     assert "accepted by hand" in page.read_text("utf-8")
     assert SCRIPT not in page.read_text("utf-8")
     assert card.read_text("utf-8").startswith("### Unintended bias")
+
+
+@pytest.fixture
+def open_page() -> Iterator[Callable[..., Any]]:
+    with launched() as browser, opening(browser) as open_page:
+        yield open_page
+
+
+@needs_browser
+def test_a_browser_shows_what_the_job_drew_from_published_tables(
+    run_here: Any, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A gate, a baseline run, attribution, a comparison, and the trends of four nights."""
+    write_night(tmp_path / "lake")
+    write_history(tmp_path / "lake")
+    out = tmp_path / "report.html"
+    code, _, err = run_here(report, "--out", out, "--set", f"output.path={json.dumps(str(tmp_path / 'lake'))}")
+    assert code == 0, err
+    page = open_page(out.as_uri())
+    assert page.get_by_role("heading", name="The gate failed: 1 of 2 checks").is_visible()
+    assert page.locator("table.checks").get_by_text("Warning").is_visible()
+    assert page.get_by_text("Since 14 January 2026 (the last accepted run)").is_visible()
+    assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
+    assert page.get_by_text("toxicity_6 is surely worse than toxicity_1 in").first.is_visible()
+    assert page.locator("#attribution table.heat").first.is_visible()
+    assert page.locator("#attribution .tree").first.is_visible()
+    assert page.get_by_text("4 nights, 12 January 2026 to 15 January 2026").is_visible()
+    assert page.get_by_role("img", name="Overall AUC and the worst metrics").bounding_box()["width"] > 900
+    assert page.locator(".missing").all_inner_texts() == []
 
 
 def test_a_night_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
