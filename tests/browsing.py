@@ -14,17 +14,19 @@ ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
-_THERE = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not here: apt-get install chromium")
-# Playwright closes its event loop as it likes.
-_LOOP = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+NEEDS_BROWSER = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not here: apt-get install chromium"),
+    # Playwright closes its event loop as it likes.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+"""The marks of a module whose tests take a browser."""
 
 
 def needs_browser(test: Any) -> Any:
-    """Mark a test, or a module by its ``pytestmark``, as one that takes a browser."""
-    return _THERE(_LOOP(test))
-
-
-NEEDS_BROWSER = (_THERE, _LOOP)
+    """Mark a single test as one that takes a browser."""
+    for mark in NEEDS_BROWSER:
+        test = mark(test)
+    return test
 
 
 @contextmanager
