@@ -1,10 +1,12 @@
-"""The map of the gate: statistics of a night, those of the last accepted run, or of two models -> alerts -> verdict."""
+"""The map of the gate: statistics of a night, those of accepted runs, or of two models -> alerts -> verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import starmap
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
@@ -13,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
-from biasspark.config import Config, Gate, show_visibly
+from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
 from biasspark.errors import InputError
 from biasspark.metrics.gate import bias_alerts
 from biasspark.session import describe, persisted
-from biasspark.tables.acceptance import find_last_accepted
+from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_published
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import U_STATISTICS
@@ -38,7 +40,7 @@ class Verdict:
     counts
         How many alerts have each outcome.
     warnings
-        What kept the gate from a baseline.
+        What kept the gate from comparing with accepted runs.
     """
 
     alerts: DataFrame | None = None
@@ -74,17 +76,18 @@ def judged(statistics: DataFrame, config: Config, store: Store, run: Run) -> Ite
 
     Notes
     -----
-    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of the last accepted run:
-    never the corpus.
+    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of accepted runs: never the
+    corpus.
     """
     if config.gate is None or not config.gate.of_nights:
         yield Verdict()
         return
     spark = statistics.sparkSession
     with describe(spark, "judge the night"):
-        baseline = _read_baseline(spark, config.gate, store, run)
-        alerts = bias_alerts(statistics, baseline.statistics, config.gate, config.intervals, baseline.run_id)
-    with _counted(alerts, baseline.warnings) as verdict:
+        changes = any(rule.is_change for rule in config.gate.of_nights)
+        baselines = _read_baselines(spark, config, store, run) if changes else _Baselines()
+        alerts = bias_alerts(statistics, baselines.statistics, config.gate, config.intervals)
+    with _counted(alerts, baselines.warnings) as verdict:
         yield verdict
 
 
@@ -113,23 +116,50 @@ def _counted(alerts: DataFrame, warnings: tuple[str, ...] = ()) -> Iterator[Verd
         yield Verdict(alerts, counts, warnings)
 
 
-class _Baseline(NamedTuple):
-    """The last accepted run, and why it cannot be read if it cannot."""
+class _Baselines(NamedTuple):
+    """What changes are measured against, and what was passed over."""
 
     statistics: DataFrame | None = None
-    run_id: str | None = None
     warnings: tuple[str, ...] = ()
 
 
-def _read_baseline(spark: SparkSession, gate: Gate, store: Store, run: Run) -> _Baseline:
-    """Return what changes are measured against; a night does not fail because an old one is gone."""
-    found = find_last_accepted(spark, store, run) if any(rule.is_change for rule in gate.of_nights) else None
-    if found is None:
-        return _Baseline()
-    try:
-        return _Baseline(read_published(spark, store, U_STATISTICS, found), found.run_id)
-    except InputError as error:
-        return _Baseline(None, found.run_id, error.faults)
+def _read_baselines(spark: SparkSession, config: Config, store: Store, run: Run) -> _Baselines:
+    """Return ``u_statistics`` of accepted runs, as far as they were measured alike, with the ``place`` of each run.
+
+    A night does not fail because an old one is gone. What is passed over is said of runs that are later than all of
+    which nothing is.
+    """
+    resolved, complete = config.resolved(), False
+    frames: list[DataFrame] = []
+    others: dict[tuple[str, ...], list[Run]] = {}
+    gone: list[str] = []
+    for place, accepted in enumerate(list_accepted(spark, store, run)):
+        otherwise = find_otherwise(resolved, accepted.config, ("tonight", "then"))
+        faults: tuple[str, ...] = ()
+        if not otherwise.everywhere:
+            try:
+                frames.append(_read_alike(read_published(spark, store, U_STATISTICS, accepted.run), otherwise, place))
+            except InputError as error:
+                faults = error.faults
+        if not complete and otherwise.phrases:
+            others.setdefault(otherwise.phrases, []).append(accepted.run)
+        gone += () if complete else faults
+        complete = complete or not (faults or otherwise.phrases)
+    statistics = reduce(DataFrame.unionByName, frames) if frames else None
+    return _Baselines(statistics, (*starmap(_say_otherwise, others.items()), *gone))
+
+
+def _read_alike(statistics: DataFrame, otherwise: Otherwise, place: int) -> DataFrame:
+    """Return the rows of the models and slices that were measured as they are tonight."""
+    others = F.col(MODEL).isin(*otherwise.models) | F.col(SLICE).isin(*otherwise.slices)
+    return statistics.where(~others).withColumn("place", F.lit(place))
+
+
+def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:
+    who = f"the accepted run {runs[0].run_id} of {runs[0].run_date} was"
+    if len(runs) > 1:
+        who = f"{len(runs)} accepted runs from {runs[-1].run_date} to {runs[0].run_date} were"
+    return f"gate: {who} measured otherwise: {'; '.join(differences)}. No change is measured against what differs."
 
 
 def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:

@@ -22,7 +22,7 @@ from biasspark.config.further import (
 )
 from biasspark.config.gate import Gate, Rule
 from biasspark.config.identities import UNANNOTATED, Crossed, Identities, find_too_many_pairs, say_unknown_identity
-from biasspark.config.mergeable import list_differences, merge_rules
+from biasspark.config.mergeable import Otherwise, find_otherwise, list_differences, merge_rules
 from biasspark.config.model import (
     DUPLICATES,
     ENGINES,
@@ -67,6 +67,7 @@ __all__ = [
     "LabelBalance",
     "Maintenance",
     "Measures",
+    "Otherwise",
     "Output",
     "Pairs",
     "PinnedAuc",
@@ -83,6 +84,7 @@ __all__ = [
     "Tree",
     "cut_to_width",
     "divide",
+    "find_otherwise",
     "find_too_many_pairs",
     "list_differences",
     "load_config",

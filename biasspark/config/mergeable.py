@@ -1,13 +1,18 @@
-"""What two nights must agree in for their scores to be merged, and how they differ, in words."""
+"""What two nights must agree in for their scores to be merged, or compared, and how they differ, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from biasspark.config.wording import show_key, show_value
 
 _ABSENT = object()
+_TOLD = {"corpus", "label", "models", "identities", "slices"}
+_OF_IDENTITIES = (("identities", "predicates"), ("identities", "terms"), ("identities", "terms", "list"))
+"""The tables of which what both have must agree."""
 
 
 def merge_rules(resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,6 +41,59 @@ def list_differences(one: Mapping[str, Any], other: Mapping[str, Any], names: tu
         How the two sides are called, with their preposition.
     """
     return [_describe(key, values, names) for key, values in _compare(one, other, ())]
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """In what two runs were measured differently, in phrases: all that they have, or a model or a slice of both."""
+
+    everywhere: tuple[str, ...] = ()
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """All of them."""
+        by_name = (*self.models.values(), *self.slices.values())
+        return (*self.everywhere, *(said for found in by_name for said in found))
+
+
+def find_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, str]) -> Otherwise:
+    """Say in what two runs were measured differently, by what ``Config.resolved`` gives of them.
+
+    A model, slice or identity that only one of them has changes no value of the others, and is no difference; neither
+    is what a ledger does not tell of. ``names`` are those of `list_differences`.
+    """
+    if not all(own.keys() >= _TOLD for own in (one, other)):
+        return Otherwise()
+    ours, theirs = (_rules_of_all(own) for own in (one, other))
+    everywhere = list_differences(ours, theirs, names)
+    for path in _OF_IDENTITIES:
+        everywhere += [said for found in _compare_shared(one, other, path, names).values() for said in found]
+    models, slices = (_compare_shared(one, other, (part,), names) for part in ("models", "slices"))
+    return Otherwise(tuple(everywhere), models, slices)
+
+
+def _rules_of_all(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules that hold of all models, slices and identities, but not which of these there are."""
+    rules = merge_rules(resolved)
+    identities = {name: rules["identities"].get(name) for name in ("threshold", "range", "unannotated")}
+    return {"corpus": rules["corpus"], "label": rules["label"], "identities": identities}
+
+
+def _compare_shared(
+    one: Mapping[str, Any], other: Mapping[str, Any], path: tuple[str, ...], names: tuple[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return by name how the entries differ that both have in the table at a path; a table in it has its own path."""
+    ours, theirs = (reduce(lambda table, key: table.get(key) or {}, path, own) for own in (one, other))
+    found = {
+        name: tuple(
+            _describe(key, values, names) for key, values in _compare(ours[name], theirs[name], (*path, show_key(name)))
+        )
+        for name in ours
+        if name in theirs and not isinstance(ours[name], Mapping)
+    }
+    return {name: phrases for name, phrases in found.items() if phrases}
 
 
 def _compare(one: Any, other: Any, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[Any, Any]]]:

@@ -87,11 +87,10 @@ class Alert:
 
 @dataclass(frozen=True)
 class Ruling:
-    """A rule, the level of its evidence, and the accepted run that changes are measured against, if there is one."""
+    """A rule, and the level of its evidence."""
 
     rule: Rule
     alpha: float
-    baseline_run_id: str | None = None
 
 
 def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
@@ -180,12 +179,13 @@ def _sum_up(ruling: Ruling, alerts: Sequence[Alert]) -> Alert:
     undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
     said = [f"broken by {_list_identities(broken, n_all)}"] if broken else []
     said += [f"undecided for {_list_identities(undecided, n_all)}"] if undecided else []
+    baselines = {alert.baseline_run_id for alert in alerts}
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favour = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
     return Alert.of(
         rule,
         (alerts[0].model, alerts[0].slice, OVERALL),
-        baseline_run_id=alerts[0].baseline_run_id,
+        baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
         message=f"{rule.metric} of the worst identity: {'; '.join(said) or f'kept by all {n_all} identities'}.",
         p_violation_adjusted=min(against, default=None),

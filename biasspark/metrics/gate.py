@@ -1,4 +1,4 @@
-"""The alerts of a night: every rule of the gate on the U statistics of the night, and of the one to compare with."""
+"""The alerts of a night: every rule of the gate on the U statistics of the night, and of those to compare with."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ _NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
 _PAIR = (*_NUMBERS, "by_logit", "joined")
 
 
-def bias_alerts(
-    statistics: DataFrame,
-    before: DataFrame | None,
-    gate: Gate,
-    intervals: Intervals,
-    baseline_run_id: str | None = None,
-) -> DataFrame:
+def bias_alerts(statistics: DataFrame, before: DataFrame | None, gate: Gate, intervals: Intervals) -> DataFrame:
     """Return the table ``bias_alerts``, less the run's columns.
 
     Parameters
@@ -39,13 +33,12 @@ def bias_alerts(
     statistics : DataFrame
         u_statistics as `biasspark.metrics.statistics.with_auc` gives it: the night's own, with what is withheld NULL.
     before : DataFrame, optional
-        The same of the last accepted run, if there is one and a rule is on a change.
+        The same of accepted runs, with their ``run_id`` and ``place``, the latest first, if there are any and a rule is
+        on a change. Each (model, slice, identity, metric) is compared with the latest that has an interval of it.
     gate : Gate
         The rules; those that name a baseline are left out.
     intervals : Intervals
         The level of the intervals; their method is that of the evidence.
-    baseline_run_id : str, optional
-        That run.
 
     Notes
     -----
@@ -54,11 +47,11 @@ def bias_alerts(
     """
     measured = _measure(statistics, intervals)
     if before is None:
-        measured = measured.withColumns({f"before_{name}": F.lit(None).cast("double") for name in _PAIR})
+        numbers = {f"before_{name}": F.lit(None).cast("double") for name in _PAIR}
+        measured = measured.withColumns(numbers | {"before_run_id": F.lit(None).cast("string")})
     else:
-        of_before = _measure(before, intervals).select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in _PAIR))
-        measured = measured.join(F.broadcast(of_before), on=list(_KEY), how="left")
-    rulings = [Ruling(rule, gate.alpha, baseline_run_id) for rule in gate.of_nights]
+        measured = measured.join(F.broadcast(_choose_before(before, intervals)), on=list(_KEY), how="left")
+    rulings = [Ruling(rule, gate.alpha) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
         return judge(ruling, list(map(_read_candidate, rows)))
@@ -97,7 +90,15 @@ def judge_rules(
     return candidates.groupBy("rule").applyInPandas(judge_rule, table.value_schema)
 
 
-def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
+def _choose_before(before: DataFrame, intervals: Intervals) -> DataFrame:
+    """Return of each (model, slice, identity, metric) the pair of the latest run that has an interval of it."""
+    own = (*_PAIR, "run_id")
+    rows = _measure(before, intervals, "run_id", "place").where(F.col("auc").isNotNull() & F.col("low").isNotNull())
+    latest = rows.groupBy(*_KEY).agg(F.min_by(F.struct(*own), "place").alias("latest"))
+    return latest.select(*_KEY, *(F.col(f"latest.{name}").alias(f"before_{name}") for name in own))
+
+
+def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> DataFrame:
     """Return every AUC with what its p-values come of, by the metric's name; all numbers as DOUBLE."""
     there = [name for name in _BOUNDS if name in statistics.columns]
     # What has no bounds is exact, as a run of before there were any.
@@ -117,7 +118,7 @@ def _measure(statistics: DataFrame, intervals: Intervals) -> DataFrame:
         F.col("interval.high").alias("high"),
         (F.col("interval.method") == LOGIT_DELONG).cast("double").alias("by_logit"),
         F.col("interval.joined").cast("double").alias("joined"),
-        *_BOUNDS,
+        *(*_BOUNDS, *further),
     )
 
 
@@ -150,4 +151,5 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
         reason=known("reason"),
         now=pair(""),
         before=pair("before_"),
+        before_run_id=known("before_run_id"),
     )

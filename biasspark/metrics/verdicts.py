@@ -42,12 +42,16 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """What a rule looks at: a pair now and in the run to compare with; ``found`` is false where tonight has no row."""
+    """What a rule looks at: a pair now, and in the run to compare with, if there is one that has an interval of it.
+
+    ``found`` is false where tonight has no row.
+    """
 
     key: Key
     reason: str | None = None
     now: Pair = Pair()
     before: Pair = Pair()
+    before_run_id: str | None = None
     found: bool = True
 
 
@@ -71,7 +75,7 @@ def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
     missing = list_missing(ruling.rule, [row.key for row in candidates])
     rows = [*candidates, *(Candidate(key=key, found=False) for key in missing)]
     weighed = zip(rows, *_weigh(ruling.rule, rows), strict=True)
-    return settle(ruling, [_describe_weighed(ruling, row, p_values) for row, *p_values in weighed])
+    return settle(ruling, [_describe_weighed(ruling.rule, row, p_values) for row, *p_values in weighed])
 
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
@@ -108,16 +112,16 @@ def _offset(rule: Rule) -> float:
     return 0.5 if rule.metric in SUITE_GAPS else 0.0
 
 
-def _describe_weighed(ruling: Ruling, row: Candidate, p_values: Sequence[float | None]) -> Alert:
+def _describe_weighed(rule: Rule, row: Candidate, p_values: Sequence[float | None]) -> Alert:
     """Return the alert with its evidence, or with why there is none."""
     violation, compliance = p_values
-    alert = replace(_describe(ruling, row), p_violation=violation, p_compliance=compliance)
-    return replace(alert, message=_say_missing(ruling, alert, row)) if violation is None else alert
+    alert = replace(_describe(rule, row), p_violation=violation, p_compliance=compliance)
+    return replace(alert, message=_say_missing(alert, row)) if violation is None else alert
 
 
-def _describe(ruling: Ruling, row: Candidate) -> Alert:
+def _describe(rule: Rule, row: Candidate) -> Alert:
     """Return the alert with what is compared, before it is decided."""
-    rule, offset = ruling.rule, _offset(ruling.rule)
+    offset = _offset(rule)
     value, low, high = (_less(end, offset) for end in (row.now.auc, row.now.low, row.now.high))
     alert = Alert.of(
         rule,
@@ -130,11 +134,11 @@ def _describe(ruling: Ruling, row: Candidate) -> Alert:
     )
     if not rule.is_change:
         return alert
-    alert = replace(alert, baseline_run_id=ruling.baseline_run_id)
     if row.before.auc is None:
         return alert
     return replace(
         alert,
+        baseline_run_id=row.before_run_id,
         baseline_value=row.before.auc - offset,
         baseline_value_at_least=_less(row.before.auc_at_least, offset),
         baseline_value_at_most=_less(row.before.auc_at_most, offset),
@@ -193,7 +197,7 @@ def _size(rule: Rule, auc: float) -> float:
     return abs(auc - 0.5) if rule.kind == "max_rise" else auc
 
 
-def _say_missing(ruling: Ruling, alert: Alert, row: Candidate) -> str:
+def _say_missing(alert: Alert, row: Candidate) -> str:
     """Say why there is no evidence."""
     what = name_metric(alert)
     if not row.found:
@@ -202,8 +206,4 @@ def _say_missing(ruling: Ruling, alert: Alert, row: Candidate) -> str:
         return f"{what} has no value: {row.reason}."
     if alert.value_low is None:
         return f"{what} is {alert.value:.4f}, without an interval: a cell has fewer than two rows."
-    if ruling.baseline_run_id is None:
-        return f"{what} is {alert.value:.4f}: there is no accepted run before this one to compare it with."
-    return (
-        f"{what} is {alert.value:.4f}: the accepted run {ruling.baseline_run_id} has no interval of it to compare with."
-    )
+    return f"{what} is {alert.value:.4f}: no accepted run before this one has an interval of it to compare with."

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,8 @@ from biasspark.tables.runs import ACCEPTED, Run, RunRecord, from_micros, new_run
 from biasspark.tables.store import Store
 
 JOB = "accept_run"
+MOST_BASELINES = 60
+"""How many nights back a change is measured, of those that have an accepted run."""
 
 
 @dataclass(frozen=True)
@@ -31,28 +35,40 @@ class Approval:
     by: str
 
 
-def find_last_accepted(spark: SparkSession, store: Store, run: Run) -> Run | None:
-    """Return the accepted run that comes before another one, of the same job and corpus; None where there is none.
+@dataclass(frozen=True)
+class AcceptedRun:
+    """An accepted run, and the configuration that it had, as far as the ledger tells."""
 
-    It is the one of the latest night up to that of the run, and of that night the one published last; the run itself is
-    in no ledger yet. A night that was rerun is compared with the run before it.
+    run: Run
+    config: Mapping[str, Any]
+
+
+def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES) -> list[AcceptedRun]:
+    """Return the accepted runs of the nights before a run, of the same job and corpus, the latest first.
+
+    They are those of the last ``most`` nights that have one, and of a night the one published last. A night that is run
+    again is held against the nights before it, as it was the first time, and not against itself.
 
     Notes
     -----
     One job over the ledger, which has one small file a run.
     """
     ledger = store.read_ledger(spark, None).where(
-        (F.col("corpus") == F.lit(run.corpus)) & (F.col("run_date") <= F.lit(run.run_date))
+        (F.col("corpus") == F.lit(run.corpus)) & (F.col("run_date") < F.lit(run.run_date))
     )
     by_gate = ledger.where((F.col("job") == F.lit(run.job)) & (F.col("status") == ACCEPTED)).select("run_id")
     accepted = by_gate.unionByName(_accepted_by_people(ledger, run.job)).distinct()
     runs = ledger.where(F.col("job") == F.lit(run.job)).join(accepted, on="run_id", how="left_semi")
-    order = ("run_date", "published_at", "run_id")
-    latest = F.max(F.struct(*order, F.unix_micros("started_at").alias("started"))).alias("latest")
-    (found,) = runs.agg(latest).select("latest.run_date", "latest.run_id", "latest.started").collect()
-    if found["run_id"] is None:
-        return None
-    return Run(found["run_date"], run.corpus, run.job, found["run_id"], from_micros(found["started"]))
+    shown = F.struct("run_id", F.unix_micros("started_at").alias("started"), "config")
+    by_night = runs.groupBy("run_date").agg(F.max_by(shown, F.struct("published_at", "run_id")).alias("latest"))
+    found = by_night.orderBy(F.desc("run_date")).limit(most).select("run_date", "latest.*").collect()
+    return [
+        AcceptedRun(
+            Run(row["run_date"], run.corpus, run.job, row["run_id"], from_micros(row["started"])),
+            json.loads(row["config"] or "{}"),
+        )
+        for row in found
+    ]
 
 
 def _accepted_by_people(ledger: DataFrame, job: str) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark.sql.functions as F
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.config import Config, parse_config
 from biasspark.errors import InputError
-from biasspark.tables.acceptance import Approval, accept, check_latest, find_last_accepted
+from biasspark.gating import Verdict, judged
+from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import TABLES
+from biasspark.tables.schemas import TABLES, U_STATISTICS
 from biasspark.tables.store import PathStore
 from jobs import accept_run, bias_metrics
+from tests.least_configuration import changed
 from tests.running_jobs import Done, ask, run_main
-from tests.sample_night import record_of
+from tests.sample_night import frame_of, record_of
 
 N_ROWS = 1600
 LEAST = 20
@@ -128,7 +132,7 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     (folder / "gate.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     bad = ("--set", f"corpus.path={folder}/bad")
     guarded = [*bad, *(part for change in GUARDED for part in ("--set", change))]
-    lenient = (*bad, "--set", 'gate.rule=[{name="bpsn holds", metric="bpsn_auc", max_drop=0.05, worst=true}]')
+    lenient = (*bad, "--set", 'gate.rule=[{name="bpsn holds", metric="bpsn_auc", max_drop=0.1, worst=true}]')
     return Nights(
         folder,
         planned=run(bias_metrics, folder, "2026-01-01", "--dry-run"),
@@ -161,7 +165,7 @@ def test_a_good_first_night_is_accepted_though_nothing_can_be_compared(nights: N
     }
     assert "gate: 2 insufficient_evidence, 3 pass\n" in nights.good.out
     assert "insufficient_evidence: auc holds, m, all: auc is 0.8" in nights.good.out
-    assert "there is no accepted run before this one to compare it with." in nights.good.out
+    assert "no accepted run before this one has an interval of it to compare with." in nights.good.out
 
 
 def test_a_bad_night_is_published_and_ends_with_5(nights: Nights) -> None:
@@ -219,8 +223,9 @@ def test_a_person_accepts_a_night_and_the_next_is_compared_with_it(nights: Night
     assert nights.after.code == 0, nights.after.err
     found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change")
     assert found["bpsn holds", "gay"] == ["pass", run_id, 0]
-    assert found["bpsn holds", "rare"][0] == "insufficient_evidence"
-    assert found["bpsn holds", "(overall)"] == ["insufficient_evidence", run_id, None]
+    # What the accepted night withholds is compared with the night before that was accepted.
+    assert found["bpsn holds", "rare"][:2] == ["insufficient_evidence", nights.good.summary["run_id"]]
+    assert found["bpsn holds", "(overall)"] == ["insufficient_evidence", None, None]
     assert nights.after.summary["status"] == "accepted"
 
 
@@ -314,19 +319,18 @@ def run_of(day: int, run_id: str = "now", corpus: str = "civil") -> Run:
     return Run(date(2026, 1, day), corpus, "bias_metrics", run_id, datetime.now(UTC))
 
 
-def test_the_last_accepted_run(spark: SparkSession, ledger: PathStore) -> None:
-    def find(day: int) -> str | None:
-        found = find_last_accepted(spark, ledger, run_of(day))
-        return found and found.run_id
+def test_the_accepted_runs_of_the_nights_before(spark: SparkSession, ledger: PathStore) -> None:
+    def find(day: int, most: int = 9) -> list[str]:
+        return [found.run.run_id for found in list_accepted(spark, ledger, run_of(day), most)]
 
-    assert [find(day) for day in (1, 2, 3, 4)] == ["a", "a", "c", "c"]
-    assert (
-        find_last_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) is None
-    )
+    # A night that is run again is held against the nights before it.
+    assert [find(day) for day in (1, 2, 3, 4)] == [[], ["a"], ["a"], ["c", "a"]]
+    assert find(4, 1) == ["c"]
+    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == []
 
     for _ in range(2):  # twice means what once does
         accept(spark, ledger, run_of(3, "d"), Approval("checked", "Ada"))
-    assert [find(day) for day in (2, 4)] == ["a", "d"]
+    assert [find(day) for day in (2, 4)] == [["a"], ["d", "a"]]
 
     check_latest(spark, ledger, run_of(3, "d"), "d")
     with pytest.raises(
@@ -335,6 +339,61 @@ def test_the_last_accepted_run(spark: SparkSession, ledger: PathStore) -> None:
         check_latest(spark, ledger, run_of(3, "d"), "c")
     with pytest.raises(InputError, match=r'run_id: "x", no such run of bias_metrics is published'):
         check_latest(spark, ledger, run_of(3, "d"), "x")
+
+
+# ---- what a change is measured against
+
+
+def settings_of(**changes: Any) -> Config:
+    rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.05, "slices": ["all", "short"]}
+    parts = {"slices": {"short": "length < 9"}, "gate": {"rule": [rule]}} | changes
+    return parse_config(changed(**parts), Path())
+
+
+@pytest.fixture(scope="module")
+def made_up(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
+    """A night that is good, and one of which nothing is known, for want of rows: both are accepted."""
+    store = PathStore(str(tmp_path_factory.mktemp("made_up")))
+    config = settings_of().json
+    for day, run_id, auc in ((1, "good", 0.9), (2, "tiny", None)):
+        run = run_of(day, run_id)
+        own = {"corpus": F.lit(run.corpus), "run_date": F.lit(run.run_date), "run_id": F.lit(run_id)}
+        store.write(U_STATISTICS, statistics_of(spark_session, auc).withColumns(own), run)
+        append_to_ledger(spark_session, run, store, replace(record("accepted"), config=config))
+    return store
+
+
+def statistics_of(spark: SparkSession, auc: float | None) -> DataFrame:
+    sizes = {"n_low": 400, "n_high": 400, "crossed": False}
+    pair = {"identity": "(overall)", "low_cell": "negative", "high_cell": "positive", **sizes, "auc": auc}
+    pair |= {"reason": "below_minimum_rows"} if auc is None else {"auc_variance": 1e-4}
+    places = [{"model": "toxicity", "slice": cut} for cut in ("all", "short")]
+    return frame_of(spark, U_STATISTICS, [place | pair for place in places]).coalesce(1)
+
+
+def judge(spark: SparkSession, store: PathStore, config: Config, auc: float) -> tuple[list[Any], Verdict]:
+    with judged(statistics_of(spark, auc), config, store, run_of(3)) as verdict:
+        assert verdict.alerts is not None
+        rows = verdict.alerts.orderBy("slice").select("slice", "outcome", "baseline_run_id").collect()
+        return [tuple(row) for row in rows], verdict
+
+
+def test_a_night_of_which_nothing_is_known_is_nothing_to_compare_with(spark: SparkSession, made_up: PathStore) -> None:
+    alerts, verdict = judge(spark, made_up, settings_of(), 0.48)
+    assert alerts == [("all", "fail", "good"), ("short", "fail", "good")]
+    assert (verdict.status, verdict.exit_code, verdict.warnings) == ("published", 5, ())
+
+
+def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: SparkSession, made_up: PathStore) -> None:
+    said = "gate: 2 accepted runs from 2026-01-01 to 2026-01-02 were measured otherwise: "
+    end = " No change is measured against what differs."
+    alerts, verdict = judge(spark, made_up, settings_of(label={"threshold": 0.2}), 0.48)
+    assert alerts == [("all", "insufficient_evidence", None), ("short", "insufficient_evidence", None)]
+    assert verdict.warnings == (f"{said}label.threshold is 0.2 tonight, not set then.{end}",)
+
+    alerts, verdict = judge(spark, made_up, settings_of(slices={"short": "length < 5"}), 0.48)
+    assert alerts == [("all", "fail", "good"), ("short", "insufficient_evidence", None)]
+    assert verdict.warnings == (f'{said}slices.short is "length < 5" tonight, "length < 9" then.{end}',)
 
 
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biasspark.config import list_differences, merge_rules, parse_config
+from biasspark.config import Otherwise, find_otherwise, list_differences, merge_rules, parse_config
 from biasspark.errors import ConfigError
 from biasspark.ranking.state_header import (
     Header,
@@ -117,6 +117,60 @@ def test_differences_in_words() -> None:
         'slices.a is "x > 1" in one, not set in the other',
     ]
     assert list_differences(one, one, SIDES) == []
+
+
+@pytest.mark.parametrize(
+    ("tables", "everywhere", "models", "slices"),
+    [
+        ({}, [], {}, {}),
+        ({"label": {"threshold": 0.2}}, ["label.threshold is not set then, 0.2 now"], {}, {}),
+        ({"identities": {"threshold": 0.2}}, ["identities.threshold is 0.5 then, 0.2 now"], {}, {}),
+        (
+            {"identities": {"unannotated": "background"}},
+            ['identities.unannotated is "exclude" then, "background" now'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"predicates": {"young": "age < 25"}}},
+            ['identities.predicates.young is "age < 30" then, "age < 25" now'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"terms": {"column": "text", "list": {"gay": ["gay", "queer"], "more": ["m"]}}}},
+            ['identities.terms.list.gay has ["queer"] now alone'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"terms": {"column": "title", "list": {"gay": ["gay"]}}}},
+            ['identities.terms.column is "text" then, "title" now'],
+            {},
+            {},
+        ),
+        ({"models": {"toxicity": "v2"}}, [], {"toxicity": ('models.toxicity is "toxicity" then, "v2" now',)}, {}),
+        ({"slices": {"short": "n < 5"}}, [], {}, {"short": ('slices.short is "n < 9" then, "n < 5" now',)}),
+        # What is added changes nothing of what was there.
+        ({"models": {"toxicity": "toxicity", "new": "new"}, "slices": {"short": "n < 9", "long": "n > 9"}}, [], {}, {}),
+        ({"identities": {"columns": ["female", "male"], "categorical": ["race"], "predicates": {}}}, [], {}, {}),
+    ],
+    ids=str,
+)
+def test_what_keeps_a_night_from_being_compared_with_another(
+    tables: dict[str, Any], everywhere: list[str], models: dict[str, Any], slices: dict[str, Any]
+) -> None:
+    terms = {"column": "text", "list": {"gay": ["gay"]}}
+    before = {"identities": {"predicates": {"young": "age < 30"}, "terms": terms}, "slices": {"short": "n < 9"}}
+    then, now = (parse_config(changed(**before), Path()), parse_config(_with(changed(**before), tables), Path()))
+    found = find_otherwise(then.resolved(), json.loads(now.json), ("then", "now"))
+    assert found == Otherwise(tuple(everywhere), models, slices)
+    assert len(found.phrases) == len(everywhere) + len(models) + len(slices)
+    assert find_otherwise(then.resolved(), {"corpus": "what no run has"}, SIDES) == Otherwise()
+
+
+def _with(given: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    return given | {name: given.get(name, {}) | part for name, part in tables.items()}
 
 
 @pytest.mark.parametrize(

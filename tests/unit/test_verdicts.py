@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ def pair_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Pair:
 
 
 def candidate(identity: str, auc: float, before: float | None = None) -> Candidate:
-    earlier = Pair() if before is None else pair_of(before)
-    return Candidate(key=("m", "all", identity), now=pair_of(auc), before=earlier)
+    earlier = {} if before is None else {"before": pair_of(before), "before_run_id": RUN}
+    return Candidate(key=("m", "all", identity), now=pair_of(auc), **earlier)
 
 
 def by_identity(alerts: list[Alert]) -> dict[str, Alert]:
@@ -96,7 +97,7 @@ def test_a_gap_is_told_as_a_gap() -> None:
 
 
 def test_a_change_is_measured_from_the_last_accepted_run() -> None:
-    ruling = Ruling(rule_of(max_drop=0.02), 0.05, RUN)
+    ruling = Ruling(rule_of(max_drop=0.02), 0.05)
     rows = [candidate("fell", 0.7, 0.8), candidate("near", 0.79, 0.8), candidate("rose", 0.85, 0.8)]
     alerts = by_identity(judge(ruling, rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
@@ -115,7 +116,7 @@ def test_a_change_is_measured_from_the_last_accepted_run() -> None:
 
 
 def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
-    ruling = Ruling(rule_of(metric="positive_aeg", max_rise=0.02), 0.05, RUN)
+    ruling = Ruling(rule_of(metric="positive_aeg", max_rise=0.02), 0.05)
     rows = [candidate("mirrored", 0.4, 0.6), candidate("grew", 0.35, 0.55), candidate("shrank", 0.5, 0.65)]
     alerts = by_identity(judge(ruling, rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
@@ -131,15 +132,21 @@ def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> Non
     single = Candidate(key=("m", "all", "b"), now=Pair(auc=0.75, n_low=1, n_high=4))
     alerts = judge(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
     alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
-    alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05, RUN), [candidate("d", 0.5)])
     assert {alert.outcome for alert in alerts} == {"insufficient_evidence"}
     assert {alert.p_violation for alert in alerts} == {None}
     assert [alert.message for alert in alerts] == [
         "bpsn_auc of a has no value: withheld.",
         "bpsn_auc of b is 0.7500, without an interval: a cell has fewer than two rows.",
-        "bpsn_auc of c is 0.5000: there is no accepted run before this one to compare it with.",
-        "bpsn_auc of d is 0.5000: the accepted run r1 has no interval of it to compare with.",
+        "bpsn_auc of c is 0.5000: no accepted run before this one has an interval of it to compare with.",
     ]
+
+
+def test_a_verdict_on_the_worst_identity_names_the_run_only_where_all_are_compared_with_one() -> None:
+    old = replace(candidate("b", 0.9, 0.9), before_run_id="r0")
+    rows = [candidate("a", 0.9, 0.9), old]
+    rule = rule_of(max_drop=0.1, worst=True)
+    assert [alert.baseline_run_id for alert in judge(Ruling(rule, 0.05), rows)] == [RUN, "r0", None]
+    assert [alert.baseline_run_id for alert in judge(Ruling(rule, 0.05), rows[:1])] == [RUN, RUN]
 
 
 def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:

@@ -46,8 +46,9 @@ BIAS_ALERTS = Table(
         value_low DOUBLE: Lower end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
         value_high DOUBLE: Upper end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
         bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -0.5 to 1. Never NULL.
-        baseline_run_id STRING: The last accepted run, which a change is measured against. NULL where there was none,
-            and for bounds of the value.
+        baseline_run_id STRING: The run that a change is measured against: of the accepted ones before, the latest that
+            has an interval of the metric. NULL where there is none, for bounds of the value, and of a verdict on
+            identities of several.
         {_OUTCOME}
         bound_kind STRING: min, max or max_abs of the value, max_drop of an AUC since the baseline, max_rise of the size
             of a gap since the baseline.
