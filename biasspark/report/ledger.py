@@ -50,16 +50,16 @@ def list_overrides(ledger: Iterable[Row]) -> list[Row]:
 def find_baseline(ledger: Sequence[Row], run: Row, alerts: Sequence[Row]) -> Baseline | None:
     """Return the run that a night is compared with.
 
-    It is the run that the gate compared with; else, of the runs of the same job that were published before, the last
-    that a gate or a person accepted; else, where nobody judges, the last of an earlier night.
+    It is the last run that the gate compared with; else, of the runs of the same job on earlier nights, the last that a
+    gate or a person accepted; else, where nobody judges, the last of an earlier night.
     """
-    before = [row for row in ledger if row["job"] == run["job"] and _order(row) < _order(run)]
+    before = [row for row in ledger if row["job"] == run["job"] and row["run_date"] < run["run_date"]]
     by_hand = {row["accepted_run_id"] for row in list_overrides(ledger)}
     named = {row["baseline_run_id"] for row in alerts} - {None}
     accepted = [row for row in before if row["status"] == ACCEPTED or row["run_id"] in by_hand]
     if found := _last([row for row in before if row["run_id"] in named] or accepted):
         return Baseline(found, BY_HAND if _only_by_hand(found, by_hand) else BY_GATE)
-    last = None if alerts else _last([row for row in before if row["run_date"] < run["run_date"]])
+    last = None if alerts else _last(before)
     return Baseline(last, BEFORE) if last else None
 
 

@@ -1,5 +1,5 @@
--- What changed since the last accepted run: the last night of each corpus beside the last earlier run that was accepted,
--- the largest losses first. One and the same text for Spark SQL and for DuckDB.
+-- What changed since the last accepted run: the last night of each corpus beside the last accepted run of an earlier
+-- night, the largest losses first. One and the same text for Spark SQL and for DuckDB.
 --
 -- A run is accepted by a row of the ledger: one of status accepted, or one of the job accept_run, whose config names it.
 -- Where no run was accepted yet, the accepted_* columns and the changes are NULL.
@@ -38,9 +38,8 @@ accepted_runs AS (
         ) AS place
     FROM bias_runs AS runs
     INNER JOIN acceptances ON runs.corpus = acceptances.corpus AND runs.run_id = acceptances.run_id
-    WHERE
-        runs.job = 'bias_metrics'
-        AND runs.run_id NOT IN (SELECT metrics.run_id FROM metrics)
+    INNER JOIN tonight ON runs.corpus = tonight.corpus AND runs.run_date < tonight.run_date
+    WHERE runs.job = 'bias_metrics'
 ),
 
 accepted AS (

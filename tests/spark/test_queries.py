@@ -180,6 +180,22 @@ def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSe
     assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
 
 
+def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = PathStore(str(tmp_path))
+    for run, ledger in (
+        (run_of(0, "r0"), {"status": "accepted"}),
+        (run_of(1, "r1", 2), {"status": "accepted"}),
+        (run_of(1, "r1_again", 3), {}),
+    ):
+        add_run(spark, store, run, night_of((run.run_date - FIRST).days), ledger)
+    refresh_views(spark, store)
+    (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
+    assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
+    assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
+
+
 def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
     first, *others = answers["which_slice"]
     assert (first["slice"], first["identity"], first["metric"], first["apart"]) == ("short", "male", "bpsn_auc", False)

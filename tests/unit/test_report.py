@@ -260,7 +260,7 @@ TONIGHT = ran("r9", 15)
         ([ran("r1", 13, "accepted"), ran("r2", 14)], [], ("r1", "the last accepted run")),
         ([ran("r1", 13, "accepted"), ran("r2", 14), ran("r3", 14, job="attribution")], [], ("r1", BY_GATE)),
         ([ran("r1", 13, "accepted"), ran("r2", 14), accepts("r2", "r3")], [], ("r2", BY_HAND)),
-        ([ran("r1", 15, "accepted")], [alert("fail")], ("r1", BY_GATE)),
+        ([ran("r1", 15, "accepted")], [alert("fail")], None),  # the night itself, run again since
         (
             [ran("r1", 13, "accepted"), ran("r2", 14, "accepted")],
             [alert("fail", baseline_run_id="r1")],
