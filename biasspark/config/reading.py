@@ -164,7 +164,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         **measures,
         gate=read_gate(table.get("gate"), measures, faults),
         rejects=_read_rejects(table.get("rejects"), faults),
-        state=_read_state(table.get("state"), measures["ranking"], faults),
+        state=_read_state(table.get("state"), measures, faults),
         output=output,
         maintenance=_read_maintenance(table.get("maintenance"), faults),
     )
@@ -321,13 +321,19 @@ def _read_rejects(value: object, faults: list[str]) -> Rejects:
     return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
 
 
-def _read_state(value: object, ranking: Ranking, faults: list[str]) -> State | None:
+def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -> State | None:
     section = Section("[state]", value, keys_of(State), faults)
     if not section.flag("keep", False):
         return None
-    if ranking.engine != ENGINES[0]:
-        rule = f'The engine is "{ranking.engine}", which sorts no blocks.'
+    if (engine := measures["ranking"].engine) != ENGINES[0]:
+        rule = f'The engine is "{engine}", which sorts no blocks.'
         section.refuse("keep", rule, 'Set [ranking] engine = "blocks", or keep none.')
+    if measures["privacy"]:
+        faults.append(
+            "[privacy] and [state] are both given. The state is the score, label and identities of every row, those of "
+            "small groups too. Keep it by a configuration of its own, where few may read, and write [privacy] in that "
+            "of the windows."
+        )
     return State()
 
 

@@ -263,6 +263,12 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
             "[privacy] and [compare] are both given. A comparison publishes numbers of every identity, and withholds "
             "none. Keep it in a configuration of its own.",
         ),
+        (
+            {"privacy": {"min_group_rows": 5}, "state": {"keep": True}},
+            "[privacy] and [state] are both given. The state is the score, label and identities of every row, those of "
+            "small groups too. Keep it by a configuration of its own, where few may read, and write [privacy] in that "
+            "of the windows.",
+        ),
     ],
 )
 def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
