@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from biasspark.cli import (
+    GATE_FAILED,
     NIGHTLY_EXAMPLES,
     Outcome,
     Progress,
@@ -27,7 +28,8 @@ EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
 
 Of a range each night is measured and published by itself, in order. A night that fails is reported and the others are
-measured all the same; the exit code is then the gravest of a night: 1 before 2, 3, 4 and 5.
+measured all the same; the exit code is then the gravest of a night: 1 before 2, 3, 4 and 5. So a 5 may stand behind
+another: the last lines say which nights failed and of which the gate did.
 """
 
 
@@ -110,7 +112,8 @@ def run_nights(
     Outcome
         Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
         JSON on stdout and faults on stderr; a night that fails keeps no other from being measured, and the exit code is
-        the gravest, 1 before 2, 3, 4 and 5.
+        the gravest, 1 before 2, 3, 4 and 5. Nights that failed and those of which the gate did are told in a line each,
+        whichever the exit code is of.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
@@ -122,6 +125,7 @@ def run_nights(
         print_outcome(outcomes[-1])
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
+    gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
     summary = {
         "job": JOB,
         "status": "failed" if failed else "published" if done else "skipped",
@@ -130,10 +134,16 @@ def run_nights(
         "nights": len(days),
         "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in done],
         "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in failed],
+        "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
     gravest = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
-    return progress.end(Outcome(summary=summary, exit_code=gravest))
+    said = {
+        "not published": [f"{own['run_date']} (exit code {own['exit_code']})" for own in failed],
+        "published, but the gate failed": list(map(str, gate_failed)),
+    }
+    table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)
+    return progress.end(Outcome(summary=summary, table=table, exit_code=gravest))
 
 
 def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:

@@ -96,6 +96,7 @@ def test_nights_are_measured_in_order_and_each_is_said(capsys: pytest.CaptureFix
         "nights": 4,
         "published": [{"run_date": day, "run_id": f"r{day.day}", "n_rows": 5} for day in DAYS if day != DAYS[1]],
         "failed": [],
+        "gate_failed": [],
         "skipped": [DAYS[1]],
     }
 
@@ -115,12 +116,26 @@ def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.Ca
 def test_the_exit_code_is_the_gravest(capsys: pytest.CaptureFixture[str]) -> None:
     gate = run_nights(DAYS, [], lambda day: published(day, 5 if day == DAYS[0] else 0), Progress(), False)
     assert (gate.exit_code, gate.summary["status"]) == (5, "published")
+    assert gate.table == "published, but the gate failed: 2026-02-27"
     faults: dict[int, Exception] = {27: PublishConflict("late."), 28: ValueError(CANARY), 2: InputError("gone.")}
     outcome = run_nights(DAYS, [], failing(faults), Progress(), False)
     assert outcome.exit_code == 1
     shown = capsys.readouterr()
     assert "2026-02-28: error: unexpected ValueError" in shown.err
     assert CANARY not in shown.out + shown.err
+
+
+def test_an_empty_night_hides_no_gate_that_failed() -> None:
+    def measure(day: date) -> Outcome:
+        return failing({28: InputError("no row.")})(day) if day.day == 28 else published(day, 5 if day.day < 3 else 0)
+
+    outcome = run_nights(DAYS, [], measure, Progress(), False)
+    assert outcome.exit_code == 3
+    assert outcome.summary["gate_failed"] == [DAYS[2], DAYS[3]]
+    assert outcome.summary["failed"] == [{"run_date": DAYS[1], "exit_code": 3}]
+    assert outcome.table == (
+        "not published: 2026-02-28 (exit code 3)\npublished, but the gate failed: 2026-03-01, 2026-03-02"
+    )
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
