@@ -243,7 +243,7 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, DataF
 
 
 def describe_window(window: Window, config: Config, spark_version: str) -> RunRecord:
-    """Return what the ledger says of a window: the counts of its nights added up, and which days it lacks."""
+    """Return what the ledger says of a window: the counts of its nights added up, which they are, and what it lacks."""
     reasons = dict.fromkeys(reason for night in window.nights for reason in night.rejects)
     tally = Tally(
         n_rows=sum(night.n_rows for night in window.nights),
@@ -251,7 +251,8 @@ def describe_window(window: Window, config: Config, spark_version: str) -> RunRe
         rejects={reason: sum(night.rejects.get(reason, 0) for night in window.nights) for reason in reasons},
     )
     warnings = tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items())
-    return describe_run(config, tally, warnings, spark_version)
+    merged = tuple(night.run.run_id for night in window.nights)
+    return replace(describe_run(config, tally, warnings, spark_version), merged_run_ids=merged)
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:

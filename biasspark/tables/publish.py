@@ -292,6 +292,7 @@ def _ledger_row(spark: SparkSession, run: Run, record: RunRecord, published_at: 
         "started_at": F.timestamp_micros(F.lit(to_micros(run.started_at))),
         "published_at": F.timestamp_micros(F.lit(to_micros(published_at))),
         "window_start": F.lit(run.window_start),
+        "merged_run_ids": F.lit(None) if record.merged_run_ids is None else F.array(*map(F.lit, record.merged_run_ids)),
         "run_id": F.lit(run.run_id),
     }
     return spark.range(1).select(

@@ -103,3 +103,4 @@ class RunRecord:
     rejects: Mapping[str, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     status: str = PUBLISHED
+    merged_run_ids: Sequence[str] | None = None

@@ -27,7 +27,14 @@ from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from tests.sample_night import frame_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
-QUERIES = ("worst_identities", "identity_trend", "changed_since_accepted", "which_slice", "side_by_side")
+QUERIES = (
+    "worst_identities",
+    "identity_trend",
+    "changed_since_accepted",
+    "which_slice",
+    "side_by_side",
+    "stale_windows",
+)
 FIRST = date(2026, 1, 1)
 SPARK_HOME = Path(pyspark.__file__).parent
 
@@ -81,17 +88,27 @@ def add_run(spark: SparkSession, store: PathStore, run: Run, rows: Rows | None, 
     write(BIAS_RUNS, [row | ledger])
 
 
+def merge_of(store: PathStore, spark: SparkSession, run_id: str, hour: int, merged: list[str] | None) -> None:
+    """Give the ledger a window of nights 0 and 1."""
+    own = {"window_start": FIRST, "merged_run_ids": merged}
+    add_run(spark, store, run_of(1, run_id, hour, "window_metrics"), None, own)
+
+
 def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> Run:
     return Run(FIRST + timedelta(days=day), "civil", job, run_id, datetime(2026, 3, 1, hour, tzinfo=UTC))
 
 
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nights 0, 1, 29 and 31: one accepted by its gate, one by a person, who took the first of its two runs."""
+    """Nights 0, 1, 29 and 31: one accepted by its gate, one by a person, who took the first of its two runs.
+
+    A window merged that first run, too.
+    """
     folder = tmp_path_factory.mktemp("queries") / "it's"
     store = PathStore(str(folder))
     add_run(spark_session, store, run_of(0, "r0"), night_of(0), {"status": "accepted"})
     add_run(spark_session, store, run_of(1, "r1", 2), night_of(1), {})
+    merge_of(store, spark_session, "w1", 2, ["r0", "r1"])
     add_run(spark_session, store, run_of(1, "r1_again", 3), night_of(2), {})
     said = {"config": json.dumps({"accepted_run_id": "r1", "job": "bias_metrics"}), "status": "accepted"}
     add_run(spark_session, store, run_of(1, "r_said", 4, "accept_run"), None, said)
@@ -194,6 +211,36 @@ def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
     assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
+
+
+def test_a_window_is_stale_once_a_night_of_it_was_run_again(
+    spark: SparkSession, answers: dict[str, Rows], tmp_path: Path
+) -> None:
+    nights = [
+        (row["window_start"], row["run_date"], row["night"], row["merged_run_id"], row["run_id"])
+        for row in answers["stale_windows"]
+    ]
+    second = FIRST + timedelta(days=1)
+    assert nights == [(FIRST, second, second, "r1", "r1_again")]
+
+    def ask(merged: list[str] | None) -> list[tuple[str | None, str]]:
+        hours.append(hours[-1] + 1)
+        merge_of(store, spark, f"w{hours[-1]}", hours[-1], merged)
+        refresh_views(spark, store)
+        (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
+        return [(row["merged_run_id"], row["run_id"]) for row in rows]
+
+    store, hours = PathStore(str(tmp_path)), [3]
+    add_run(spark, store, run_of(0, "r0"), None, {})
+    add_run(spark, store, run_of(1, "r1"), None, {})
+    add_run(spark, store, run_of(1, "copy", 2), None, {"warnings": ["few rows", "a copy of r1 in fewer files"]})
+    assert ask(["r0", "r1"]) == []  # the same rows
+    assert ask(["r0"]) == [(None, "copy")]  # a night that was late
+    assert ask(["r0", "copy"]) == []
+    assert ask(None) == []  # of a window before the column, what was published later
+    add_run(spark, store, run_of(0, "late", 20), None, {})
+    (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
+    assert [(row["merged_run_id"], row["run_id"]) for row in rows] == [(None, "late")]
 
 
 def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:

@@ -149,8 +149,11 @@ def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
     days = (date.fromisoformat(FIRST), date.fromisoformat(LAST))
     query = "SELECT DISTINCT window_start, run_date, n_nights FROM latest_window_bias_metrics"
     assert ask(place.warehouse, query) == [(*days, 2)]
-    ledger = "SELECT window_start, n_rows, warnings FROM bias_runs WHERE job = 'window_metrics'"
-    assert ask(place.warehouse, ledger) == [(days[0], N_ROWS + 5, [f"{SECOND} is not in the window: not published."])]
+    ledger = "SELECT window_start, n_rows, warnings, merged_run_ids FROM bias_runs WHERE job = 'window_metrics'"
+    merged = [own["run_id"] for own in place.backfill.summary["published"]]
+    warnings = [f"{SECOND} is not in the window: not published."]
+    assert ask(place.warehouse, ledger) == [(days[0], N_ROWS + 5, warnings, merged)]
+    assert ask(place.warehouse, "SELECT DISTINCT merged_run_ids FROM bias_runs WHERE job = 'bias_metrics'") == [(None,)]
     assert place.window.summary["missing"] == [SECOND]
     assert place.window.summary["nights"] == 2
 

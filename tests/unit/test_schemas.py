@@ -197,7 +197,7 @@ CONTRACT = {
     BIAS_RUNS: """
         run_date DATE corpus STRING job STRING status STRING n_rows BIGINT n_rejected BIGINT rejects MAP<STRING,BIGINT>
         warnings ARRAY<STRING> config STRING config_hash STRING code_version STRING spark_version STRING
-        started_at TIMESTAMP published_at TIMESTAMP window_start DATE run_id STRING
+        started_at TIMESTAMP published_at TIMESTAMP window_start DATE merged_run_ids ARRAY<STRING> run_id STRING
     """,
     SCORE_BLOCKS: """
         run_date DATE corpus STRING model STRING slice STRING score_range INT part INT state_key STRING

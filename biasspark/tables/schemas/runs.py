@@ -41,5 +41,7 @@ BIAS_RUNS = Table(
         published_at TIMESTAMP: When the run was published, later than every earlier run of the same run_date, corpus
             and job.
         window_start DATE: The first night of a window of nights that ends with run_date. NULL for a single night.
+        merged_run_ids ARRAY<STRING>: The runs of the nights that a window merged, in the order of the nights. NULL for
+            a single night.
     """),
 )

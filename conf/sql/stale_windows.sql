@@ -1,0 +1,52 @@
+-- Which windows are out of date: those of which a night was run again, or measured at all, since they were merged, a row
+-- for each such night. Merge them again. One and the same text for Spark SQL and for DuckDB.
+--
+--   merged_run_id   the run of the night that the window has; NULL where the window lacks the night
+--   run_id          the run of the night that readers see now
+--
+-- A run that maintenance copied into fewer files has the same rows, and makes no window stale. Of windows that do not say
+-- which runs they merged, older than the column, what was published later counts.
+WITH runs AS (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY corpus, job, run_date, window_start ORDER BY published_at DESC, run_id DESC
+        ) AS place
+    FROM bias_runs
+    WHERE job IN ('bias_metrics', 'window_metrics')
+),
+
+windows AS (
+    SELECT * FROM runs WHERE job = 'window_metrics' AND place = 1
+),
+
+nights AS (
+    SELECT * FROM runs WHERE job = 'bias_metrics' AND place = 1
+),
+
+merged AS (
+    SELECT w.run_id AS window_run_id, n.run_date, n.run_id
+    FROM windows AS w
+    INNER JOIN runs AS n
+        ON w.corpus = n.corpus AND n.job = 'bias_metrics' AND array_contains(w.merged_run_ids, n.run_id)
+)
+
+SELECT
+    w.corpus, w.window_start, w.run_date, w.run_id AS window_run_id,
+    n.run_date AS night,
+    m.run_id AS merged_run_id,
+    n.run_id
+FROM windows AS w
+INNER JOIN nights AS n
+    ON w.corpus = n.corpus AND n.run_date BETWEEN w.window_start AND w.run_date
+LEFT JOIN merged AS m
+    ON w.run_id = m.window_run_id AND n.run_date = m.run_date
+WHERE
+    CASE
+        WHEN w.merged_run_ids IS NULL THEN n.published_at > w.published_at
+        WHEN m.run_id IS NULL THEN true
+        ELSE
+            m.run_id <> n.run_id
+            AND NOT coalesce(array_contains(n.warnings, 'a copy of ' || m.run_id || ' in fewer files'), false)
+    END
+ORDER BY w.corpus, w.run_date, w.window_start, n.run_date
