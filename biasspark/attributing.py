@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats
 from biasspark.attribution.losses import Losses, measure_losses
-from biasspark.config import Attribution, Identities, Measures
+from biasspark.config import Attribution, Identities, Measures, say_count
 from biasspark.corpus.attributed import carried_columns
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
@@ -66,7 +66,8 @@ class Attributed:
     def extent(self) -> str:
         """How much there is to rank, in words."""
         book = self.codebook
-        return f"{self.survey.n_rows:,} rows: {len(book.models)} models, {len(book.slices)} slices"
+        models, slices = say_count(len(book.models), "model"), say_count(len(book.slices), "slice")
+        return f"{say_count(self.survey.n_rows, 'row')}: {models}, {slices}"
 
     @property
     def boundaries(self) -> list[Floats]:

@@ -147,12 +147,13 @@ def parse_date(text: str) -> datetime.date:
     )
 
 
-def parse_count(text: str) -> int:
-    """Read a whole number above 0; for argparse."""
-    if re.fullmatch(r"0*[1-9][0-9]{0,8}", text, re.ASCII):
+def parse_count(text: str, least: int = 1) -> int:
+    """Read a whole number, ``least`` or more; for argparse."""
+    if re.fullmatch(r"0*[0-9]{1,9}", text, re.ASCII) and int(text) >= least:
         return int(text)
     raise argparse.ArgumentTypeError(
-        f"{show_value(text)}. It must be a whole number above 0, in at most nine digits. Write, for example, 20."
+        f"{show_value(text)}. It must be a whole number, {least} or more, in at most nine digits. Write, for example, "
+        "20."
     )
 
 

@@ -17,7 +17,7 @@ from biasspark.attribution.model_comparisons import (
     paired_by_jackknife,
 )
 from biasspark.columns import GROUP
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import group_of
 from biasspark.corpus.codebook import Codebook, Tally
@@ -67,10 +67,9 @@ class Comparison:
     @property
     def extent(self) -> str:
         """How much there is to compare, in words."""
-        pairs, slices = len(self.asked.models), 1 + len(self.measures.slices)
-        return (
-            f"{self.survey.n_rows:,} rows: {pairs} x 2 models, {slices} slices, {len(self.identities) - 1} identities"
-        )
+        slices = say_count(1 + len(self.measures.slices), "slice")
+        identities = say_count(len(self.identities) - 1, "identity", "identities")
+        return f"{say_count(self.survey.n_rows, 'row')}: {len(self.asked.models)} x 2 models, {slices}, {identities}"
 
     @property
     def table(self) -> DataFrame:

@@ -13,7 +13,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.config import Config, Measures, merge_rules
+from biasspark.config import Config, Measures, merge_rules, say_count
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.examples import build_codebook
 from biasspark.corpus.marks import mark_scores
@@ -150,7 +150,8 @@ class Window:
     @property
     def extent(self) -> str:
         """What is merged, in words."""
-        return f"{len(self.nights)} nights of {sum(night.n_rows for night in self.nights):,} rows"
+        n_rows = sum(night.n_rows for night in self.nights)
+        return f"{say_count(len(self.nights), 'night')} of {say_count(n_rows, 'row')}"
 
 
 def find_window(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
-from biasspark.config import Config
+from biasspark.config import Config, say_count
 from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
 from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
@@ -33,7 +33,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
         if config.state:
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
-            progress.stage(f"gate of {len(config.gate.of_nights)} rules")
+            progress.stage(f"gate of {say_count(len(config.gate.of_nights), 'rule')}")
         with judged(measurement.statistics, config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*find_warnings(measurement, profiles), *verdict.warnings)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from biasspark import __version__
 from biasspark.arrays import Floats
 from biasspark.columns import MODEL
-from biasspark.config import Config, Measures, PinnedAuc
+from biasspark.config import Config, Measures, PinnedAuc, say_count
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
@@ -104,8 +104,9 @@ class Measurement:
         """How much there is to rank, in words."""
         book = self.codebook
         return (
-            f"{self.survey.n_rows:,} rows: {len(book.models)} models, {len(book.slices)} slices, "
-            f"{len(book.singles)} identities, {len(book.pairs)} crossed pairs"
+            f"{say_count(self.survey.n_rows, 'row')}: {say_count(len(book.models), 'model')}, "
+            f"{say_count(len(book.slices), 'slice')}, {say_count(len(book.singles), 'identity', 'identities')}, "
+            f"{say_count(len(book.pairs), 'crossed pair')}"
         )
 
     def tables(self, tally: Tally, max_rejects: int) -> dict[Table, DataFrame | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from biasspark.columns import ALL_ROWS
-from biasspark.config import JACKKNIFE, Attribution, Config, Identities
+from biasspark.config import JACKKNIFE, Attribution, Config, Identities, say_count
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 
 
@@ -39,14 +39,14 @@ def _plan_night(config: Config, n_columns: int, tables: tuple[Table, ...]) -> di
     if bins := config.ranking.bins:
         shuffled = f"none of the corpus; 1 of counts, one for each of {bins:,} bins and each identity, of every task"
     return {
-        "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({n_columns} columns)",
+        "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({say_count(n_columns, 'column')})",
         "rows": " and ".join(filter(None, [corpus.filter, of_the_day])) or "all",
         "label": f"{label.column}{_rule(label.threshold, label.positive)}",
         "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items()),
         "identities": "; ".join(_sources(config.identities)),
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         "further": ", ".join(_further(config)) or "nothing",
-        "withheld": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
+        "withheld": f"groups under {say_count(config.privacy.min_group_rows, 'row')}" if config.privacy else "nothing",
         "gate": _name_rules(config),
         "engine": f"binned, approximate: {bins:,} bins" if bins else config.ranking.engine,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
@@ -119,12 +119,12 @@ def _further(config: Config) -> list[str]:
     found = []
     if config.pinned_auc:
         trials = config.pinned_auc.trials
-        found.append(f"pinned AUC{f' with {trials:,} trials' if trials else ''}")
+        found.append("pinned AUC" + (f" with {say_count(trials, 'trial')}" if trials else ""))
     if config.thresholds:
         at = config.thresholds.at
         found.append(f"rates at {', '.join(map(str, at)) if len(at) < 6 else f'{len(at):,} thresholds'}")
     if config.histograms:
-        found.append(f"histograms of {config.histograms.bins:,} bins")
+        found.append(f"histograms of {say_count(config.histograms.bins, 'bin')}")
     if config.label_balance:
         by = config.label_balance.text or config.label_balance.length
         found.append(f"label balance{f' by the length of {by}' if by else ''}")
@@ -144,15 +144,15 @@ def _rule(threshold: float | None, positive: tuple[object, ...] | None) -> str:
 def _sources(identities: Identities) -> list[str]:
     found = []
     if identities.columns:
-        found.append(f"{len(identities.columns)} columns ({', '.join(identities.columns)})")
+        found.append(f"{say_count(len(identities.columns), 'column')} ({', '.join(identities.columns)})")
     found += [f"each value of {name}" for name in identities.categorical]
     if identities.array:
         found.append(f"each value in {identities.array}")
     if identities.predicates:
-        found.append(f"{len(identities.predicates)} predicates ({', '.join(identities.predicates)})")
+        found.append(f"{say_count(len(identities.predicates), 'predicate')} ({', '.join(identities.predicates)})")
     if identities.terms:
         names = [name for name, _ in identities.terms.terms]
-        found.append(f"{len(names)} lists of terms in {identities.terms.column} ({', '.join(names)})")
+        found.append(f"{say_count(len(names), 'list')} of terms in {identities.terms.column} ({', '.join(names)})")
     if identities.crossed.pairs:
         found.append(f"their pairs with {identities.crossed.min_rows:,} rows or more")
     return found

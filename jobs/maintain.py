@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 from biasspark.cli import Outcome, Progress, format_table, job_parser, parse_count, run_job
-from biasspark.config import load_config
+from biasspark.config import load_config, say_count
 from biasspark.session import job_session
 from biasspark.tables.maintenance import Plan, copy_run, plan_maintenance, remove_runs, tidy_tables
 from biasspark.tables.retention import start_policy
@@ -27,7 +28,7 @@ COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 def maintenance_parser() -> argparse.ArgumentParser:
     parser = job_parser(__doc__ or "", EXAMPLES)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
-    parser.add_argument("--keep-days", type=parse_count, metavar="N", help=days)
+    parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
     parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may be running")
     return parser
 
@@ -37,7 +38,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     rules, store = config.maintenance, open_store(config.output)
-    keep_days, grace_hours = arguments.keep_days or rules.keep_days, arguments.grace_hours or rules.grace_hours
+    keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
+    grace_hours = arguments.grace_hours or rules.grace_hours
     policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
@@ -46,9 +48,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
         plan = plan_maintenance(spark, store, policy, compact=rules.compact)
         if arguments.dry_run:
             return progress.end(describe_outcome(plan, "planned"))
-        progress.stage(f"removing {len({one.run_id for one in plan.removals})} runs")
+        progress.stage(f"removing {say_count(len({one.run_id for one in plan.removals}), 'run')}")
         remove_runs(spark, store, plan.removals)
-        progress.stage(f"compacting {len(plan.scattered)} runs")
+        progress.stage(f"compacting {say_count(len(plan.scattered), 'run')}")
         copies = [copy_run(spark, store, run).run_id for run in plan.scattered]
         if rules.compact:
             tidy_tables(spark, store, policy)

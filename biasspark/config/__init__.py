@@ -42,7 +42,7 @@ from biasspark.config.model import (
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
 from biasspark.config.terms import Terms
-from biasspark.config.wording import cut_to_width, measure_width, show_value, show_visibly
+from biasspark.config.wording import cut_to_width, measure_width, say_count, show_value, show_visibly
 
 __all__ = [
     "COMPARE_METHODS",
@@ -95,6 +95,7 @@ __all__ = [
     "parse_identities",
     "parse_measures",
     "redact",
+    "say_count",
     "say_unknown_identity",
     "show_value",
     "show_visibly",

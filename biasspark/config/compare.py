@@ -60,7 +60,7 @@ def read_compare(value: object, models: Collection[str], faults: list[str]) -> C
 def _read_models(section: Section, baseline: str, models: Collection[str]) -> tuple[str, ...]:
     others = tuple(name for name in models if name != baseline)
     if "models" not in section.table:
-        if section.usable and not others:
+        if section.usable and models and not others:
             section.complain("", "there is one model. A comparison takes two. Add another to [models].")
         return others
     found = section.names("models")

@@ -172,7 +172,7 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
         return None
     section.refuse_repeated(plural, names)
     for name in names:
-        if known is not None and name not in known:
+        if known and name not in known:  # where there is no model at all, that is mended first
             what = f"there is none. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
             section.complain(f"{singular}: {quote(name)}", what)
     return names
@@ -208,6 +208,8 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
         bound = "max_rise" if rule.metric in SUITE_GAPS else "max_drop"
         what = "A rule with a baseline bounds how much worse a model is than it."
         section.refuse(kind, what, f"Write {bound} in its place, or remove baseline.")
+    if not models:
+        return  # which is mended first
     if name not in models:
         what = f"there is none. The models are {list_choices(models)}. {guess(name, models)}"
         section.complain(f"baseline: {quote(name)}", what)

@@ -197,7 +197,8 @@ class Section:
     def _read_whole(self, key: str, value: object, span: tuple[int, int], mend: str) -> int | None:
         least, most = span
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            self.refuse(key, f"It must be a whole number, not {describe_kind(value)}.", mend)
+            kind = "without a decimal point" if is_number(value) else f"not {describe_kind(value)}"
+            self.refuse(key, f"It must be a whole number, {kind}.", mend)
         elif not least <= int(value) <= most:
             self.refuse(key, f"It must lie between {least} and {most}.", mend)
         else:

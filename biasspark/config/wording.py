@@ -84,6 +84,11 @@ def list_choices(choices: Iterable[object]) -> str:
     return ", ".join(map(show_value, choices))
 
 
+def say_count(number: int, one: str, many: str = "") -> str:
+    """Say how many there are of something: ``1 model``, ``1,200 models``; ``many`` where it is not ``one`` and an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def quote(text: str) -> str:
     """Put text in double quotes, visibly and cut where it is long."""
     cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."

@@ -352,7 +352,7 @@ def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, fold
     code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     assert code == 0, err
     plan = dict(line.split(":", 1) for line in out.splitlines()[:-1])
-    assert plan["identities"].strip() == "1 columns (g)"
+    assert plan["identities"].strip() == "1 column (g)"
     assert plan["engine"].strip() == "blocks"
     assert plan["scans"].strip() == "2 (survey, ranking)"
     assert plan["drops"].strip() == "0.25 of background_positive of g, 5 times"

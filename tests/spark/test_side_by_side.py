@@ -327,7 +327,7 @@ def test_files_that_are_gone(run: Any, spark: SparkSession, tmp_path: Path) -> N
         (("--models", "m", "m"), 'models: "m" twice. Two models stand side by side.'),
         (("--models", "m"), "argument --models: expected 2 arguments"),
         ((*MODELS, "--sort", "auc"), "argument --sort: invalid choice: 'auc'"),
-        ((*MODELS, "--limit", "0"), 'argument --limit: "0". It must be a whole number above 0'),
+        ((*MODELS, "--limit", "0"), 'argument --limit: "0". It must be a whole number, 1 or more'),
         ((*MODELS, "--digits", "9"), "argument --digits: invalid choice: 9"),
         ((*MODELS, "--out", "/no/such/folder/x.csv"), 'argument --out: "/no/such/folder/x.csv". It must be a file'),
         ((*MODELS, "--out", "/"), 'argument --out: "/". It must be a file'),

@@ -127,8 +127,11 @@ class TestFlags:
     def test_a_count_is_a_whole_number_above_0(self) -> None:
         assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
         for wrong in ("0", "-1", "1.5", "", "1e3", "٣", " 1", "1\n", "1000000000"):
-            with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number above 0"):
+            with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number, 1 or more"):
                 parse_count(wrong)
+        assert parse_count("0", least=0) == 0
+        with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number, 0 or more"):
+            parse_count("-1", least=0)
 
 
 class TestOut:

@@ -86,7 +86,8 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"ranking": {"ranges": 1.0}},
-            "[ranking] ranges = 1.0. It must be a whole number, not a number. Remove the line to use the default, 0.",
+            "[ranking] ranges = 1.0. It must be a whole number, without a decimal point. Remove the line to use the "
+            "default, 0.",
         ),
         (
             {"ranking": "fast"},

@@ -275,6 +275,16 @@ def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> N
     assert faults_of(**tables) == (fault,)
 
 
+def test_without_a_model_nothing_is_said_of_models_that_rules_name() -> None:
+    rules = [
+        LEAST_RULE | {"name": "one", "model": "m"},
+        {"name": "two", "metric": "auc", "max_drop": 0.1, "baseline": "m"},
+    ]
+    found = faults_of(models={"toxicity": None}, gate={"rule": rules}, compare={"baseline": "m"})
+    assert [fault for fault in found if "models are" in fault or "one model" in fault] == []
+    assert found[0].startswith("[models]")
+
+
 def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -> None:
     shown = (ROOT / "conf" / "compare.toml").read_text(encoding="utf-8")
     _, rule = shown.partition("[corpus]")[0].split("# [[gate.rule]]")
