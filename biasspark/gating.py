@@ -6,21 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import starmap
+from itertools import starmap, takewhile
 from typing import NamedTuple
 
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
-from biasspark.errors import InputError
 from biasspark.metrics.gate import bias_alerts
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
-from biasspark.tables.published import read_published
+from biasspark.tables.published import read_those_left, say_gone
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import U_STATISTICS
 from biasspark.tables.store import Store
@@ -129,30 +128,31 @@ def _read_baselines(spark: SparkSession, config: Config, store: Store, run: Run)
     A night does not fail because an old one is gone. What is passed over is said of runs that are later than all of
     which nothing is.
     """
-    resolved, complete = config.resolved(), False
-    frames: list[DataFrame] = []
+    accepted, resolved = list_accepted(spark, store, run), config.resolved()
+    found = {own.run: find_otherwise(resolved, own.config, ("tonight", "then")) for own in accepted}
+    alike = [own for own, otherwise in found.items() if not otherwise.everywhere]
+    rows, left = read_those_left(spark, store, U_STATISTICS, alike)
+    gone = set(alike) - set(left)
+    incomplete = dict(takewhile(lambda item: item[1].phrases or item[0] in gone, found.items()))
     others: dict[tuple[str, ...], list[Run]] = {}
-    gone: list[str] = []
-    for place, accepted in enumerate(list_accepted(spark, store, run)):
-        otherwise = find_otherwise(resolved, accepted.config, ("tonight", "then"))
-        faults: tuple[str, ...] = ()
-        if not otherwise.everywhere:
-            try:
-                frames.append(_read_alike(read_published(spark, store, U_STATISTICS, accepted.run), otherwise, place))
-            except InputError as error:
-                faults = error.faults
-        if not complete and otherwise.phrases:
-            others.setdefault(otherwise.phrases, []).append(accepted.run)
-        gone += () if complete else faults
-        complete = complete or not (faults or otherwise.phrases)
-    statistics = reduce(DataFrame.unionByName, frames) if frames else None
-    return _Baselines(statistics, (*starmap(_say_otherwise, others.items()), *gone))
+    for own, otherwise in incomplete.items():
+        if otherwise.phrases:
+            others.setdefault(otherwise.phrases, []).append(own)
+    faults = [say_gone(store, U_STATISTICS, own) for own in incomplete if own in gone]
+    return _Baselines(
+        None if rows is None else _keep_alike(rows, found), (*starmap(_say_otherwise, others.items()), *faults)
+    )
 
 
-def _read_alike(statistics: DataFrame, otherwise: Otherwise, place: int) -> DataFrame:
-    """Return the rows of the models and slices that were measured as they are tonight."""
-    others = F.col(MODEL).isin(*otherwise.models) | F.col(SLICE).isin(*otherwise.slices)
-    return statistics.where(~others).withColumn("place", F.lit(place))
+def _keep_alike(statistics: DataFrame, found: Mapping[Run, Otherwise]) -> DataFrame:
+    """Return the rows of the models and slices that were measured as they are tonight, the latest run at place 1."""
+    others = [
+        (F.col("run_id") == F.lit(run.run_id)) & (F.col(MODEL).isin(*own.models) | F.col(SLICE).isin(*own.slices))
+        for run, own in found.items()
+        if own.models or own.slices
+    ]
+    kept = statistics.where(~reduce(Column.__or__, others)) if others else statistics
+    return kept.withColumn("place", F.array_position(F.array(*(F.lit(run.run_id) for run in found)), F.col("run_id")))
 
 
 def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:

@@ -91,11 +91,16 @@ def judge_rules(
 
 
 def _choose_before(before: DataFrame, intervals: Intervals) -> DataFrame:
-    """Return of each (model, slice, identity, metric) the pair of the latest run that has an interval of it."""
-    own = (*_PAIR, "run_id")
-    rows = _measure(before, intervals, "run_id", "place").where(F.col("auc").isNotNull() & F.col("low").isNotNull())
-    latest = rows.groupBy(*_KEY).agg(F.min_by(F.struct(*own), "place").alias("latest"))
-    return latest.select(*_KEY, *(F.col(f"latest.{name}").alias(f"before_{name}") for name in own))
+    """Return of each (model, slice, identity, metric) the pair of the latest run that has an interval of it.
+
+    Which is where it has a variance: so intervals are made of the chosen alone.
+    """
+    key = (MODEL, SLICE, IDENTITY, "low_cell", "high_cell")
+    rows = before.where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
+    others = F.struct(*(name for name in before.columns if name not in (*key, "place")))
+    latest = rows.coalesce(1).groupBy(*key).agg(F.min_by(others, "place").alias("latest"))
+    chosen = _measure(latest.select(*key, "latest.*"), intervals, "run_id")
+    return chosen.select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in (*_PAIR, "run_id")))
 
 
 def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> DataFrame:

@@ -7,7 +7,7 @@ two writers into one directory lose rows of each other, and overwriting loses th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
@@ -87,6 +87,11 @@ class PathStore:
         own = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
         schema = StructType([field for field in table.schema if field.name not in own])
         return spark.read.schema(schema).parquet(self.place(table, run)).withColumns(own)
+
+    def read_runs(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> DataFrame:
+        """See ``Store.read_runs``."""
+        files = spark.read.schema(table.schema).option("basePath", self._folder(table))
+        return files.parquet(*(self.place(table, run) for run in runs))
 
     def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
         """See ``Store.read_ledger``. Lists the directories of that night alone."""
@@ -197,6 +202,12 @@ class CatalogStore:
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """See ``Store.read``. The types are those of the catalog."""
         return self._read_night(spark, table, run.run_date).where(F.col(RUN_ID.name) == F.lit(run.run_id))
+
+    def read_runs(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> DataFrame:
+        """See ``Store.read_runs``. Looks at no other night."""
+        nights, ids = {run.run_date for run in runs}, {run.run_id for run in runs}
+        rows = self._read_night(spark, table, None)
+        return rows.where(F.col(RUN_DATE.name).isin(*sorted(nights)) & F.col(RUN_ID.name).isin(*sorted(ids)))
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """See ``Store.list_runs``. Lists directories, also those that never became a partition."""

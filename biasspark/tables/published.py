@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 import pyspark.sql.functions as F
@@ -51,11 +52,37 @@ def read_published(spark: SparkSession, store: Store, table: Table, run: Run) ->
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
             raise
-        raise InputError(
-            f"{redact(store.place(table, run))}: its files are gone. The ledger has the run. Restore them, or measure "
-            "the night again."
-        ) from None
+        raise InputError(say_gone(store, table, run)) from None
     return rows
+
+
+def read_those_left(
+    spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]
+) -> tuple[DataFrame | None, list[Run]]:
+    """Return the rows of a table that some published runs have, None where there are no files, and the runs left.
+
+    Notes
+    -----
+    One scan. Directories are listed only where files of a run are gone.
+    """
+    if not runs:
+        return None, []
+    try:
+        rows = store.read_runs(spark, table, runs)
+        rows.schema  # noqa: B018 - as above
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        there = store.list_runs(spark, table)
+        left = [run for run in runs if (run.run_date, run.run_id) in there]
+        return (store.read_runs(spark, table, left) if left else None), left
+    return rows, list(runs)
+
+
+def say_gone(store: Store, table: Table, run: Run) -> str:
+    """Say that the ledger has a run and its files are gone."""
+    place = redact(store.place(table, run))
+    return f"{place}: its files are gone. The ledger has the run. Restore them, or measure the night again."
 
 
 def _describe_absence(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> str:

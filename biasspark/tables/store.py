@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Protocol
 
@@ -48,6 +48,9 @@ class Store(Protocol):
 
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """Return the run's rows of one table as readers get them, published or not."""
+
+    def read_runs(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> DataFrame:
+        """Return the rows of one table that some runs have, one at least, in one scan."""
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """Return (run_date, run_id) of all that a table holds, whether published, superseded or left by a dead run."""

@@ -396,6 +396,19 @@ def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: Spa
     assert verdict.warnings == (f'{said}slices.short is "length < 5" tonight, "length < 9" then.{end}',)
 
 
+def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, made_up: PathStore) -> None:
+    config = settings_of().json
+    for run in (run_of(3, "gone"), run_of(4, "gone_too")):
+        append_to_ledger(spark, run, made_up, replace(record("accepted"), config=config))
+    with judged(statistics_of(spark, 0.48), settings_of(), made_up, run_of(5)) as verdict:
+        assert verdict.alerts is not None
+        assert {row["baseline_run_id"] for row in verdict.alerts.collect()} == {"good"}
+    assert [warning.partition(":")[0].rpartition("run_id=")[2] for warning in verdict.warnings] == ["gone_too", "gone"]
+    assert verdict.warnings[0].endswith(
+        "its files are gone. The ledger has the run. Restore them, or measure the night again."
+    )
+
+
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:
     done = run(accept_run, nights.folder, "2026-02-01", "--reason", "why not")
     assert done.code == 3

@@ -308,6 +308,9 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
     first = publish(night_frames(spark, 0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
     second = publish(night_frames(spark, 0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
+    for runs in ([first.run], [first.run, second.run]):
+        rows = catalog.read_runs(spark, BIAS_METRICS, runs).select("run_id", "subgroup_auc").distinct().collect()
+        assert sorted(map(tuple, rows)) == sorted(zip([run.run_id for run in runs], (0.6, 0.7), strict=False))
     for table in (*TABLES_OF_A_RUN, BIAS_RUNS):
         stored = spark.table(catalog.name(table.name))
         assert {f.name: f.metadata["comment"] for f in stored.schema} == {c.name: c.comment for c in table.columns}
