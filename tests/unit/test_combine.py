@@ -90,7 +90,9 @@ def test_pairs_across_ranges_of_thousands_of_millions_of_rows() -> None:
         sums.cells[cell][0] = rows[place]
         ranges.append(sums)
     assert six_pairs(combine_ranges(ranges), 0) == count_identity(examples, 0)
-    assert six_pairs(combine_ranges(ranges), 0)[0] == count_pairs(examples[:1], examples[1:2])
+    subgroup = six_pairs(combine_ranges(ranges), 0)[0]
+    assert subgroup == count_pairs(examples[:1], examples[1:2])
+    assert subgroup.u_doubled == 2 * 3 * 10**9 * 7 * 10**9 > 2**64  # U itself passes 63 bits
 
 
 @pytest.mark.parametrize("value", [0, 1, 2**31 - 5, 2**62 - 20, 2**63 - 20, 2**64, 2**100, 2**125 - 100])
