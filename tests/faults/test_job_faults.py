@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import job_parser, run_job
 from biasspark.tables.publish import publish
-from biasspark.tables.schemas import BIAS_RUNS, tables_of
+from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, tables_of
 from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
 from tests.listening_sockets import find_descendants, find_listening, open_files
@@ -147,6 +147,7 @@ def list_runs(warehouse: Path) -> list[str]:
 
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
+WINDOW_JOB = str(ROOT / "jobs" / "window_metrics.py")
 
 
 # ---- scripts/submit, end to end
@@ -155,8 +156,8 @@ JOB = str(ROOT / "jobs" / "bias_metrics.py")
 def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
     place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    """A secret stands in every comment and in a column that nobody asks for: it is in no table, message, log or event
-    log.
+    """A secret stands in every comment and in a column that nobody asks for: after nights and windows that succeed it
+    is in no table, message, log or event log.
 
     Spark's event log holds every plan and every message of a task.
     """
@@ -166,38 +167,37 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
         f"spark.eventLog.dir=file://{tmp_path}/events",
         "spark.eventLog.compress=false",
     ]
-    code, printed = submit(
-        *("--master", "local[2]"),
-        *(option for event in events for option in ("--conf", event)),
-        *(JOB, *place.flags("submitted")),
-        cwd=tmp_path,
-    )
-    assert code == 0, printed
-    summary = json.loads(printed.splitlines()[-1])
-    assert summary["n_rows"] == N_ROWS
-    assert summary["rejects"] == {"nan_score": 8, "score_not_numeric": 8}
-    assert "Traceback" not in printed
-    assert " WARN " not in printed
-    assert " ERROR " not in printed
-    assert CANARY not in printed
-    assert read_tables(place.folder / "submitted") == numbers
+    options = ("--master", "local[2]", *(word for event in events for word in ("--conf", event)))
+    own = ("--config", str(place.config("submitted")), "--set", "state.keep=true")
+    summaries = []
+    for job_flags in ((JOB, *own, "--run-date", NIGHT), (WINDOW_JOB, *own, "--from", NIGHT, "--to", NIGHT)):
+        code, printed = submit(*options, *job_flags, cwd=tmp_path)
+        assert code == 0, printed
+        summaries.append(json.loads(printed.splitlines()[-1]))
+        assert "Traceback" not in printed
+        assert " WARN " not in printed
+        assert " ERROR " not in printed
+        assert CANARY not in printed
+    assert [summary["n_rows"] for summary in summaries] == [N_ROWS, N_ROWS]
+    assert summaries[0]["rejects"] == {"nan_score": 8, "score_not_numeric": 8}
+    assert read_tables(place.folder / "submitted") | {SCORE_BLOCKS.name: []} == numbers
 
     written = [
         path for folder in (tmp_path, place.folder / "submitted") for path in folder.rglob("*") if path.is_file()
     ]
-    assert any("events" in str(path) and path.stat().st_size > 10_000 for path in written)
+    assert sum("events" in str(path) and path.stat().st_size > 10_000 for path in written) == 2
     for path in written:
         assert CANARY.encode() not in path.read_bytes(), path
-    for table in (*tables_of("bias_metrics"), BIAS_RUNS):  # pages of Parquet are compressed
+    for table in (*tables_of("bias_metrics"), *tables_of("window_metrics"), BIAS_RUNS):  # pages are compressed
         files = f"{place.folder}/submitted/{table.name}/*/*/*.parquet"
         rows = duckdb.sql(f"SELECT * FROM read_parquet('{files}')").fetchall()
-        assert rows or table.name in UNASKED
+        assert rows or table.name in UNASKED - {SCORE_BLOCKS.name}
         assert CANARY not in repr(rows)
 
 
 def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place, tmp_path: Path) -> None:
     """A configuration is wrong, and a predicate fails on a comment: exit codes 2 and 3, each fault in plain words, and
-    no comment is quoted.
+    no message quotes a comment.
     """
     bad = ["--set", "label.threshold=high"]
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
