@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from biasspark.config import redact
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.sql import quote_name, quote_string
 from biasspark.tables.contract import named_fault
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 
 _EXTENSIONS = "spark.sql.extensions"
+_NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -43,6 +45,8 @@ class Format:
     def check_session(self, spark: SparkSession, catalog: str) -> None:
         """Refuse a session that does not speak the format, with all that it lacks and the flags that give it.
 
+        So is one whose catalog lies where no file can be opened, with the settings that say where.
+
         Raises
         ------
         ConfigError
@@ -57,9 +61,12 @@ class Format:
             with named_fault(f"catalog {catalog}", "opened"):
                 spark.catalog.tableExists(f"{quote_name(catalog)}.default.{BIAS_RUNS.name}")
         except BiasSparkError as error:
-            if not re.search("ClassNotFound|Cannot find catalog plugin class", str(error)):
-                raise
-            raise ConfigError(self._say_lacking(spark, catalog, "lacks the classes that its settings name")) from error
+            if re.search("ClassNotFound|Cannot find catalog plugin class", str(error)):
+                lacking_classes = self._say_lacking(spark, catalog, "lacks the classes that its settings name")
+                raise ConfigError(lacking_classes) from error
+            if _NO_FILE.search(str(error)):
+                raise ConfigError(_say_misplaced(spark, catalog, error)) from error
+            raise
 
     def choose_properties(self, table: Table) -> dict[str, str]:
         """Return the properties with which a table is made, constraints among them."""
@@ -130,6 +137,17 @@ class Iceberg(Format):
             calls += [f"remove_orphan_files(table => {table}, older_than => {time})"]
         for call in calls:
             spark.sql(f"CALL {quote_name(catalog)}.system.{call}")
+
+
+def _say_misplaced(spark: SparkSession, catalog: str, error: BiasSparkError) -> str:
+    keys = (f"spark.sql.catalog.{catalog}.{part}" for part in ("uri", "warehouse"))
+    found = {key: value for key in keys if (value := spark.conf.get(key, None))}
+    settings = " and ".join(f'{key} = "{redact(value)}"' for key, value in found.items())
+    cause = str(error).removesuffix(".").replace(". Nothing was published. Mend the cause, then run again", "")
+    return (
+        f"{cause}. It is where {settings or 'its settings'} say; relative paths begin where the job is started. Give "
+        "absolute paths, of folders that are there."
+    )
 
 
 def _no_nan(columns: Sequence[Column]) -> dict[str, str]:
