@@ -26,9 +26,21 @@ from biasspark.tables.maintenance import plan_maintenance, remove_runs, tidy_tab
 from biasspark.tables.publish import publish
 from biasspark.tables.retention import Policy
 from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW, Column, Table
-from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    BIAS_RUNS,
+    MODEL_SUMMARY,
+    PINNED_SKEW,
+    THRESHOLD_RATES,
+    U_STATISTICS,
+    Column,
+    Table,
+)
+from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore, PathStore
 from biasspark.tables.views import refresh_views
+from jobs import bias_metrics
+from scripts.nightly_drill import write_corpus
+from tests.running_jobs import run_main
 from tests.sample_night import NIGHT, frame_of, record_of
 from tests.submitting import HURRIED_JAVA
 
@@ -42,6 +54,43 @@ STORES: dict[str, Callable[[Path], CatalogStore]] = {
     "iceberg hadoop, views elsewhere": lambda _: LakeStore("plain.elsewhere", ICEBERG, "spark_catalog.views"),
     "iceberg hive": lambda _: LakeStore("hive.ice", ICEBERG),
 }
+LOST = "lost"
+"""A catalog whose list of tables lies in a folder that is not there."""
+JOB_CORPUS, JOB_CONFIG = "corpus.parquet", "night.toml"
+CONFIG = """
+[corpus]
+name = "civil"
+path = "{corpus}"
+id = "id"
+[label]
+column = "target"
+threshold = 0.5
+[models]
+toxicity_1 = "toxicity_1"
+toxicity_6 = "toxicity_6"
+[identities]
+columns = ["female", "muslim", "other_gender"]
+threshold = 0.5
+[slices]
+short = "comment_length < 100"
+[thresholds]
+at = [0.5, 0.8]
+[histograms]
+bins = 10
+[label_balance]
+length = "comment_length"
+[pinned_auc]
+[output]
+path = "{corpus}.warehouse"
+"""
+COMPARED = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, THRESHOLD_RATES)
+QUESTION, ANSWERED = "worst_identities", ("model", "slice", "place", "identity", "metric")
+OUTPUTS = {
+    "parquet": 'output={{ path = "{folder}/parquet" }}',
+    "delta folder": 'output={{ path = "{folder}/delta", format = "delta" }}',
+    "iceberg jdbc": 'output={{ catalog = "lake.job", format = "iceberg" }}',
+}
+"""Where the job publishes to, by kind."""
 QUICK = ("iceberg jdbc", "delta folder")
 """Those in which nothing is compacted, which takes as long as the nights."""
 
@@ -61,6 +110,10 @@ def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
         "spark.sql.catalog.hive.type": "hive",
         "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",  # its pool of connections is not among PySpark's jars
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+        f"spark.sql.catalog.{LOST}": ICEBERG.catalog[""],
+        f"spark.sql.catalog.{LOST}.type": "jdbc",
+        f"spark.sql.catalog.{LOST}.uri": f"jdbc:sqlite:{folder}/nowhere/lake.db",
+        f"spark.sql.catalog.{LOST}.warehouse": "build/lake",
         "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/lake.db",
         "spark.sql.catalog.lake.warehouse": f"{folder}/lake",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
@@ -98,6 +151,41 @@ def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
         yield store
     finally:
         store.write = write  # type: ignore[method-assign]
+
+
+def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:
+    """Measure a night of a small corpus as jobs/bias_metrics.py does; give what was published, row by row."""
+    config, corpus = folder / JOB_CONFIG, folder / JOB_CORPUS
+    if not config.exists():
+        config.write_text(CONFIG.format(corpus=corpus), encoding="utf-8")
+        write_corpus(corpus, rows=800, seed=1)
+    output = OUTPUTS[kind].format(folder=folder)
+    done = run_main(bias_metrics.main, "--config", config, "--run-date", NIGHT, "--set", output)
+    if done.code:
+        return {"fault": done.err}
+    run = replace(new_run(NIGHT, "civil", "bias_metrics"), run_id=done.summary["run_id"])
+    stores = {
+        "parquet": lambda: PathStore(f"{folder}/parquet"),
+        "delta folder": lambda: DeltaFolder(f"{folder}/delta"),
+        "iceberg jdbc": lambda: LakeStore("lake.job", ICEBERG),
+    }
+    store = stores[kind]()
+    return {table.name: read_published(store.read(spark, table, run), table) for table in COMPARED}
+
+
+def ask_catalog(spark: SparkSession) -> list[list[Any]]:
+    """Ask a question of conf/sql of the views in the catalog that the job published to."""
+    spark.sql("USE lake.job")
+    try:
+        rows = spark.sql((ROOT / "conf" / "sql" / f"{QUESTION}.sql").read_text("utf-8")).collect()
+    finally:
+        spark.sql("USE spark_catalog.default")
+    return [[row[name] for name in ANSWERED] for row in rows]
+
+
+def read_published(rows: DataFrame, table: Table) -> list[list[str]]:
+    """Give the rows of a table, sorted, without the run's id; every digit of a number shows."""
+    return sorted(list(map(repr, row)) for row in rows.select(*table.key_columns, *table.value_columns).collect())
 
 
 def fault_of(act: Callable[[], object]) -> str:
@@ -207,8 +295,16 @@ def main(out: str, folder: str, *kinds: str) -> None:
     for kind in kinds:
         started = time.monotonic()
         said[kind] = live(spark, STORES[kind](Path(folder)), tidy=kind not in QUICK)
-        Path(out).write_text(json.dumps(said, default=str), encoding="utf-8")
-        print(f"{kind}: {time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
+        lived = time.monotonic()
+        if kind in QUICK:
+            said[kind]["job"] = run_job(spark, Path(folder), kind)
+        measured = time.monotonic()
+        print(f"{kind}: {lived - started:.1f} s, the job {measured - lived:.1f} s", file=sys.stderr, flush=True)
+    if set(QUICK) <= set(kinds):
+        said["iceberg jdbc"]["worst"] = ask_catalog(spark)
+        said["parquet"] = {"job": run_job(spark, Path(folder), "parquet")}
+        said[LOST] = {"fault": fault_of(lambda: LakeStore(f"{LOST}.bias", ICEBERG).check(spark, ()))}
+    Path(out).write_text(json.dumps(said, default=str), encoding="utf-8")
     spark.stop()
 
 

@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
-from biasspark.tables.schemas import PINNED_SKEW
-from tests.lake_nights import QUICK
+from biasspark.tables.schemas import PINNED_SKEW, Table
+from scripts.drill_oracle import KEYS
+from scripts.drill_proof import prove
+from tests.lake_nights import ANSWERED, COMPARED, JOB_CONFIG, JOB_CORPUS, LOST, QUESTION, QUICK
+from tests.running_jobs import ask
+from tests.sample_night import NIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTS = ROOT / "docs" / "nights.md"
@@ -43,8 +47,13 @@ def live(folder: Path, kinds: tuple[str, ...]) -> dict[str, Said]:
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
-    return live(tmp_path_factory.mktemp("quick"), QUICK)
+def quick_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quick")
+
+
+@pytest.fixture(scope="module")
+def quick(quick_folder: Path) -> dict[str, Said]:
+    return live(quick_folder, QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +108,37 @@ def test_maintenance_removes_what_nobody_sees(said: Said) -> None:
     assert said["kept"] == sorted((again, next_one))
     assert said["latest after"] == BEFORE_LAST
     assert said["ledger after"] == sorted((first, again, next_one))
+
+
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("table", COMPARED, ids=lambda table: table.name)
+def test_the_job_publishes_what_it_does_on_parquet(quick: dict[str, Said], kind: str, table: Table) -> None:
+    found, wanted = quick[kind]["job"], quick["parquet"]["job"]
+    assert found.keys() == wanted.keys() == {table.name for table in COMPARED}, (found, wanted)
+    assert len(wanted[table.name]) >= 4
+    assert found[table.name] == wanted[table.name]
+
+
+def test_a_question_is_asked_in_the_catalog_as_on_the_path(quick: dict[str, Said], quick_folder: Path) -> None:
+    query = (ROOT / "conf" / "sql" / f"{QUESTION}.sql").read_text("utf-8").rstrip("\n;")
+    rows = ask(quick_folder / "parquet", f"SELECT {', '.join(ANSWERED)} FROM ({query})")
+    assert quick["iceberg jdbc"]["worst"] == list(map(list, rows)) != []
+
+
+def test_what_the_job_published_is_proved(quick: dict[str, Said], quick_folder: Path) -> None:
+    """The oracle of scripts/drill on a night that was really measured."""
+    assert "fault" not in quick["parquet"]["job"]
+    proof = prove(quick_folder / "parquet", {NIGHT: quick_folder / JOB_CORPUS}, quick_folder / JOB_CONFIG)
+    assert proof.numbers.keys() == KEYS.keys()
+
+
+def test_a_catalog_that_is_nowhere_is_named_with_its_settings(quick: dict[str, Said], quick_folder: Path) -> None:
+    assert quick[LOST]["fault"].startswith("ConfigError: catalog lost: could not be opened, ")
+    assert quick[LOST]["fault"].endswith(
+        f'It is where spark.sql.catalog.lost.uri = "jdbc:sqlite:{quick_folder}/nowhere/lake.db" and '
+        'spark.sql.catalog.lost.warehouse = "build/lake" say; relative paths begin where the job is started. Give '
+        "absolute paths, of folders that are there."
+    )
 
 
 def test_delta_refuses_nan_and_iceberg_knows_the_key(quick: dict[str, Said]) -> None:
