@@ -142,10 +142,13 @@ def count_cells(cells: Cells) -> Values:
 
 
 def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
-    """Weigh the rows as an endless draw of equally many from the subgroup and from all rows does, and take the AUC."""
+    """Weigh the rows as an endless draw of equally many from the subgroup and from all rows does, and take the AUC.
+
+    A row of the subgroup stands there once, and any row as often as the subgroup is a share of all.
+    """
     sizes = {cell: len(scores) for cell, scores in cells.items()}
     drawn = share(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
-    weights = {cell: drawn + cell.startswith("subgroup") * (drawn > 0) for cell in cells}
+    weights = {cell: drawn + cell.startswith("subgroup") for cell in cells}
     totals = {cell: weights[cell] * sizes[cell] for cell in cells}
     terms = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
     pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] for term in terms}
@@ -171,8 +174,7 @@ def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[t
 
 def decide(negative: Scores, positive: Scores, threshold: float) -> tuple[Values, Values]:
     """Decide what is at or above a threshold, and give the counts and the rates of that."""
-    reached = {True: int((positive >= threshold).sum()), False: int((negative >= threshold).sum())}
-    right, wrong = reached[True], reached[False]
+    right, wrong = (int((scores >= threshold).sum()) for scores in (positive, negative))
     counts = {
         "n_true_positive": right,
         "n_false_positive": wrong,
