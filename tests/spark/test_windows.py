@@ -89,7 +89,10 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Two nights, of which one alone has the category `b c` and the other `a`; the night between them has no rows."""
+    """Two nights, of which one alone has the category `b c` and the other `a`; the night between them has no rows.
+
+    When they are merged their corpus is gone.
+    """
     folder = tmp_path_factory.mktemp("windows")
     write_rows(folder / "corpus", make_rows(N_ROWS), lambda row: FIRST if row["cat"] == "a" else LAST)
     config = write_config(folder, "nights.toml")
@@ -106,6 +109,7 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     else:
         with watch(spark_session, N_ROWS, efforts):
             union = measure(whole, LAST)
+    (folder / "corpus").rename(folder / "gone")
     window = merge(config, FIRST, LAST, "--allow-missing")
     return Place(folder, config, backfill, window, union, efforts)
 
@@ -120,6 +124,11 @@ def test_a_range_is_measured_night_by_night(place: Place) -> None:
     assert (whole["status"], whole["nights"], whole["skipped"]) == ("failed", 3, [])
     assert [own["run_id"] for own in whole["published"]] == [first["run_id"], last["run_id"]]
     assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]
+
+
+def test_a_window_reads_nothing_of_the_corpus(place: Place) -> None:
+    assert not (place.folder / "corpus").exists()
+    assert place.window.code == 0, place.window.err
 
 
 @pytest.mark.parametrize("table", WINDOW_TABLES, ids=lambda table: table.name)
