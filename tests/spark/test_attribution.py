@@ -6,7 +6,7 @@ import io
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from itertools import combinations
 from statistics import stdev
@@ -20,7 +20,7 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.attributing import attribute, ranked_rows
+from biasspark.attributing import Attributed, attribute, ranked_rows
 from biasspark.attribution_tables import list_tables
 from biasspark.conditions import MOST_BITS
 from biasspark.config import Attribution, Measures, Tree, parse_measures
@@ -94,15 +94,17 @@ def examples_of(model: str, name: str = "all") -> dict[int, Example]:
 @pytest.fixture(scope="module")
 def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
     """Every table of the job, as rows."""
-    attributed = attribute(corpus_of(spark_session), measures(), "id")
+    return list_rows(attribute(corpus_of(spark_session), measures(), "id"))
+
+
+def list_rows(attributed: Attributed) -> dict[str, list[dict[str, Any]]]:
     with ranked_rows(attributed) as losses:
         tables, warnings = list_tables(attributed, losses)
         assert warnings == ()
-        rows = {
+        return {
             table.name: [row.asDict() for row in frame.select(*table.value_columns).collect()] if frame else []
             for table, frame in tables.items()
         }
-    return rows
 
 
 Found = dict[str, list[dict[str, Any]]]
@@ -356,22 +358,21 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
     """Either has the losses that it has by itself; trees of losses, too."""
     values = "id INT, y BOOLEAN, log_odds DOUBLE, q DOUBLE, x INT"
     rows = [(n, n % 3 == 0, (n * 7 % 11) - 5.0, (n * 5 % 13) / 12, n % 4) for n in range(80)]
-    frame = spark.createDataFrame(rows, values)
-    models, link = ["log_odds", "q"], {"log_odds": "logit"}
-    given = {"id": "id", "label": "y"}
+    frame, link = spark.createDataFrame(rows, values), {"log_odds": "logit"}
+    searched = {"numeric": ["x"], "targets": ["gini"], "tree": {"min_leaf": 5, "max_depth": 1}}
 
-    def both(function: Callable[..., DataFrame], **asked: Any) -> None:
-        together = function(frame, models=models, link=link, **given, **asked).collect()
-        apart = function(frame, models=models[:1], link="logit", **given, **asked).collect()
-        apart += function(frame, models=models[1:], **given, **asked).collect()
-        assert sorted(together) == sorted(apart)
-        assert {row["model"] for row in apart} == set(models)
+    def rows_of(models: list[str], link: str | dict[str, str]) -> dict[str, list[tuple[Any, ...]]]:
+        asked = {"models": models, "label": {"column": "y"}, "attribution": {**searched, "link": link}}
+        found = list_rows(attribute(frame, parse_measures(asked), "id"))
+        return {table: [tuple(row.values()) for row in rows] for table, rows in found.items() if rows}
 
-    both(biasspark.loss_by_segment)
-    both(biasspark.attribution_correlations)
-    both(biasspark.attribution_segments, numeric=["x"], targets=["gini"], tree={"min_leaf": 5, "max_depth": 1})
+    together, log_odds, q = rows_of(["log_odds", "q"], link), rows_of(["log_odds"], "logit"), rows_of(["q"], {})
+    assert set(together) == {"loss_by_segment", "attribution_correlations", "attribution_segments"}
+    for table, rows in together.items():
+        assert sorted(rows) == sorted(log_odds[table] + q[table])
+        assert len(rows) >= 2
     with pytest.raises(ConfigError, match="there is no such model"):
-        biasspark.loss_by_segment(frame, models=["q"], link=link, **given)
+        biasspark.loss_by_segment(frame, id="id", label="y", models=["q"], link=link)
 
 
 def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:
