@@ -53,7 +53,9 @@ def given(
     TABLES.update(before)
 
 
+@pytest.mark.slow
 def test_spark_answers(spark: SparkSession, warehouse: Path) -> None:
+    """DuckDB answers all of them, too, in less time: test_code_blocks.py."""
     blocks = blocks_of("sql")
     asked = {table for block in blocks for table in re.findall(r"\blatest_(\w+)", block.text)}
     tables = [TABLES[name] for name in sorted(asked)]
