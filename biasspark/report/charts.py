@@ -356,14 +356,7 @@ def draw_pinned(facts: NightFacts) -> Markup | None:
                     markersize=5,
                     markeredgewidth=0,
                 )
-        axes.set_xticks(
-            range(len(names)),
-            labels,
-            rotation=_SLOPE,
-            ha="right",
-            color=INK,
-            rotation_mode="anchor",
-        )
+        axes.set_xticks(range(len(names)), labels, rotation=_SLOPE, ha="right", color=INK, rotation_mode="anchor")
         axes.set_xlim(-0.7, len(names) - 0.3)
         axes.xaxis.grid(True)
         axes.set_axisbelow(True)
