@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import ConfigError, InputError
-from biasspark.session import delete_folder, list_folder
+from biasspark.session import delete_folder, is_connect, list_folder
 from biasspark.sql import quote_name, quote_string
 from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
@@ -64,10 +64,14 @@ class PathStore:
         return Path(re.sub(r"^file:/*(?=/)", "", self.path)).absolute()
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``. Reads one footer a table."""
+        """See ``Store.check``. Reads one footer of each table that is there."""
         _check_timestamps(spark)
         faults = []
+        with named_fault(self.root, "read"):
+            there = None if is_connect(spark) else {entry.name for entry in list_folder(spark, self.path)}
         for table in tables:
+            if there is not None and table.name not in there:
+                continue
             with named_fault(self._folder(table), "read"):
                 found = read_schema(spark, self._folder(table))
             faults += find_misfits(self._folder(table), table, found)

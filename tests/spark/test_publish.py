@@ -288,7 +288,7 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
     store = PathStore("nosuch://me:secret@host/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         store.check(spark, [BIAS_METRICS])
-    assert "nosuch://(redacted)@host/warehouse/bias_metrics: could not be read" in str(caught.value)
+    assert "nosuch://(redacted)@host/warehouse: could not be read" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
