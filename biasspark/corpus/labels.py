@@ -23,15 +23,15 @@ def label_counts(examples: DataFrame, codebook: Codebook) -> DataFrame:
             for name, label in (("n_negative", ~is_positive), ("n_positive", is_positive))
         )
     )
-    every = examples.sparkSession.range(n_buckets + 1).select(F.col("id").cast("int").alias("bucket"))
-    filled = every.join(in_buckets, on="bucket", how="left")
-    numbers = filled.select("*", F.explode(F.sequence(F.lit(0), F.lit(len(members)))).alias("number"))
+    by_number = in_buckets.select("bucket", F.posexplode(F.arrays_zip("n_negative", "n_positive")).alias("number", "n"))
     names = codebook.names[: codebook.first_pair]
-    return numbers.select(
+    every = examples.sparkSession.range((n_buckets + 1) * len(names)).select(
+        F.floor(F.col("id") / len(names)).cast("int").alias("bucket"),
+        (F.col("id") % len(names)).cast("int").alias("number"),
+    )
+    counts = every.join(by_number, on=["bucket", "number"], how="left")
+    return counts.select(
         name_of(F.col("number"), names).alias(IDENTITY),
         "bucket",
-        *(
-            F.coalesce(F.element_at(name, F.col("number") + 1), F.lit(0)).cast("bigint").alias(name)
-            for name in ("n_negative", "n_positive")
-        ),
+        *(F.coalesce(F.col("n")[name], F.lit(0)).cast("bigint").alias(name) for name in ("n_negative", "n_positive")),
     )
