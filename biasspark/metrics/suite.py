@@ -64,11 +64,11 @@ OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
 
 def metric_of_pair() -> Column:
     """Return the metric that a row of u_statistics is of, ``auc`` for the pair of a whole slice."""
-    cells = F.struct("low_cell", "high_cell")
     named = {OVERALL_METRIC: OVERALL_AUC, **{metric.name: metric for metric in SUITE}}
     metric = F.lit(None).cast("string")
     for name, pair in named.items():
-        metric = F.when(cells == F.struct(F.lit(pair.low), F.lit(pair.high)), F.lit(name)).otherwise(metric)
+        of_pair = (F.col("low_cell") == F.lit(pair.low)) & (F.col("high_cell") == F.lit(pair.high))
+        metric = F.when(of_pair, F.lit(name)).otherwise(metric)
     return metric
 
 
