@@ -23,8 +23,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
-from biasspark.attribution.verdicts import Ends, Paired, weigh
+from biasspark.metrics.differences import Ends, Paired, weigh
+from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
 
 Floats = NDArray[np.float64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from biasspark.attribution.verdicts import Paired, weigh, weigh_margin
 from biasspark.config import Rule, show_visibly
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
+from biasspark.metrics.differences import Paired, weigh, weigh_margin
 
 
 @dataclass(frozen=True, kw_only=True)

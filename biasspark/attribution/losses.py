@@ -18,11 +18,12 @@ from pyspark.sql import Column, DataFrame, Row
 
 from biasspark.attribution.influence import CellPair, RankedSegment, influence_variance
 from biasspark.attribution.moments import read_moments, read_whole, sum_moments, sum_whole
-from biasspark.attribution.significance import NO_ROWS, Moments, clip, interval
+from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
 from biasspark.exploding import each_present
+from biasspark.metrics.evidence import clip, interval
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""

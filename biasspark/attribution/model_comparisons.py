@@ -10,11 +10,12 @@ import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
-from biasspark.attribution.verdicts import Paired, judge, weigh
+from biasspark.attribution.verdicts import judge
 from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.declared import column_names
+from biasspark.metrics.differences import Paired, weigh
 from biasspark.metrics.intervals import auc_interval
+from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 

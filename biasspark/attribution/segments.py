@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from biasspark.attribution.evidence import NodeEvidence, NodeSums, judge_nodes
 from biasspark.attribution.growth import ROOT, GrownTree, NodeKey
 from biasspark.attribution.losses import cross_entropy, gini, normalized_attribution
-from biasspark.attribution.significance import clip, interval
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
 from biasspark.features import Condition, Feature, bin_names, say_condition, write_predicate
+from biasspark.metrics.evidence import clip, interval
 
 AUC = "auc"
 

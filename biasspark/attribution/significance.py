@@ -7,8 +7,6 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import erfc, sqrt
 
-from biasspark.metrics.evidence import normal_quantile
-
 SIGNIFICANT = 0.05
 """A p-value below is taken as evidence."""
 
@@ -127,28 +125,6 @@ def two_sided(difference: float, variance: float) -> float:
     if variance == 0:
         return 0.0 if difference else 1.0
     return erfc(abs(difference) / sqrt(2 * variance))
-
-
-def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
-
-    Parameters
-    ----------
-    mean, variance : float or None
-        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
-    level : float
-        Nominal coverage, in (0, 1).
-    """
-    if mean is None or variance is None:
-        return None, None
-    half = normal_quantile(level) * sqrt(variance)
-    return mean - half, mean + half
-
-
-def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
-    """Return an interval without what lies outside the range of the estimate."""
-    low, high = ends
-    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
 
 
 def _student_p_value(t: float, freedom: float) -> float:

@@ -3,133 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
-from math import erfc, sqrt
-from typing import NamedTuple
 
-from biasspark.attribution.significance import SIGNIFICANT, clip, interval
+from biasspark.attribution.significance import SIGNIFICANT
+from biasspark.metrics.differences import Evidence
 from biasspark.metrics.evidence import adjust
 
 BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
-
-LEAST_ROWS = 10
-"""Of either cell: with fewer rows no verdict is given."""
-
-_ROUNDED = 1e-12
-"""Values that differ by less are equal but for rounding."""
-
-Ends = tuple[float | None, float | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Paired:
-    """One metric of two models on the same rows.
-
-    Attributes
-    ----------
-    n_low, n_high
-        Rows of its two cells.
-    value, baseline_value
-        Of the model and of the baseline; None where a cell is empty.
-    difference_variance, sum_variance
-        Of value - baseline_value, and of value + baseline_value; None where no variance can be given.
-    gaps
-        Of a gap the intervals of value and of baseline_value; None of an AUC.
-    """
-
-    n_low: int
-    n_high: int
-    value: float | None
-    baseline_value: float | None
-    difference_variance: float | None
-    sum_variance: float | None
-    gaps: tuple[Ends, Ends] | None = None
-
-
-class Evidence(NamedTuple):
-    """What two models' values of a metric say of their difference.
-
-    Attributes
-    ----------
-    difference
-        value - baseline_value; of a gap |value| - |baseline_value|. None where a value is.
-    low, high
-        Its interval.
-    p_value
-        Two-sided, that the difference is 0. As `low` and `high` None where the data are insufficient.
-    one_way
-        Whether the difference points the same way whatever the signs of the gaps.
-    """
-
-    difference: float | None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    one_way: bool = True
-
-
-def weigh(paired: Paired, level: float) -> Evidence:
-    """Return the difference of two models with its interval and p-value, both by the normal distribution.
-
-    The difference of absolute values has a kink where a gap is 0. So of a gap each contrast s·value - t·baseline_value
-    is looked at whose signs s and t both gaps' own intervals allow: the interval is that around all of theirs, and the
-    p-value the largest.
-
-    Returns
-    -------
-    Evidence
-        Without interval and p-value where a cell has fewer than 10 rows, or where a contrast that is not 0 has
-        variance 0. Where difference and variance are both 0 the p-value is 1, and the interval a point.
-    """
-    if paired.value is None or paired.baseline_value is None:
-        return Evidence(None)
-    is_gap = paired.gaps is not None
-    value, baseline = (abs(own) if is_gap else own for own in (paired.value, paired.baseline_value))
-    difference = value - baseline
-    contrasts = _list_evident(paired)
-    if contrasts is None:
-        return Evidence(difference)
-    ends = [interval(one, variance, level) for one, variance in contrasts]
-    low, high = clip(_around(ends), *((-0.5, 0.5) if is_gap else (-1.0, 1.0)))
-    p_value = max(_normal_p_value(one, variance) for one, variance in contrasts)
-    return Evidence(difference, low, high, p_value, one_way=len({one > 0 for one, _ in contrasts}) == 1)
-
-
-def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float] | None:
-    """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
-
-    With r how much worse it is, s its standard error by the paired rows, z = (r - margin) / s and Φ the normal
-    distribution, violation has p = Φ(-z), the chance of such an r or a larger one where the truth is the margin;
-    compliance has Φ(z). Of a gap each contrast is looked at that both gaps' own intervals allow, as in `weigh`, and
-    either p-value is the largest.
-
-    Parameters
-    ----------
-    kind : {"max_drop", "max_rise"}
-        How much an AUC is lower, or how much further a gap is from 0.
-    margin : float
-        0 or more.
-
-    Returns
-    -------
-    (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `weigh` has no p-value. Where both models place all rows alike,
-        violation has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more. That n
-        pairs without a common row show none of it has the chance (1 - margin)^n, which is the p-value of compliance; n
-        is the rows of the smaller cell.
-    """
-    contrasts = _list_evident(paired)
-    if contrasts is None:
-        return None
-    worse = -1.0 if kind == "max_drop" else 1.0
-    alike = (1 - margin) ** min(paired.n_low, paired.n_high)
-    found = [
-        _tail_on_each_side((worse * difference - margin) / sqrt(variance)) if variance else (1.0, alike)
-        for difference, variance in contrasts
-    ]
-    violation, compliance = map(max, zip(*found, strict=True))
-    return violation, compliance
 
 
 def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[tuple[float | None, str]]:
@@ -143,48 +22,6 @@ def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[
         (p_adjusted, _say(own, p_adjusted, less))
         for own, p_adjusted, less in zip(evidence, adjusted, less_is_better, strict=True)
     ]
-
-
-def _list_evident(paired: Paired) -> list[tuple[float, float]] | None:
-    """Return the contrasts with their variances; None where the data are insufficient."""
-    if paired.value is None or paired.baseline_value is None or min(paired.n_low, paired.n_high) < LEAST_ROWS:
-        return None
-    contrasts = _list_contrasts(paired.value, paired.baseline_value, paired)
-    known = [(one, variance) for one, variance in contrasts if variance or (variance == 0 and abs(one) <= _ROUNDED)]
-    return known if len(known) == len(contrasts) else None
-
-
-def _list_contrasts(value: float, baseline: float, paired: Paired) -> list[tuple[float, float | None]]:
-    """Return every difference that may be the true one's estimate, with its variance."""
-    same = (value - baseline, paired.difference_variance)
-    if paired.gaps is None or same == (0.0, 0.0):  # alike row by row, two gaps have the same sign
-        return [same]
-    variances = {1: paired.difference_variance, -1: paired.sum_variance}
-    signs = product(*map(_allowed_signs, paired.gaps))
-    return [(s * value - t * baseline + 0.0, variances[s * t]) for s, t in signs]  # no -0.0
-
-
-def _allowed_signs(ends: Ends) -> tuple[int, ...]:
-    low, high = ends
-    if low is None or high is None or low <= 0 <= high:
-        return (1, -1)
-    return (1,) if low > 0 else (-1,)
-
-
-def _around(ends: Sequence[Ends]) -> Ends:
-    lows, highs = zip(*ends, strict=True)
-    return min(lows), max(highs)
-
-
-def _tail_on_each_side(z: float) -> tuple[float, float]:
-    """Return how likely a standard normal variable is above z, and below."""
-    above, below = (erfc(sign * z / sqrt(2)) / 2 for sign in (1, -1))
-    return above, below
-
-
-def _normal_p_value(difference: float, variance: float) -> float:
-    """Return how likely a normal variable of that variance is at least as far from 0."""
-    return erfc(abs(difference) / sqrt(2 * variance)) if variance else 1.0
 
 
 def _say(evidence: Evidence, p_adjusted: float | None, less_is_better: bool) -> str:

@@ -237,6 +237,28 @@ def normal_quantile(level: float) -> float:
     return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
+def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
+
+    Parameters
+    ----------
+    mean, variance : float or None
+        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
+    level : float
+        Nominal coverage, in (0, 1).
+    """
+    if mean is None or variance is None:
+        return None, None
+    half = normal_quantile(level) * sqrt(variance)
+    return mean - half, mean + half
+
+
+def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
+    """Return an interval without what lies outside the range of the estimate."""
+    low, high = ends
+    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+
+
 def upper_tail(z: Floats) -> Floats:
     """Return how likely a standard normal variable is above z, right in the tail to the last digits."""
     return np.array([erfc(one / sqrt(2)) / 2 for one in z.tolist()])

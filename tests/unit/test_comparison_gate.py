@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import binom, false_discovery_control, norm
 
 from biasspark.attribution.comparison_rules import Contender, judge_contenders
-from biasspark.attribution.verdicts import Paired, weigh, weigh_margin
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Ruling
+from biasspark.metrics.differences import Paired, weigh, weigh_margin
 from scripts.simulate_comparisons import Setting, estimate
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)

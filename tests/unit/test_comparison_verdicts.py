@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from biasspark.attribution.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
-from biasspark.attribution.verdicts import Evidence, Paired, judge, weigh
+from biasspark.attribution.verdicts import judge
+from biasspark.metrics.differences import Evidence, Paired, weigh
+from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Z = norm.ppf(0.975)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, interval, welch_p_value
+from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, welch_p_value
+from biasspark.metrics.evidence import interval
 
 
 def moments(values: Sequence[float]) -> Moments:
