@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats
@@ -14,19 +15,19 @@ from biasspark.attribution.model_comparisons import (
     model_comparisons,
     name_models,
     paired_by_delong,
-    paired_by_jackknife,
 )
-from biasspark.columns import GROUP
+from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import group_of
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
-from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.examples import build_codebook, keep_scored, label_examples
 from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import ConfigError, no_usable_row
+from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
@@ -90,30 +91,25 @@ class Comparison:
         """Compare one model with the baseline."""
         models = (model, self.asked.baseline)
         measures = replace(self.measures, models={name: self.measures.models[name] for name in models})
-        codebook, boundaries = build_codebook(measures, self.survey), self._boundaries(models)
+        codebook, boundaries = build_codebook(measures, self.survey), cut_finely(self.survey, self.measures, models)
+        corpus = keep_scored(self.corpus, measures)
         if self.asked.method == JACKKNIFE:
-            paired = self._leave_out(measures, codebook, boundaries)
+            paired = self._leave_out(corpus, measures, codebook, boundaries)
             return name_models(paired, models, self.level, JACKKNIFE)
-        examples = label_examples(self.corpus, measures, codebook, self.id_column)
-        sums = [sum_paired_placements(examples, codebook, boundaries, chunk) for chunk in self._chunks()]
+        examples = label_examples(corpus, measures, codebook, self.id_column)
+        sums = [sum_paired_placements(examples, codebook, boundaries, chunk) for chunk in _in_chunks(self.identities)]
         return name_models(paired_by_delong(reduce(DataFrame.unionByName, sums)), models, self.level, PAIRED_DELONG)
 
-    def _leave_out(self, measures: Measures, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+    def _leave_out(
+        self, corpus: DataFrame, measures: Measures, codebook: Codebook, boundaries: list[Floats]
+    ) -> DataFrame:
         """Pair the AUCs of two models by leaving out groups of rows."""
         asked, groups = self.asked, self.asked.groups or GROUPS
         group = group_of(str(self.id_column), asked.cluster, groups).alias(GROUP)
-        examples = label_examples(self.corpus, measures, codebook, self.id_column, [group])
-        left = [rank_without_groups(examples, codebook, boundaries, chunk, groups) for chunk in self._chunks()]
-        return paired_by_jackknife(reduce(DataFrame.unionByName, left))
-
-    def _boundaries(self, models: tuple[str, str]) -> list[Floats]:
-        chosen = min(-(-self.survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
-        found = self.survey.boundaries(self.measures.ranking.ranges or chosen)
-        return [found[list(self.measures.models).index(name)] for name in models]
-
-    def _chunks(self) -> Iterator[tuple[int, ...]]:
-        for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
-            yield self.identities[start : start + IDENTITIES_AT_ONCE]
+        examples = label_examples(corpus, measures, codebook, self.id_column, [group])
+        left = leave_out(examples, codebook, boundaries, self.identities, groups)
+        sides = left.withColumn(IS_BASELINE, F.col(MODEL) == F.lit(asked.baseline))
+        return paired_by_jackknife(sides, (SLICE, IDENTITY, CROSSED))
 
 
 def compare(
@@ -160,7 +156,7 @@ def compare(
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):
         raise no_usable_row(tally.n_rows)
-    identities = tuple(_list_identities(codebook, counted["counts"]))
+    identities = tuple(list_identities(codebook, counted["counts"]))
     return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept))
 
 
@@ -179,7 +175,27 @@ def compared_alone(measures: Measures) -> Measures:
     )
 
 
-def _list_identities(codebook: Codebook, counts: list[int]) -> Iterator[int]:
+def leave_out(
+    examples: DataFrame, codebook: Codebook, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
+) -> DataFrame:
+    """Return what `rank_without_groups` does, of any number of identities: of each 32 in a pass of its own."""
+    left = (rank_without_groups(examples, codebook, boundaries, chunk, n_groups) for chunk in _in_chunks(identities))
+    return reduce(DataFrame.unionByName, left)
+
+
+def _in_chunks(identities: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(identities), IDENTITIES_AT_ONCE):
+        yield identities[start : start + IDENTITIES_AT_ONCE]
+
+
+def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
+    """Return where the ranges of some of the surveyed models meet, so many that a worker has room for every row."""
+    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    found = survey.boundaries(measures.ranking.ranges or chosen)
+    return [found[list(measures.models).index(name)] for name in models]
+
+
+def list_identities(codebook: Codebook, counts: list[int]) -> Iterator[int]:
     """Give the numbers of ``(overall)``, of every identity, and of the crossed pairs with enough rows of all read."""
     yield from range(codebook.first_pair)
     for place, n_rows in enumerate(counts[len(codebook.tallies) - len(codebook.pairs) :]):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.metrics.differences import Ends, Paired, weigh
-from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
 
 Floats = NDArray[np.float64]
@@ -98,13 +98,15 @@ def by_jackknife(low: Floats, high: Floats) -> PairedAucs:
     """Leave out one group of whole clusters after another; cells have no cluster in common."""
     groups = [np.arange(cell.shape[1]) // CLUSTER_ROWS for cell in (low, high)]
     groups = [groups[0] % GROUPS, (groups[0][-1] + 1 + groups[1]) % GROUPS]
-    u = [int(place(b, a).sum()) for a, b in zip(low, high, strict=True)]
-    left = []
-    for group in range(GROUPS):
-        kept = [own != group for own in groups]
-        doubled = [int(place(b[kept[1]], a[kept[0]]).sum()) for a, b in zip(low, high, strict=True)]
-        left.append((int(kept[0].sum()), int(kept[1].sum()), doubled[0], doubled[1]))
-    return pair_by_jackknife((low.shape[1], high.shape[1]), (u[0], u[1]), left)
+    own, baseline = (leave_out(a, b, groups) for a, b in zip(low, high, strict=True))
+    return pair_by_jackknife(own, baseline)
+
+
+def leave_out(low: Floats, high: Floats, groups: list[NDArray[np.int64]]) -> LeftOut:
+    """One model's scores, and what is left of its pairs without each group."""
+    kept = [(low[groups[0] != group], high[groups[1] != group]) for group in range(GROUPS)]
+    left = [(len(a), len(b), int(place(b, a).sum())) for a, b in kept]
+    return LeftOut(len(low), len(high), int(place(high, low).sum()), *map(list, zip(*left, strict=True)))
 
 
 METHODS: dict[str, Callable[[Floats, Floats], PairedAucs]] = {"delong": by_delong, "jackknife": by_jackknife}

@@ -15,7 +15,7 @@ from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLIC
 from biasspark.declared import column_names
 from biasspark.metrics.differences import Paired, weigh
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.paired import PAIRED_AUCS, PlacedTwice, pair_by_delong
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
@@ -23,12 +23,9 @@ PAIRED_DELONG = "paired_delong"
 
 _METRICS = {(metric.low, metric.high): metric for metric in (*SUITE, Auc("auc", low=NEGATIVE, high=POSITIVE))}
 _KEY = f"{SLICE} STRING, {IDENTITY} STRING, {CROSSED} BOOLEAN"
-PAIRED = f"{_KEY}, low_cell STRING, high_cell STRING, " + ", ".join(
-    f"{name} {'BIGINT' if name.startswith('n_') else 'DOUBLE'}" for name in PairedAucs._fields
-)
+PAIRED = f"{_KEY}, low_cell STRING, high_cell STRING, {PAIRED_AUCS}"
 """The schema of both models' AUCs of every pair of cells."""
 
-_COUNTS = ("n_low", "n_high", "u_doubled", "baseline_u_doubled")
 _NAMED = (MODEL, "baseline_model", SLICE)
 _KEPT = (*_NAMED, IDENTITY, CROSSED, "n_low", "n_high", "method")
 """What a comparison has of both models' AUCs as it stands."""
@@ -48,23 +45,6 @@ def paired_by_delong(sums: DataFrame) -> DataFrame:
         ``slice, identity, crossed, low_cell, high_cell``, and the fields of `PairedAucs`. Lazy.
     """
     return sums.groupBy(SLICE).applyInPandas(_pair_cells, PAIRED)
-
-
-def paired_by_jackknife(grouped: DataFrame) -> DataFrame:
-    """Return both models' AUCs of every pair of cells, with variances by the jackknife.
-
-    Parameters
-    ----------
-    grouped : DataFrame
-        ``slice, identity, crossed, low_cell, high_cell, n_low, n_high, u_doubled, baseline_u_doubled``, and as arrays
-        by group what is left of the last four without it, named so with ``_left``.
-
-    Returns
-    -------
-    DataFrame
-        As `paired_by_delong`.
-    """
-    return grouped.groupBy(SLICE).applyInPandas(_pair_groups, PAIRED)
 
 
 def name_models(paired: DataFrame, models: tuple[str, str], level: float, method: str) -> DataFrame:
@@ -122,17 +102,6 @@ def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
         for (identity, low, high), (row, placed) in cells.items()
         if (low, high) in _METRICS
     ]
-    return pd.DataFrame(rows, columns=column_names(PAIRED))
-
-
-def _pair_groups(grouped: pd.DataFrame) -> pd.DataFrame:
-    """Take the AUCs of both models from what is left without each group."""
-    rows = []
-    for row in grouped.to_dict("records"):
-        left = list(zip(*(map(int, row[f"{name}_left"]) for name in _COUNTS), strict=True))
-        n_low, n_high, *doubled = (int(row[name]) for name in _COUNTS)
-        pair = pair_by_jackknife((n_low, n_high), (doubled[0], doubled[1]), left)
-        rows.append((*(row[name] for name in (SLICE, IDENTITY, CROSSED, "low_cell", "high_cell")), *pair))
     return pd.DataFrame(rows, columns=column_names(PAIRED))
 
 

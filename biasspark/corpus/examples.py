@@ -46,6 +46,12 @@ def _refuse_names_twice(codebook: Codebook) -> None:
         )
 
 
+def keep_scored(corpus: DataFrame, measures: Measures) -> DataFrame:
+    """Return the rows that every model scores. Lazy."""
+    scored = [score_reason(name, corpus.schema) == 0 for name in measures.models.values()]
+    return corpus.where(combine(Column.__and__, scored))
+
+
 def label_examples(
     corpus: DataFrame, measures: Measures, codebook: Codebook, id_column: str | None, also: Sequence[Column] = ()
 ) -> DataFrame:

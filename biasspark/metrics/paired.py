@@ -1,4 +1,4 @@
-"""Two models' AUCs of the same rows, and the variances of what is made of both: arithmetic, no Spark."""
+"""Two AUCs that are not independent, of two models or nights, and the variances of what is made of both. No Spark."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class PlacedTwice(NamedTuple):
 
 
 class PairedAucs(NamedTuple):
-    """Both models' AUCs of one pair of cells, over the rows that both score.
+    """Two AUCs of one pair of cells: both models' over the rows that both score, or those of two nights.
 
     Attributes
     ----------
     n_low, n_high
-        Rows of the cells.
+        Rows of the cells, of two nights the fewer.
     auc, baseline_auc
         0 to 1; None where a cell is empty.
     auc_variance, baseline_variance, difference_variance, sum_variance
@@ -60,6 +60,10 @@ class PairedAucs(NamedTuple):
     baseline_variance: float | None = None
     difference_variance: float | None = None
     sum_variance: float | None = None
+
+
+PAIRED_AUCS = ", ".join(f"{name} {'BIGINT' if name.startswith('n_') else 'DOUBLE'}" for name in PairedAucs._fields)
+"""Its fields, as Spark SQL declares them."""
 
 
 def pair_by_delong(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
@@ -92,39 +96,72 @@ def pair_by_delong(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
     return PairedAucs(low.n, high.n, *aucs, *map(float, variances))
 
 
-def pair_by_jackknife(
-    n: tuple[int, int], doubled: tuple[int, int], left: Sequence[tuple[int, int, int, int]]
-) -> PairedAucs:
-    """Return both AUCs of two cells, and their variances by leaving out one group of rows after another.
+class LeftOut(NamedTuple):
+    """The pairs of two cells, and what is left of them without each group of rows.
 
-    With A_g the AUC without group g, over the G groups that have a row in either cell, the variance of what is linear
-    in the AUCs, as A - B, is
+    Attributes
+    ----------
+    n_low, n_high
+        Rows of the cells.
+    u_doubled
+        Twice U.
+    n_low_left, n_high_left, u_doubled_left
+        The same without each group.
+    """
 
-        (G - 1)/G · Σ (A_g - mean of A_g)²
+    n_low: int
+    n_high: int
+    u_doubled: int
+    n_low_left: Sequence[int]
+    n_high_left: Sequence[int]
+    u_doubled_left: Sequence[int]
+
+    @property
+    def auc(self) -> float:
+        """U over the pairs, of which there is at least one."""
+        return self.u_doubled / (2 * self.n_low * self.n_high)
+
+    def without(self, group: int) -> LeftOut:
+        """Return the pairs that are left without a group; nothing is left out of them."""
+        left = (self.n_low_left[group], self.n_high_left[group], self.u_doubled_left[group])
+        return LeftOut(*left, (), (), ())
+
+
+def pair_by_jackknife(own: LeftOut, baseline: LeftOut) -> PairedAucs:
+    """Return two AUCs of rows in the same groups, and their variances by leaving out one group after another.
+
+    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of what is
+    linear in both AUCs, as A - B, is
+
+        (G - 1)/G · Σ (A_g - B_g - mean of A_g - B_g)²
+
+    A group's influence on A - B is the difference of its influences on A and on B. Of rows that both AUCs are of, and
+    that are placed alike, it is nothing; rows of one of them alone come independent of the other, so that the
+    covariance is 0 in expectation. So this holds whichever rows both share, all, some or none. It is an estimate of G
+    numbers, with a relative standard error of some sqrt(2/(G - 1)).
 
     Parameters
     ----------
-    n : (int, int)
-        Rows of the low and of the high cell.
-    doubled : (int, int)
-        Twice U of the model and of the baseline.
-    left : sequence of (n_low, n_high, u_doubled, baseline_u_doubled)
-        The same without each group.
+    own, baseline : LeftOut
+        Of two models, or of two nights, whose rows are put into groups alike.
 
     Returns
     -------
     PairedAucs
-        Without variances where fewer than two groups have rows, or where a cell is empty without one of them. Each
-        group's AUC is rounded once.
+        With the lesser number of rows of either cell. Without variances where fewer than two groups have rows, where a
+        cell is empty without one of them, or where the groups differ in number. Each group's AUC is rounded once.
     """
+    n = min(own.n_low, baseline.n_low), min(own.n_high, baseline.n_high)
     if not all(n):
         return PairedAucs(*n)
-    pairs = 2 * n[0] * n[1]
-    aucs = (doubled[0] / pairs, doubled[1] / pairs)
-    touched = [one for one in left if one[:2] != n]
-    if len(touched) < 2 or any(not low or not high for low, high, *_ in touched):
+    aucs = (own.auc, baseline.auc)
+    if len(own.u_doubled_left) != len(baseline.u_doubled_left):
         return PairedAucs(*n, *aucs)
-    replicates = [(own / (2 * low * high), theirs / (2 * low * high)) for low, high, own, theirs in touched]
+    both = [(own.without(group), baseline.without(group)) for group in range(len(own.u_doubled_left))]
+    touched = [left for left in both if any(a[:2] != b[:2] for a, b in zip(left, (own, baseline), strict=True))]
+    if len(touched) < 2 or any(not one.n_low or not one.n_high for left in touched for one in left):
+        return PairedAucs(*n, *aucs)
+    replicates = [(mine.auc, theirs.auc) for mine, theirs in touched]
     return PairedAucs(*n, *aucs, *(_vary([x * a + y * b for a, b in replicates]) for x, y in _CONTRASTS))
 
 

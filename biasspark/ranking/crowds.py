@@ -105,14 +105,16 @@ def cut_examples(
     boundaries: Sequence[Floats],
     carried: Sequence[str] = (),
 ) -> Iterator[CrowdPart]:
-    """Cut the rows of one task that both models score at the boundaries of the models that have some.
+    """Cut the rows of one task at the boundaries of the models that have some: for each those that it scores.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        EXAMPLES of two models, and the columns `carried`.
+        EXAMPLES, and the columns `carried`.
     boundaries : sequence of float64 arrays
-        Where the ranges of the first model meet, and of the second if rows are cut for it, too.
+        Where the ranges of the first model meet, and of those after it for which rows are cut, too.
+    carried : sequence of str
+        What goes along with a row. ``other_score`` is that by the other of two models, which both score the row.
 
     Notes
     -----
@@ -127,16 +129,17 @@ def _cut_rows(
 ) -> Iterator[CrowdPart]:
     fields = Fields.of(table, codebook)
     in_base = np.logical_or.reduce([_in_base(fields.known, mask) for mask in crowds.masks])
-    usable = np.logical_and.reduce([in_base, *fields.usable])
     along = {
         LABEL: pa.array(fields.label == 1),
         KNOWN: pa.array(fields.known),
         ENTRIES: _list_entries(table, fields.words, codebook, crowds),
-        **{name: table.column(name) for name in carried},
+        **{name: table.column(name) for name in carried if name != OTHER},
     }
     scores = list(read_scores(table, codebook))
     for model, edges in enumerate(boundaries):
-        rows = pa.table({SCORE: scores[model], OTHER: scores[1 - model], **along})
+        other = {OTHER: scores[1 - model]} if OTHER in carried else {}
+        rows = pa.table({SCORE: scores[model], **other, **along})
+        usable = in_base & fields.usable[model]
         for number, inside in enumerate(fields.slices):
             yield from cut_table(rows.filter(pa.array(usable & inside)), edges, crowds, (model, number))
 

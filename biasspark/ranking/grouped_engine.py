@@ -1,4 +1,4 @@
-"""The jackknife's U statistics on Spark: EXAMPLES of two models, with groups -> both models' U without each group."""
+"""The jackknife's U statistics on Spark: EXAMPLES with groups -> U of every model, and U without each group."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from biasspark.columns import (
     CELL_PAIRS,
     FOUR_CELLS,
     GROUP,
+    MODEL,
     NEGATIVE,
     POSITIVE,
     SLICE,
@@ -31,9 +32,9 @@ from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather_range
 
 _BY_RANGE = "model INT, slice INT, score_range INT, data BINARY"
 _GROUPED = (
-    "slice STRING, identity STRING, crossed BOOLEAN, low_cell STRING, high_cell STRING, n_low BIGINT, n_high BIGINT, "
-    "u_doubled DECIMAL(38,0), baseline_u_doubled DECIMAL(38,0), n_low_left ARRAY<BIGINT>, n_high_left ARRAY<BIGINT>, "
-    "u_doubled_left ARRAY<DECIMAL(38,0)>, baseline_u_doubled_left ARRAY<DECIMAL(38,0)>"
+    "model STRING, slice STRING, identity STRING, crossed BOOLEAN, low_cell STRING, high_cell STRING, n_low BIGINT, "
+    "n_high BIGINT, u_doubled DECIMAL(38,0), n_low_left ARRAY<BIGINT>, n_high_left ARRAY<BIGINT>, "
+    "u_doubled_left ARRAY<DECIMAL(38,0)>"
 )
 
 
@@ -44,22 +45,22 @@ def rank_without_groups(
     identities: Sequence[int],
     n_groups: int,
 ) -> DataFrame:
-    """Return U of both models on the rows that both score, and what is left of it without each group of rows.
+    """Return U of every model on the rows that it scores, and what is left of it without each group of rows.
 
     Parameters
     ----------
     examples : DataFrame
-        EXAMPLES of two models, as the codebook describes it, and INT ``jackknife_group``, below `n_groups`.
+        EXAMPLES, as the codebook describes it, and INT ``jackknife_group``, below `n_groups`.
     boundaries : sequence of float64 arrays
-        For either model, where its score ranges meet; no result depends on them.
+        For each model, where its score ranges meet; no result depends on them.
     identities : sequence of int
         Numbers in the codebook, ascending; 0 is ``(overall)``.
 
     Returns
     -------
     DataFrame
-        ``slice, identity, crossed, low_cell, high_cell, n_low, n_high, u_doubled, baseline_u_doubled``, and as arrays
-        by group, without it, ``n_low_left, n_high_left, u_doubled_left, baseline_u_doubled_left``.
+        ``model, slice, identity, crossed, low_cell, high_cell, n_low, n_high, u_doubled``, and as arrays by group,
+        without it, ``n_low_left, n_high_left, u_doubled_left``.
 
     Notes
     -----
@@ -71,12 +72,12 @@ def rank_without_groups(
     parts = examples.select(*columns).mapInArrow(_cut(codebook, crowds, boundaries), PARTS)
     ranges = gather_ranges(parts, boundaries, codebook).sortWithinPartitions(*RANGE_KEY)
     by_range = ranges.mapInArrow(_sum(crowds, n_groups), _BY_RANGE)
-    slices = examples.sparkSession.range(0, len(codebook.slices), 1, 1)
-    absent = slices.select(
-        F.lit(-1).alias("model"), F.col("id").cast("int").alias(SLICE), F.lit(-1).alias("score_range")
-    )
+    n_slices = len(codebook.slices)
+    every = examples.sparkSession.range(0, len(codebook.models) * n_slices, 1, 1)
+    place = {MODEL: F.floor(F.col("id") / n_slices), SLICE: F.col("id") % n_slices}
+    absent = every.select(*(number.cast("int").alias(name) for name, number in place.items()))
     all_ranges = by_range.unionByName(absent, allowMissingColumns=True)
-    return all_ranges.groupBy(SLICE).applyInPandas(_combine(codebook, crowds, n_groups), _GROUPED)
+    return all_ranges.groupBy(MODEL, SLICE).applyInPandas(_combine(codebook, crowds, n_groups), _GROUPED)
 
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
@@ -100,37 +101,29 @@ def _sum(crowds: Crowds, n_groups: int) -> OnBatches:
 def _combine(codebook: Codebook, crowds: Crowds, n_groups: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
     names = [codebook.names[number] for number in crowds.identities]
 
-    def run(by_range: pd.DataFrame) -> pd.DataFrame:
-        by_range = by_range.sort_values("score_range")
+    def run(ranges: pd.DataFrame) -> pd.DataFrame:
         size = (len(crowds.identities), n_groups)
-        both = [
-            combine_groups(
-                [GroupSums.decode(data, *size) for data in by_range.loc[by_range["model"] == m, "data"]], *size
-            )
-            for m in range(2)
-        ]
-        number = codebook.slices[int(by_range[SLICE].iloc[0])]
+        by_range = ranges.dropna(subset="data").sort_values("score_range")
+        sums = combine_groups([GroupSums.decode(data, *size) for data in by_range["data"]], *size)
+        model, number = codebook.models[int(ranges[MODEL].iloc[0])], codebook.slices[int(ranges[SLICE].iloc[0])]
         rows = [
-            (number, name, crowds.identities[place] >= codebook.first_pair, *row)
+            (model, number, name, crowds.identities[place] >= codebook.first_pair, *row)
             for place, name in enumerate(names)
-            for row in _list_pairs(both, place, crowds.identities[place] == 0)
+            for row in _list_pairs(sums, place, crowds.identities[place] == 0)
         ]
         return pd.DataFrame(rows, columns=column_names(_GROUPED))
 
     return run
 
 
-def _list_pairs(both: Sequence[GroupSums], place: int, is_overall: bool) -> Iterator[tuple[Any, ...]]:
+def _list_pairs(sums: GroupSums, place: int, is_overall: bool) -> Iterator[tuple[Any, ...]]:
     """Give every pair of cells of an identity; ``(overall)`` has those of a background alone, which is the slice."""
-    n, whole = both[0].n[place], (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
+    n, whole = sums.n[place], (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
     for pair, cells in enumerate(CELL_PAIRS):
         if is_overall and cells != whole:
             continue
         sides = [n[FOUR_CELLS.index(cell)] for cell in cells]
-        totals = [int(side.sum()) for side in sides]
-        u = [int(sums.u_doubled[place, pair]) for sums in both]
-        left = [
-            [Decimal(own - int(part)) for part in sums.touched[place, pair]] for own, sums in zip(u, both, strict=True)
-        ]
+        totals, u = [int(side.sum()) for side in sides], int(sums.u_doubled[place, pair])
         kept = [[total - int(part) for part in side] for total, side in zip(totals, sides, strict=True)]
-        yield *((NEGATIVE, POSITIVE) if is_overall else cells), *totals, *map(Decimal, u), *kept, *left
+        left = [Decimal(u - int(part)) for part in sums.touched[place, pair]]
+        yield *((NEGATIVE, POSITIVE) if is_overall else cells), *totals, Decimal(u), *kept, left

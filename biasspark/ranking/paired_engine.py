@@ -20,7 +20,7 @@ from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
 from biasspark.declared import arrow_schema, to_batch
-from biasspark.ranking.crowds import Around, Crowds, cut_examples
+from biasspark.ranking.crowds import OTHER, Around, Crowds, cut_examples
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges
 
@@ -36,12 +36,12 @@ _KEY = ("slice", "identity", "cell", "among")
 def sum_paired_placements(
     examples: DataFrame, codebook: Codebook, boundaries: Sequence[Floats], identities: Sequence[int]
 ) -> DataFrame:
-    """Add up the products of both models' placements of every row that both score.
+    """Add up the products of both models' placements of every row.
 
     Parameters
     ----------
     examples : DataFrame
-        EXAMPLES of two models, as the codebook describes it.
+        EXAMPLES of two models that both score every row, as the codebook describes it.
     boundaries : sequence of float64 arrays
         For either model, where its score ranges meet; no result depends on them.
     identities : sequence of int
@@ -116,7 +116,7 @@ def _name_cells(sums: DataFrame, codebook: Codebook, identities: Sequence[int]) 
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return hand_over(cut_examples(batches, codebook, crowds, boundaries[:1]), PARTS)
+        return hand_over(cut_examples(batches, codebook, crowds, boundaries[:1], (OTHER,)), PARTS)
 
     return run
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from biasspark.attribution.verdicts import judge
 from biasspark.metrics.differences import Evidence, Paired, weigh
-from biasspark.metrics.paired import PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Z = norm.ppf(0.975)
@@ -68,14 +68,19 @@ def test_small_cells_have_no_variance(n_low: int, n_high: int) -> None:
 # ---- the jackknife
 
 
-def leave_out(low: np.ndarray, high: np.ndarray, groups: tuple[np.ndarray, np.ndarray], g: int) -> PairedAucs:
-    left = []
-    for k in range(g):
-        kept = [own != k for own in groups]
-        u = [int(ordered_doubled(a[kept[0]], b[kept[1]]).sum()) for a, b in zip(low, high, strict=True)]
-        left.append((int(kept[0].sum()), int(kept[1].sum()), u[0], u[1]))
-    doubled = [int(ordered_doubled(a, b).sum()) for a, b in zip(low, high, strict=True)]
-    return pair_by_jackknife((low.shape[1], high.shape[1]), (doubled[0], doubled[1]), left)
+Groups = tuple[np.ndarray, np.ndarray]
+"""Of the rows of the low cell, and of the high one."""
+
+
+def without_groups(low: np.ndarray, high: np.ndarray, groups: Groups, g: int) -> LeftOut:
+    """One side: twice U of all rows, and of those that are not in each group."""
+    kept = [(low[groups[0] != k], high[groups[1] != k]) for k in range(g)]
+    left = [(len(a), len(b), int(ordered_doubled(a, b).sum())) for a, b in kept]
+    return LeftOut(len(low), len(high), int(ordered_doubled(low, high).sum()), *map(list, zip(*left, strict=True)))
+
+
+def leave_out(low: np.ndarray, high: np.ndarray, groups: Groups, g: int) -> PairedAucs:
+    return pair_by_jackknife(*(without_groups(a, b, groups, g) for a, b in zip(low, high, strict=True)))
 
 
 def test_the_jackknife_of_single_rows_is_nearly_delong() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.crowds import Around, CrowdPart, Crowds, cut_examples
+from biasspark.ranking.crowds import OTHER, Around, CrowdPart, Crowds, cut_examples
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from tests.ranking_without_spark import array, codebook_of, find_states, flags, membership_fields, pack
 
@@ -50,7 +50,7 @@ def sum_twice(
 ) -> dict[tuple[int, int, str, str], Products]:
     """Run both maps without Spark, and return the sums by (slice, identity, cell, among)."""
     boundaries = [np.array(own, float) for own in edges]
-    parts = [part for batch in batches for part in cut_examples([batch], book, crowds, boundaries[:1])]
+    parts = [part for batch in batches for part in cut_examples([batch], book, crowds, boundaries[:1], [OTHER])]
     sums: dict[tuple[int, int, str, str], Products] = defaultdict(lambda: Products(0, 0, 0, 0, 0, 0))
     for number in range(len(book.slices)):
         second = [
@@ -74,8 +74,8 @@ def test_sums_are_those_of_all_pairs_whatever_the_cut(crossed: bool) -> None:
     book, batch, (label, usable, short, *scores) = make_examples(7, crossed)
     states = np.array(find_states(book, batch), object)
     crowds = Crowds.of(book, range(len(book.names)))
-    table = pa.Table.from_batches([batch])
-    whole = sum_twice([batch], book, crowds, ([], []))
+    table = pa.Table.from_batches([batch]).filter(pa.array(usable))  # both models score a row
+    whole = sum_twice(table.to_batches(), book, crowds, ([], []))
     cut = sum_twice(table.to_batches(max_chunksize=17), book, crowds, ([-0.5, 0.5, 1.0], [0.0, 0.3]))
     assert whole == cut
     for number, identity in product(range(2), range(len(book.names))):
