@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import starmap, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,12 +16,12 @@ from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
-from biasspark.metrics.gate import bias_alerts
+from biasspark.metrics.gate import bias_alerts, choose_before, pair_nights
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
-from biasspark.tables.schemas import U_STATISTICS
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import Store
 
 WORST_FIRST = (FAIL, WARN, INSUFFICIENT, PASS)
@@ -63,7 +63,9 @@ class Verdict:
 
 
 @contextmanager
-def judged(statistics: DataFrame, config: Config, store: Store, run: Run) -> Iterator[Verdict]:
+def judged(
+    statistics: DataFrame, config: Config, store: Store, run: Run, left_out: DataFrame | None = None
+) -> Iterator[Verdict]:
     """Judge a night before it is published, and keep its alerts for the block.
 
     Parameters
@@ -72,22 +74,25 @@ def judged(statistics: DataFrame, config: Config, store: Store, run: Run) -> Ite
         ``u_statistics`` of the night, persisted.
     run : Run
         The night's.
+    left_out : DataFrame, optional
+        ``jackknife_statistics`` of the night, persisted, where nights are paired.
 
     Notes
     -----
-    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of accepted runs: never the
-    corpus.
+    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of accepted runs, and
+    ``jackknife_statistics`` of those that a change is measured against: never the corpus.
     """
     if config.gate is None or not config.gate.of_nights:
         yield Verdict()
         return
     spark = statistics.sparkSession
     with describe(spark, "judge the night"):
-        changes = any(rule.is_change for rule in config.gate.of_nights)
-        baselines = _read_baselines(spark, config, store, run) if changes else _Baselines()
-        alerts = bias_alerts(statistics, baselines.statistics, config.gate, config.intervals)
-    with _counted(alerts, baselines.warnings) as verdict:
-        yield verdict
+        baselines = _read_baselines(spark, config, store, run) if config.gate.of_changes else _Baselines()
+    before = None if baselines.statistics is None else choose_before(baselines.statistics, config.intervals)
+    with _paired(left_out, before, store, baselines.groups_alike) as paired:
+        alerts = bias_alerts(statistics, before, config.gate, config.intervals, paired.nights)
+        with _counted(alerts, (*baselines.warnings, *paired.warnings)) as verdict:
+            yield verdict
 
 
 @contextmanager
@@ -116,9 +121,17 @@ def _counted(alerts: DataFrame, warnings: tuple[str, ...] = ()) -> Iterator[Verd
 
 
 class _Baselines(NamedTuple):
-    """What changes are measured against, and what was passed over."""
+    """What changes are measured against, what was passed over, and the runs whose ids are in groups as tonight's."""
 
     statistics: DataFrame | None = None
+    warnings: tuple[str, ...] = ()
+    groups_alike: tuple[Run, ...] = ()
+
+
+class _Paired(NamedTuple):
+    """Nights that are paired, and what kept the gate from it."""
+
+    nights: DataFrame | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -140,8 +153,39 @@ def _read_baselines(spark: SparkSession, config: Config, store: Store, run: Run)
             others.setdefault(otherwise.phrases, []).append(own)
     faults = [say_gone(store, U_STATISTICS, own) for own in incomplete if own in gone]
     return _Baselines(
-        None if rows is None else _keep_alike(rows, found), (*starmap(_say_otherwise, others.items()), *faults)
+        None if rows is None else _keep_alike(rows, found),
+        (*starmap(_say_otherwise, others.items()), *faults),
+        tuple(own.run for own in accepted if own.run in left and _groups_alike(resolved, own.config)),
     )
+
+
+def _groups_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Say whether two nights leave out groups of the same ids, by what `Config.resolved` gives of them."""
+    ids = [own.get("corpus", {}).get("id") for own in (one, other)]
+    return ids[0] == ids[1] and all(own.get("gate", {}).get("paired", False) for own in (one, other))
+
+
+@contextmanager
+def _paired(
+    left_out: DataFrame | None, before: DataFrame | None, store: Store, runs: Sequence[Run]
+) -> Iterator[_Paired]:
+    """Pair a night, for the block, with those of the runs that a change is measured against.
+
+    Notes
+    -----
+    One job over ``u_statistics`` of accepted runs.
+    """
+    if left_out is None or before is None or not runs:
+        yield _Paired()
+        return
+    spark = before.sparkSession
+    with persisted(before):
+        with describe(spark, "choose what is compared"):
+            chosen = {row["before_run_id"] for row in before.select("before_run_id").distinct().collect()}
+            asked = [run for run in runs if run.run_id in chosen]
+            rows, left = read_those_left(spark, store, JACKKNIFE_STATISTICS, asked)
+        gone = tuple(say_gone(store, JACKKNIFE_STATISTICS, run) for run in asked if run not in left)
+        yield _Paired(None if rows is None else pair_nights(left_out, rows, before), gone)
 
 
 def _keep_alike(statistics: DataFrame, found: Mapping[Run, Otherwise]) -> DataFrame:

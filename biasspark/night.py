@@ -11,6 +11,7 @@ from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.config import Config, say_count
 from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
+from biasspark.leaving_out import leave_out_groups
 from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
@@ -27,6 +28,8 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
     if config.state:
         measurement = keep_state(measurement, config, store)
+    if config.gate and config.gate.paired:
+        measurement = replace(measurement, left_out=leave_out_groups(measurement, config.gate))
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):
         tables = measurement.tables(tally, config.rejects.max_rows)
@@ -34,7 +37,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
             progress.stage(f"gate of {say_count(len(config.gate.of_nights), 'rule')}")
-        with judged(measurement.statistics, config, store, run) as verdict:
+        with judged(measurement.statistics, config, store, run, measurement.left_out) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*find_warnings(measurement, profiles), *verdict.warnings)
             record = replace(describe_run(config, tally, warnings, spark.version), status=verdict.status)

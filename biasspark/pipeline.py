@@ -47,6 +47,7 @@ from biasspark.session import describe, persisted
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import (
     BIAS_METRICS,
+    JACKKNIFE_STATISTICS,
     LABEL_BALANCE,
     MODEL_SUMMARY,
     PINNED_AUC,
@@ -78,6 +79,8 @@ class Measurement:
         What the tables come of besides the ranking.
     cuts
         Where the scores of each model are cut, where the ranking keeps its state.
+    left_out
+        The table ``jackknife_statistics``, less the run's columns, where nights are paired.
     """
 
     corpus: DataFrame
@@ -91,12 +94,13 @@ class Measurement:
     id_column: str | None = None
     also_kept: tuple[DataFrame, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    left_out: DataFrame | None = None
 
     @property
     def kept(self) -> tuple[DataFrame, ...]:
         """What the tables come of: persist these frames to compute each of them once."""
         ranking = self.ranking
-        frames = (*self.also_kept, ranking.ranked, self.statistics, ranking.reached)
+        frames = (*self.also_kept, ranking.ranked, self.statistics, ranking.reached, self.left_out)
         return tuple(frame for frame in frames if frame is not None)
 
     @property
@@ -116,6 +120,7 @@ class Measurement:
         """
         rejects = rejected_rows(self.corpus, self.measures, self.id_column, tally.rejects, max_rejects)
         found = {**self.suite_tables(), **self.further_tables(), REJECTED_ROWS: rejects}
+        found |= {JACKKNIFE_STATISTICS: self.left_out}
         return {table: found.get(table) for table in tables_of(JOB)}
 
     def suite_tables(self) -> dict[Table, DataFrame]:

@@ -29,12 +29,15 @@ def _plan_night(config: Config, n_columns: int, tables: tuple[Table, ...]) -> di
     ]
     passes += ["templates"] if config.templates else []
     passes += ["trials"] if config.pinned_auc and config.pinned_auc.trials else []
+    passes += ["jackknife"] if config.gate and config.gate.paired else []
     scans = f"{len(passes)} ({', '.join(passes)})"
     scans += ", and 1 more if there are rejects to write" if REJECTED_ROWS in tables else ""
     moved = "of 8 bytes a score and 24 a mention"
     if config.ranking.engine == "windows":
         scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
     shuffled = f"1 of the corpus, {moved}"
+    if config.gate and config.gate.paired:
+        shuffled += "; 1 more for the jackknife, of 9 bytes a score and 8 a mention, a scan for every 32 identities"
     of_the_day = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
     if bins := config.ranking.bins:
         shuffled = f"none of the corpus; 1 of counts, one for each of {bins:,} bins and each identity, of every task"

@@ -15,7 +15,7 @@ from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLIC
 from biasspark.declared import column_names
 from biasspark.metrics.differences import Paired, weigh
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.paired import PAIRED_AUCS, PlacedTwice, pair_by_delong
+from biasspark.metrics.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, pair_by_delong
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
@@ -145,23 +145,9 @@ def find_metric(row: Mapping[Any, Any]) -> Auc:
 
 def read_paired(row: Mapping[Any, Any]) -> Paired:
     """Read a row that pandas holds, in which NULL may be NaN, as a metric of two models."""
-    metric = find_metric(row)
 
-    def known(name: str) -> float | None:
-        value = row[name]
-        return None if value is None or math.isnan(value) else float(value)
+    def known(name: str) -> Any:
+        return None if row[name] is None or math.isnan(row[name]) else row[name]
 
-    def shift(name: str) -> float | None:
-        value = known(name)
-        return None if value is None else value - metric.offset
-
-    gaps = ((shift("auc_low"), shift("auc_high")), (shift("baseline_auc_low"), shift("baseline_auc_high")))
-    return Paired(
-        n_low=int(row["n_low"]),
-        n_high=int(row["n_high"]),
-        value=shift("auc"),
-        baseline_value=shift("baseline_auc"),
-        difference_variance=known("difference_variance"),
-        sum_variance=known("sum_variance"),
-        gaps=gaps if isinstance(metric, Gap) else None,
-    )
+    ends = ((known("auc_low"), known("auc_high")), (known("baseline_auc_low"), known("baseline_auc_high")))
+    return Paired.of(PairedAucs(*map(known, PairedAucs._fields)), ends, isinstance(find_metric(row), Gap))

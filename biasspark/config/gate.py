@@ -88,15 +88,31 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What must hold of a night: rules, and the level at which evidence counts, adjusted over the rows of a rule."""
+    """What must hold of a night.
+
+    Attributes
+    ----------
+    alpha
+        The level at which evidence counts, adjusted over the rows of a rule.
+    paired
+        Whether changes since the last accepted run are judged by the rows whose ids both nights have.
+    rule
+        The rules.
+    """
 
     alpha: float = 0.05
+    paired: bool = False
     rule: tuple[Rule, ...] = ()
 
     @property
     def of_nights(self) -> tuple[Rule, ...]:
         """The rules on a night by itself and since the last accepted run: ``jobs/bias_metrics.py`` judges them."""
         return tuple(rule for rule in self.rule if rule.baseline is None)
+
+    @property
+    def of_changes(self) -> tuple[Rule, ...]:
+        """The rules on a change since the last accepted run."""
+        return tuple(rule for rule in self.of_nights if rule.is_change)
 
     @property
     def of_comparisons(self) -> tuple[Rule, ...]:
@@ -121,7 +137,26 @@ def read_gate(value: object, measures: Mapping[str, Any], faults: list[str]) -> 
     rules = [_read_rule(entry, place, measures, faults) for place, entry in enumerate(entries, 1)]
     for name in find_repeated([rule.name for rule in rules if rule.name]):
         section.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name. Rename one.")
-    return Gate(alpha=alpha, rule=tuple(rules))
+    gate = Gate(alpha=alpha, paired=section.flag("paired", Gate.paired), rule=tuple(rules))
+    if gate.paired:
+        _check_paired(section, gate, measures)
+    return gate
+
+
+def _check_paired(section: Section, gate: Gate, measures: Mapping[str, Any]) -> None:
+    """Refuse to pair nights where nothing would be paired, or where that tells of groups that are withheld."""
+    bounds = {kind for rule in gate.of_nights for kind in CHANGES if getattr(rule, kind) is not None}
+    if gate.rule and not bounds:
+        rule = "No rule is on a change since the last accepted run."
+        section.refuse("paired", rule, "Remove the line, or write a rule with max_drop or max_rise.")
+    if measures["ranking"].engine == "binned":
+        what = 'the engine is "binned", and bins tell of no single row'
+        section.complain("paired", f'{what}. Set [ranking] engine = "blocks", or remove the line.')
+    if measures["privacy"]:
+        section.faults.append(
+            "[privacy] and [gate] paired are both given. Pairs are counted without one group of rows after another, "
+            "which tells what single rows are. Remove one of them."
+        )
 
 
 def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: list[str]) -> Rule:
@@ -231,7 +266,8 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
 
 def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
     """Refuse identities that nothing in ``[identities]`` can give, and selectors that mean nothing."""
-    asked = {"identity", "identities", "crossed", "worst"} & set(section.table)
+    given = {key for key, value in section.table.items() if value is not False}
+    asked = {"identity", "identities", "crossed", "worst"} & given
     if rule.metric == OVERALL_METRIC and asked:
         section.complain(
             " and ".join(sorted(asked)), "auc is that of a whole slice. Remove it, or take another metric."

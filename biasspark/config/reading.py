@@ -153,6 +153,9 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
         faults.append(
             '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
         )
+    gate = read_gate(table.get("gate"), measures, faults)
+    if gate and gate.paired and not corpus.id:
+        faults.append('[corpus] id: missing. [gate] paired groups by it. Write, for example, id = "row_id".')
     output = _read_output(table.get("output"), base, faults)
     if corpus.path and output.path and is_within(output.path, corpus.path):
         faults.append(
@@ -162,7 +165,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
     return Config(
         corpus=corpus,
         **measures,
-        gate=read_gate(table.get("gate"), measures, faults),
+        gate=gate,
         rejects=_read_rejects(table.get("rejects"), faults),
         state=_read_state(table.get("state"), measures, faults),
         output=output,

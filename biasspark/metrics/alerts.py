@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS
-from biasspark.config import Rule, show_visibly
+from biasspark.config import Intervals, Rule, show_visibly
 from biasspark.metrics.evidence import adjust
 
 _CLAIMS = {
@@ -66,6 +66,7 @@ class Alert:
     baseline_value_at_most: float | None = None
     change_at_least: float | None = None
     change_at_most: float | None = None
+    paired: bool | None = None
 
     @classmethod
     def of(cls, rule: Rule, key: Key, **found: Any) -> Alert:
@@ -87,10 +88,11 @@ class Alert:
 
 @dataclass(frozen=True)
 class Ruling:
-    """A rule, and the level of its evidence."""
+    """A rule, the level of its evidence, and that of the intervals."""
 
     rule: Rule
     alpha: float
+    level: float = Intervals.level
 
 
 def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
@@ -158,6 +160,7 @@ def _say_value(alert: Alert) -> str:
     if alert.change is None:
         return value
     change = f"a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
+    change += ", paired by id" if alert.paired else ""
     if alert.baseline_model is None:
         return f"{value} after {alert.baseline_value:.4f} in {alert.baseline_run_id}, {change}"
     return f"{value}, that of {show_visibly(alert.baseline_model)} {alert.baseline_value:.4f}, {change}"

@@ -12,6 +12,7 @@ from math import erfc, sqrt
 from typing import NamedTuple
 
 from biasspark.metrics.evidence import clip, interval
+from biasspark.metrics.paired import PairedAucs
 
 LEAST_ROWS = 10
 """Of either cell: with fewer rows no verdict is given."""
@@ -24,14 +25,14 @@ Ends = tuple[float | None, float | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Paired:
-    """One metric of two models on the same rows.
+    """One metric of two models on the same rows, or of two nights.
 
     Attributes
     ----------
     n_low, n_high
-        Rows of its two cells.
+        Rows of its two cells, of two nights the fewer.
     value, baseline_value
-        Of the model and of the baseline; None where a cell is empty.
+        Of the model and of the baseline, or tonight and before; None where a cell is empty.
     difference_variance, sum_variance
         Of value - baseline_value, and of value + baseline_value; None where no variance can be given.
     gaps
@@ -45,6 +46,25 @@ class Paired:
     difference_variance: float | None
     sum_variance: float | None
     gaps: tuple[Ends, Ends] | None = None
+
+    @classmethod
+    def of(cls, aucs: PairedAucs, intervals: tuple[Ends, Ends], is_gap: bool) -> Paired:
+        """Return a metric from both AUCs and their own intervals, for a gap 1/2 more than it and its own."""
+        offset = 0.5 if is_gap else 0.0
+
+        def shift(auc: float | None) -> float | None:
+            return None if auc is None else auc - offset
+
+        first, second = ((shift(low), shift(high)) for low, high in intervals)
+        return cls(
+            n_low=int(aucs.n_low),
+            n_high=int(aucs.n_high),
+            value=shift(aucs.auc),
+            baseline_value=shift(aucs.baseline_auc),
+            difference_variance=aucs.difference_variance,
+            sum_variance=aucs.sum_variance,
+            gaps=(first, second) if is_gap else None,
+        )
 
 
 class Evidence(NamedTuple):

@@ -30,9 +30,9 @@ that both nights have adds the product of its two placements, each as it departs
 DeLong, DeLong and Clarke-Pearson. Where a model, or its successor, scores the same rows again, high scores stay high
 and placements with them; then C is above 0, and adding the variances is careful: it finds less than there is. The same
 holds of gaps, unless a gap changed its sign: then the sizes move against each other, and the sum is too small by 2·C.
-Nights are not paired in spite of that: what a night publishes does not hold two scores of a row side by side. Tables
-have sums, and ``score_blocks`` sorted scores without ids. Where a corpus has the old score in a column, that is a model
-to compare with: a rule with a ``baseline`` is judged on pairs.
+No night has two scores of a row side by side. But nights that keep what is left of U without each group of ids are
+paired by these (``biasspark.metrics.paired``), and where a corpus has the old score in a column, that is a model to
+compare with: a rule with a ``baseline`` is judged on pairs.
 
 In 1,500 runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows a cell) a change of just the
 bound is found to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at the

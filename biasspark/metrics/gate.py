@@ -11,21 +11,32 @@ import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE
+from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE, SUITE_GAPS
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.alerts import Alert, Ruling
+from biasspark.metrics.differences import Paired
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
+from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
+from biasspark.metrics.paired import PairedAucs
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.metrics.verdicts import Candidate, Pair, judge
-from biasspark.tables.schemas import BIAS_ALERTS, Table
+from biasspark.tables.schemas import BIAS_ALERTS, JACKKNIFE_STATISTICS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
 _BOUNDS = ("auc_at_least", "auc_at_most", "auc_variance_at_least", "auc_variance_at_most")
 _NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
 _PAIR = (*_NUMBERS, "by_logit", "joined")
+_BEFORE_RUN, _BY_ID = "before_run_id", "by_id_"
+_PAIRED = tuple(f"{_BY_ID}{name}" for name in PairedAucs._fields)
 
 
-def bias_alerts(statistics: DataFrame, before: DataFrame | None, gate: Gate, intervals: Intervals) -> DataFrame:
+def bias_alerts(
+    statistics: DataFrame,
+    before: DataFrame | None,
+    gate: Gate,
+    intervals: Intervals,
+    paired: DataFrame | None = None,
+) -> DataFrame:
     """Return the table ``bias_alerts``, less the run's columns.
 
     Parameters
@@ -33,12 +44,13 @@ def bias_alerts(statistics: DataFrame, before: DataFrame | None, gate: Gate, int
     statistics : DataFrame
         u_statistics as `biasspark.metrics.statistics.with_auc` gives it: the night's own, with what is withheld NULL.
     before : DataFrame, optional
-        The same of accepted runs, with their ``run_id`` and ``place``, the latest first, if there are any and a rule is
-        on a change. Each (model, slice, identity, metric) is compared with the latest that has an interval of it.
+        What changes are measured against, from `choose_before`, if there is any.
     gate : Gate
         The rules; those that name a baseline are left out.
     intervals : Intervals
         The level of the intervals; their method is that of the evidence.
+    paired : DataFrame, optional
+        Both nights' AUCs by the same groups of ids, from `pair_nights`.
 
     Notes
     -----
@@ -46,17 +58,60 @@ def bias_alerts(statistics: DataFrame, before: DataFrame | None, gate: Gate, int
     none for a row of the corpus.
     """
     measured = _measure(statistics, intervals)
-    if before is None:
-        numbers = {f"before_{name}": F.lit(None).cast("double") for name in _PAIR}
-        measured = measured.withColumns(numbers | {"before_run_id": F.lit(None).cast("string")})
-    else:
-        measured = measured.join(F.broadcast(_choose_before(before, intervals)), on=list(_KEY), how="left")
-    rulings = [Ruling(rule, gate.alpha) for rule in gate.of_nights]
+    before_names = [f"before_{name}" for name in _PAIR]
+    measured = _join(measured, before, dict.fromkeys(before_names, "double") | {_BEFORE_RUN: "string"})
+    measured = _join(measured, paired, dict.fromkeys(_PAIRED, "double"))
+    rulings = [Ruling(rule, gate.alpha, intervals.level) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
         return judge(ruling, list(map(_read_candidate, rows)))
 
     return judge_rules(measured, rulings, judge_rows, BIAS_ALERTS)
+
+
+def choose_before(before: DataFrame, intervals: Intervals) -> DataFrame:
+    """Return of each (model, slice, identity, metric) what it had in the latest run that has an interval of it.
+
+    Parameters
+    ----------
+    before : DataFrame
+        ``u_statistics`` of accepted runs, with their ``run_id`` and ``place``, the latest first.
+
+    Notes
+    -----
+    Lazy. An interval is where a variance is, so they are made of the chosen alone.
+    """
+    key = (MODEL, SLICE, IDENTITY, "low_cell", "high_cell")
+    rows = before.where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
+    others = F.struct(*(name for name in before.columns if name not in (*key, "place")))
+    latest = rows.coalesce(1).groupBy(*key).agg(F.min_by(others, "place").alias("latest"))
+    chosen = _measure(latest.select(*key, "latest.*"), intervals, "run_id")
+    return chosen.select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in (*_PAIR, "run_id")))
+
+
+def pair_nights(now: DataFrame, before: DataFrame, chosen: DataFrame) -> DataFrame:
+    """Return both nights' AUCs of what changes are measured of, with variances by leaving out groups of ids.
+
+    Parameters
+    ----------
+    now, before : DataFrame
+        ``jackknife_statistics`` of the night, and of accepted runs with their ``run_id``, by the same groups.
+    chosen : DataFrame
+        What changes are measured against, from `choose_before`.
+
+    Notes
+    -----
+    Lazy. One shuffle of tables that do not grow with the corpus.
+    """
+    asked = F.broadcast(chosen.select(*_KEY, F.col(_BEFORE_RUN).alias("run_id")))
+    earlier = before.withColumn("metric", metric_of_pair()).join(asked, on=[*_KEY, "run_id"], how="left_semi")
+    own, others = (
+        rows.select(*JACKKNIFE_STATISTICS.value_columns, F.lit(is_baseline).alias(IS_BASELINE))
+        for rows, is_baseline in ((now, False), (earlier, True))
+    )
+    both = paired_by_jackknife(own.unionByName(others), (MODEL, SLICE, IDENTITY))
+    numbers = (F.col(name).cast("double").alias(f"{_BY_ID}{name}") for name in PairedAucs._fields)
+    return both.select(MODEL, SLICE, IDENTITY, metric_of_pair().alias("metric"), *numbers)
 
 
 def judge_rules(
@@ -90,17 +145,11 @@ def judge_rules(
     return candidates.groupBy("rule").applyInPandas(judge_rule, table.value_schema)
 
 
-def _choose_before(before: DataFrame, intervals: Intervals) -> DataFrame:
-    """Return of each (model, slice, identity, metric) the pair of the latest run that has an interval of it.
-
-    Which is where it has a variance: so intervals are made of the chosen alone.
-    """
-    key = (MODEL, SLICE, IDENTITY, "low_cell", "high_cell")
-    rows = before.where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
-    others = F.struct(*(name for name in before.columns if name not in (*key, "place")))
-    latest = rows.coalesce(1).groupBy(*key).agg(F.min_by(others, "place").alias("latest"))
-    chosen = _measure(latest.select(*key, "latest.*"), intervals, "run_id")
-    return chosen.select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in (*_PAIR, "run_id")))
+def _join(measured: DataFrame, more: DataFrame | None, types: Mapping[str, str]) -> DataFrame:
+    """Add columns that belong to a (model, slice, identity, metric); all NULL where there are none."""
+    if more is None:
+        return measured.withColumns({name: F.lit(None).cast(kind) for name, kind in types.items()})
+    return measured.join(F.broadcast(more), on=list(_KEY), how="left")
 
 
 def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> DataFrame:
@@ -151,10 +200,20 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
         numbers = {name: known(f"{prefix}{name}") for name in _NUMBERS}
         return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1, joined=known(f"{prefix}joined") == 1)
 
+    now, before = pair(""), pair("before_")
     return Candidate(
         key=(row[MODEL], row[SLICE], row[IDENTITY]),
         reason=known("reason"),
-        now=pair(""),
-        before=pair("before_"),
-        before_run_id=known("before_run_id"),
+        now=now,
+        before=before,
+        before_run_id=known(_BEFORE_RUN),
+        paired=_read_paired(row, now, before),
     )
+
+
+def _read_paired(row: Mapping[Any, Any], now: Pair, before: Pair) -> Paired | None:
+    """Read the evidence by the rows of the same ids, None where there is none."""
+    if pd.isna(row[f"{_BY_ID}difference_variance"]):
+        return None
+    found, ends = PairedAucs(*(row[name] for name in _PAIRED)), ((now.low, now.high), (before.low, before.high))
+    return Paired.of(found, ends, row["metric"] in SUITE_GAPS)

@@ -17,6 +17,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import SUITE_GAPS
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
+from biasspark.metrics.differences import Paired, weigh, weigh_margin
 from biasspark.metrics.evidence import Aucs, Bounds, compare_with_baseline, compare_with_bound, list_cases, weakest
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
@@ -44,7 +45,8 @@ class Pair:
 class Candidate:
     """What a rule looks at: a pair now, and in the run to compare with, if there is one that has an interval of it.
 
-    ``found`` is false where tonight has no row.
+    ``paired`` is both values with variances by the rows of the same ids, None where these are not known. ``found`` is
+    false where tonight has no row.
     """
 
     key: Key
@@ -52,6 +54,7 @@ class Candidate:
     now: Pair = Pair()
     before: Pair = Pair()
     before_run_id: str | None = None
+    paired: Paired | None = None
     found: bool = True
 
 
@@ -74,8 +77,8 @@ def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
     """
     missing = list_missing(ruling.rule, [row.key for row in candidates])
     rows = [*candidates, *(Candidate(key=key, found=False) for key in missing)]
-    weighed = zip(rows, *_weigh(ruling.rule, rows), strict=True)
-    return settle(ruling, [_describe_weighed(ruling.rule, row, p_values) for row, *p_values in weighed])
+    added = zip(rows, *_weigh(ruling.rule, rows), strict=True)
+    return settle(ruling, [_describe_weighed(ruling, row, p_values) for row, *p_values in added])
 
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
@@ -112,11 +115,27 @@ def _offset(rule: Rule) -> float:
     return 0.5 if rule.metric in SUITE_GAPS else 0.0
 
 
-def _describe_weighed(rule: Rule, row: Candidate, p_values: Sequence[float | None]) -> Alert:
-    """Return the alert with its evidence, or with why there is none."""
-    violation, compliance = p_values
-    alert = replace(_describe(rule, row), p_violation=violation, p_compliance=compliance)
-    return replace(alert, message=_say_missing(alert, row)) if violation is None else alert
+def _describe_weighed(ruling: Ruling, row: Candidate, added: Sequence[float | None]) -> Alert:
+    """Return the alert with its evidence, or with why there is none.
+
+    Parameters
+    ----------
+    added
+        Both p-values, of a change by the variances of both nights, added. Where the nights are paired, those count.
+    """
+    (violation, compliance), rule, alert = added, ruling.rule, _describe(ruling.rule, row)
+    alert = replace(alert, p_violation=violation, p_compliance=compliance)
+    if violation is None:
+        return replace(alert, message=_say_missing(alert, row))
+    if not rule.is_change:
+        return alert
+    by_id = row.paired and weigh_margin(row.paired, rule.kind, rule.bound)
+    if not row.paired or not by_id:
+        return replace(alert, paired=False)
+    found = weigh(row.paired, ruling.level)
+    exact = dict.fromkeys(("change", "change_at_least", "change_at_most"), found.difference)
+    ends: dict[str, Any] = {"change_low": found.low, "change_high": found.high}
+    return replace(alert, paired=True, p_violation=by_id[0], p_compliance=by_id[1], **ends | exact)
 
 
 def _describe(rule: Rule, row: Candidate) -> Alert:

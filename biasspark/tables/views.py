@@ -29,6 +29,8 @@ SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _FILES = "run_date=*/run_id=*/*.parquet"
 _DUCKDB_TYPES = {
+    "ARRAY<BIGINT>": "BIGINT[]",
+    "ARRAY<DECIMAL(38,0)>": "DECIMAL(38,0)[]",
     "ARRAY<DOUBLE>": "DOUBLE[]",
     "ARRAY<STRING>": "VARCHAR[]",
     "BINARY": "BLOB",

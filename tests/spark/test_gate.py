@@ -21,7 +21,7 @@ from biasspark.gating import Verdict, judged
 from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import TABLES, U_STATISTICS
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, TABLES, U_STATISTICS
 from biasspark.tables.store import PathStore
 from jobs import accept_run, bias_metrics
 from tests.least_configuration import changed
@@ -344,9 +344,11 @@ def test_the_accepted_runs_of_the_nights_before(spark: SparkSession, ledger: Pat
 # ---- what a change is measured against
 
 
+HOLDS = {"name": "auc holds", "metric": "auc", "max_drop": 0.05, "slices": ["all", "short"]}
+
+
 def settings_of(**changes: Any) -> Config:
-    rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.05, "slices": ["all", "short"]}
-    parts = {"slices": {"short": "length < 9"}, "gate": {"rule": [rule]}} | changes
+    parts = {"slices": {"short": "length < 9"}, "gate": {"rule": [HOLDS]}} | changes
     return parse_config(changed(**parts), Path())
 
 
@@ -394,6 +396,15 @@ def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: Spa
     alerts, verdict = judge(spark, made_up, settings_of(slices={"short": "length < 5"}), 0.48)
     assert alerts == [("all", "fail", "good"), ("short", "insufficient_evidence", None)]
     assert verdict.warnings == (f'{said}slices.short is "length < 5" tonight, "length < 9" then.{end}',)
+
+
+def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, made_up: PathStore) -> None:
+    config = settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
+    kept = frame_of(spark, JACKKNIFE_STATISTICS, [])
+    with judged(statistics_of(spark, 0.48), config, made_up, run_of(3), kept) as verdict:
+        assert verdict.alerts is not None
+        rows = verdict.alerts.select("outcome", "baseline_run_id", "paired").collect()
+    assert (list(map(tuple, rows)), verdict.warnings) == ([("fail", "good", False)] * 2, ())
 
 
 def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, made_up: PathStore) -> None:

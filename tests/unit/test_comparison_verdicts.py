@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from biasspark.attribution.verdicts import judge
-from biasspark.metrics.differences import Evidence, Paired, weigh
+from biasspark.metrics.differences import Evidence, Paired, weigh, weigh_margin
 from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
@@ -110,6 +110,69 @@ def test_the_jackknife_needs_rows_without_each_group() -> None:
     alone = leave_out(low, high, (np.zeros(12, int), np.arange(9)), 9)
     assert alone.auc is not None
     assert alone[4:] == (None,) * 4
+
+
+def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
+    """Half of the ids are in both nights, some with another label, all with other scores."""
+    rng = np.random.default_rng(7)
+    g, group = 12, rng.integers(0, 12, 150)
+    ids = np.arange(100), np.arange(50, 150)
+    label = rng.random(150) < 0.4
+    labels = label, label ^ (rng.random(150) < 0.05)
+    score = rng.normal(label, 1)
+    scores = np.round(score, 1), np.round(score + rng.normal(0, 0.3, 150), 1)
+
+    def cells(night: int, but: int) -> tuple[np.ndarray, np.ndarray]:
+        own = ids[night][group[ids[night]] != but]
+        return scores[night][own[~labels[night][own]]], scores[night][own[labels[night][own]]]
+
+    nights = [
+        without_groups(*cells(night, -1), (group[own[~labels[night][own]]], group[own[labels[night][own]]]), g)
+        for night, own in enumerate(ids)
+    ]
+    found = pair_by_jackknife(*nights)
+    aucs = [auc_by_pairs(*cells(night, -1)) for night in range(2)]
+    assert found[2:4] == pytest.approx(aucs, abs=1e-12)
+    assert found[:2] == tuple(min(sizes) for sizes in zip(*(night[:2] for night in nights), strict=True))
+    left = np.array([[auc_by_pairs(*cells(night, but)) for night in range(2)] for but in range(g)])
+    for variance, sign in ((found.difference_variance, -1), (found.sum_variance, 1)):
+        replicates = left[:, 0] + sign * left[:, 1]
+        assert variance == pytest.approx((g - 1) / g * ((replicates - replicates.mean()) ** 2).sum(), abs=1e-12)
+    assert found.difference_variance is not None
+    assert found.auc_variance is not None
+    assert found.baseline_variance is not None
+    assert found.difference_variance < 0.9 * (found.auc_variance + found.baseline_variance)
+
+
+def test_nights_that_are_alike_row_by_row_differ_by_nothing_with_variance_0() -> None:
+    (low, _), (high, _) = draw(8, 60, 50)
+    night = without_groups(low, high, (np.arange(60) % 7, np.arange(50) % 7), 7)
+    found = pair_by_jackknife(night, night)
+    assert found.difference_variance == 0.0
+    paired = Paired.of(found, ((None, None), (None, None)), is_gap=False)
+    assert weigh_margin(paired, "max_drop", 0.1) == (1.0, pytest.approx(0.9**50, abs=1e-15))
+
+
+def test_of_other_ids_the_variances_add_up() -> None:
+    """But for what a hundred groups leave open, a seventh of the variance."""
+    rng, ratios = np.random.default_rng(2), []
+    for _ in range(60):
+        cells = [(rng.normal(size=300), rng.normal(1, 1, 200)) for _ in range(2)]
+        groups = [tuple(rng.integers(0, 100, len(cell)) for cell in own) for own in cells]
+        found = pair_by_jackknife(
+            *(without_groups(*own, (g[0], g[1]), 100) for own, g in zip(cells, groups, strict=True))
+        )
+        assert found.difference_variance is not None
+        ratios.append(found.difference_variance / sum(delong_variance(*own) for own in cells))
+    assert np.mean(ratios) == pytest.approx(1, abs=3 * np.sqrt(2 / 99 / 60))
+    assert np.std(ratios) == pytest.approx(np.sqrt(2 / 99), rel=0.4)
+
+
+def test_nights_in_other_groups_are_not_paired() -> None:
+    (low, _), (high, _) = draw(8, 60, 50)
+    nights = (without_groups(low, high, (np.arange(60) % g, np.arange(50) % g), g) for g in (7, 8))
+    found = pair_by_jackknife(*nights)
+    assert (found.auc, found.difference_variance) == (found.baseline_auc, None)
 
 
 # ---- verdicts

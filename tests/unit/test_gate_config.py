@@ -14,6 +14,7 @@ from tests.least_configuration import changed
 
 ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
+FALL = {"name": "fall", "metric": "auc", "max_drop": 0.02}
 METRICS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
 
 
@@ -64,6 +65,14 @@ def test_selectors_name_one_or_several() -> None:
         ("gay", "race=y"),
     )
     assert (several.kind, several.bound, several.is_change) == ("max_rise", 0.0, True)
+
+
+def test_nights_are_paired_where_that_is_asked_for() -> None:
+    config = parse_config(changed(corpus={"id": "id"}, gate={"paired": True, "rule": [LEAST_RULE, FALL]}), Path())
+    assert config.gate is not None
+    assert (config.gate.paired, [rule.name for rule in config.gate.of_changes]) == (True, ["fall"])
+    assert parse_config(json.loads(config.json), Path()) == config
+    assert gate_of(LEAST_RULE, FALL).paired is False
 
 
 def test_it_reads_back_from_the_ledger() -> None:
@@ -242,6 +251,35 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
             {"gate": {"rule": [3]}},
             '[[gate.rule]] 1: this is a whole number. It must be a table. Write, for example, name = "bpsn", metric = '
             '"bpsn_auc".',
+        ),
+        (
+            {"corpus": {"id": "id"}, "gate": {"paired": True, "rule": [LEAST_RULE]}},
+            "[gate] paired = true. No rule is on a change since the last accepted run. Remove the line, or write a "
+            "rule with max_drop or max_rise.",
+        ),
+        (
+            {
+                "corpus": {"id": "id"},
+                "models": {"old": "x"},
+                "compare": {"baseline": "old"},
+                "gate": {"paired": True, "rule": [FALL | {"baseline": "old"}]},
+            },
+            "[gate] paired = true. No rule is on a change since the last accepted run. Remove the line, or write a "
+            "rule with max_drop or max_rise.",
+        ),
+        (
+            {"gate": {"paired": True, "rule": [FALL]}},
+            '[corpus] id: missing. [gate] paired groups by it. Write, for example, id = "row_id".',
+        ),
+        (
+            {"corpus": {"id": "id"}, "ranking": {"engine": "binned"}, "gate": {"paired": True, "rule": [FALL]}},
+            '[gate] paired: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", '
+            "or remove the line.",
+        ),
+        (
+            {"corpus": {"id": "id"}, "privacy": {}, "gate": {"paired": True, "rule": [FALL]}},
+            "[privacy] and [gate] paired are both given. Pairs are counted without one group of rows after another, "
+            "which tells what single rows are. Remove one of them.",
         ),
         (
             {"privacy": {"min_group_rows": 0}},

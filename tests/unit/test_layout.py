@@ -21,7 +21,10 @@ GROUND_FLOOR = (
     *("arrays", "columns", "conditions", "config", "declared", "errors", "exploding", "features", "session", "sql"),
     "tables.schemas",
 )
-MAPS = ("pipeline", "attributing", "comparing", "gating", "merging", "api", "attribution_api", "attribution_tables")
+MAPS = (
+    *("pipeline", "attributing", "comparing", "gating", "leaving_out", "merging"),
+    *("api", "attribution_api", "attribution_tables"),
+)
 KERNELS = (
     "biasspark/declared.py",
     "biasspark/attribution/comparison_rules.py",

@@ -16,6 +16,7 @@ from biasspark.tables.schemas import (
     BIAS_RUNS,
     COMPARISON_ALERTS,
     EXAMPLE_ATTRIBUTIONS,
+    JACKKNIFE_STATISTICS,
     LABEL_BALANCE,
     LOSS_BY_SEGMENT,
     MODEL_COMPARISONS,
@@ -135,7 +136,12 @@ CONTRACT = {
         value_low DOUBLE value_high DOUBLE bound DOUBLE baseline_run_id STRING outcome STRING message STRING
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
         p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE
-        {bounded("value", "baseline_value", "change")} run_id STRING
+        {bounded("value", "baseline_value", "change")} paired BOOLEAN run_id STRING
+    """,
+    JACKKNIFE_STATISTICS: """
+        run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
+        crossed BOOLEAN n_low BIGINT n_high BIGINT u_doubled DECIMAL(38,0)
+        n_low_left ARRAY<BIGINT> n_high_left ARRAY<BIGINT> u_doubled_left ARRAY<DECIMAL(38,0)> run_id STRING
     """,
     COMPARISON_ALERTS: """
         run_date DATE corpus STRING rule STRING model STRING baseline_model STRING slice STRING identity STRING
@@ -215,6 +221,7 @@ KEYS = {
     TEMPLATE_SCORES: ("model", "template", "identity"),
     LABEL_BALANCE: ("identity", "bucket"),
     BIAS_ALERTS: ("rule", "model", "slice", "identity", "metric"),
+    JACKKNIFE_STATISTICS: ("model", "slice", "identity", "low_cell", "high_cell"),
     COMPARISON_ALERTS: ("rule", "model", "baseline_model", "slice", "identity", "metric"),
     PINNED_SKEW: ("model", "slice", "identity", "cell"),
     MODEL_COMPARISONS: ("slice", "identity", "metric", "model", "baseline_model"),

@@ -12,6 +12,7 @@ from scipy import stats
 
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Ruling
+from biasspark.metrics.differences import Paired
 from biasspark.metrics.verdicts import Candidate, Pair, judge
 
 RUN = "r1"
@@ -125,6 +126,68 @@ def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
     assert alerts["grew"].change == pytest.approx(0.1)
     assert alerts["shrank"].change == pytest.approx(-0.15)
     assert alerts["mirrored"].change == pytest.approx(0)
+
+
+def by_id(identity: str, auc: float, before: float, sd: float = 0.005, n: int = 2000) -> Candidate:
+    """Nights of which the same ids tell that their difference has this standard error."""
+    added = candidate(identity, auc, before)
+    paired = Paired(n_low=n, n_high=n, value=auc, baseline_value=before, difference_variance=sd**2, sum_variance=4e-4)
+    return replace(added, paired=paired)
+
+
+def test_a_change_is_judged_by_the_ids_that_both_nights_have() -> None:
+    ruling = Ruling(rule_of(max_drop=0.02), 0.05)
+    rows = [
+        by_id("fell", 0.765, 0.8),
+        by_id("near", 0.775, 0.8),
+        by_id("same", 0.8, 0.8, 0),
+        by_id("few", 0.7, 0.8, n=9),
+    ]
+    found = by_identity(judge(ruling, rows))
+    added = by_identity(judge(ruling, [replace(row, paired=None) for row in rows]))
+    assert {name: (alert.paired, alert.outcome) for name, alert in found.items()} == {
+        "fell": (True, "fail"), "near": (True, "insufficient_evidence"), "same": (True, "pass"), "few": (False, "fail"),
+    }  # fmt: skip
+    assert {name: (alert.paired, alert.outcome) for name, alert in added.items()} == {
+        "fell": (False, "insufficient_evidence"), "near": (False, "insufficient_evidence"),
+        "same": (False, "insufficient_evidence"), "few": (False, "fail"),
+    }  # fmt: skip
+    fell, half = found["fell"], stats.norm.ppf(0.975) * 0.005
+    assert (fell.p_violation, fell.p_compliance) == pytest.approx((stats.norm.sf(3), stats.norm.cdf(3)), abs=1e-12)
+    assert (fell.change, fell.change_low, fell.change_high) == pytest.approx((-0.035, -0.035 - half, -0.035 + half))
+    assert (fell.change_at_least, fell.change_at_most) == (fell.change, fell.change)
+    assert "after 0.8000 in r1, a change of -0.0350 (-0.0448 to -0.0252), paired by id: fell by more" in fell.message
+    same = found["same"]
+    assert (same.p_violation, same.p_compliance) == (1, pytest.approx(0.98**2000))
+    assert "paired by id" not in added["fell"].message
+    assert replace(found["few"], p_violation_adjusted=0, message="") == replace(
+        added["few"], p_violation_adjusted=0, message=""
+    )
+
+
+def test_the_ids_tell_nothing_of_a_bound_on_the_value() -> None:
+    row = by_id("a", 0.7, 0.8)
+    assert judge(Ruling(rule_of(min=0.75), 0.05), [row]) == judge(
+        Ruling(rule_of(min=0.75), 0.05), [replace(row, paired=None)]
+    )
+    assert judge(Ruling(rule_of(min=0.75), 0.05), [row])[0].paired is None
+    unknown = Candidate(key=("m", "all", "b"), before=pair_of(0.8), before_run_id=RUN, paired=row.paired)
+    assert judge(Ruling(rule_of(max_drop=0.02), 0.05), [unknown])[0].paired is None
+
+
+def test_a_gap_that_the_ids_tell_of_is_judged_over_all_signs() -> None:
+    ends = ((0.005, 0.035), (-0.03, 0.01))
+    paired = Paired(
+        n_low=500, n_high=400, value=0.02, baseline_value=-0.01, difference_variance=1e-6, sum_variance=4e-6, gaps=ends
+    )
+    row = replace(candidate("a", 0.52, 0.49), paired=paired)
+    (found,) = judge(Ruling(rule_of(metric="negative_aeg", max_rise=0.02), 0.05, level=0.9), [row])
+    # 0.02 - 0.01 if the gap before was below 0, 0.02 + 0.01 if it was above.
+    assert found.change == pytest.approx(0.01)
+    assert found.p_violation == pytest.approx(stats.norm.sf(-0.01 / 0.002), abs=1e-12)
+    assert found.p_compliance == pytest.approx(stats.norm.cdf(0.01 / 0.001), abs=1e-12)
+    z = stats.norm.ppf(0.95)
+    assert (found.change_low, found.change_high) == pytest.approx((0.01 - z * 0.002, 0.03 + z * 0.001))
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:

@@ -19,7 +19,7 @@ from biasspark.tables.schemas.attribution import (
 )
 from biasspark.tables.schemas.comparisons import MODEL_COMPARISONS
 from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.schemas.gate import BIAS_ALERTS, COMPARISON_ALERTS
+from biasspark.tables.schemas.gate import BIAS_ALERTS, COMPARISON_ALERTS, JACKKNIFE_STATISTICS
 from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
 from biasspark.tables.schemas.scores import (
     LABEL_BALANCE,
@@ -44,6 +44,7 @@ __all__ = [
     "COMPARISON_ALERTS",
     "CORPUS",
     "EXAMPLE_ATTRIBUTIONS",
+    "JACKKNIFE_STATISTICS",
     "LABEL_BALANCE",
     "LOSS_BY_SEGMENT",
     "MODEL_COMPARISONS",
@@ -76,6 +77,7 @@ TABLES = {
         TEMPLATE_SCORES,
         LABEL_BALANCE,
         BIAS_ALERTS,
+        JACKKNIFE_STATISTICS,
         REJECTED_ROWS,
         SCORE_BLOCKS,
         *WINDOW_TABLES.values(),

@@ -24,6 +24,8 @@ from pyspark.sql.types import (
 
 # Spark parses DDL in a JVM; a table is declared without one.
 _TYPES: dict[str, DataType] = {
+    "ARRAY<BIGINT>": ArrayType(LongType()),
+    "ARRAY<DECIMAL(38,0)>": ArrayType(DecimalType(38, 0)),
     "ARRAY<DOUBLE>": ArrayType(DoubleType()),
     "ARRAY<STRING>": ArrayType(StringType()),
     "BIGINT": LongType(),

@@ -1,8 +1,9 @@
-"""The alerts: what came of every rule of the gate, on a night and on a comparison of models."""
+"""The gate: what came of every rule, on a night and on a comparison of models, and what nights are paired by."""
 
 from __future__ import annotations
 
-from biasspark.tables.schemas.declaring import MODEL, SLICE, Table, bounds, columns
+from biasspark.tables.schemas.declaring import CROSSED, MODEL, SLICE, Table, bounds, columns
+from biasspark.tables.schemas.suite import U_STATISTICS
 
 _METRIC = "-0.5 to 0.5 for gaps, 0 to 1 for AUCs."
 _ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
@@ -59,7 +60,28 @@ BIAS_ALERTS = Table(
     """)
     + bounds("value", "-0.5 to 1")
     + bounds("baseline_value", "-0.5 to 1")
-    + bounds("change", "-1 to 1"),
+    + bounds("change", "-1 to 1")
+    + columns("""
+        paired BOOLEAN: True where a change is judged by the rows whose ids both runs have, false where the variances of
+            both are added. NULL where no change is judged.
+    """),
+)
+
+JACKKNIFE_STATISTICS = Table(
+    name="jackknife_statistics",
+    job="bias_metrics",
+    comment="For each pair of cells that rules on changes look at: U, and what is left of it without each of 100 "
+    "groups of rows, by a hash of the id. Two nights are paired by them. Empty without [gate] paired.",
+    key=U_STATISTICS.key,
+    values=(
+        CROSSED,
+        *(column for column in U_STATISTICS.values if column.name in ("n_low", "n_high", "u_doubled")),
+        *columns("""
+            n_low_left ARRAY<BIGINT>: By group: rows of the low cell that are not in it.
+            n_high_left ARRAY<BIGINT>: By group: rows of the high cell that are not in it.
+            u_doubled_left ARRAY<DECIMAL(38,0)>: By group: u_doubled of the rows that are not in it.
+        """),
+    ),
 )
 
 COMPARISON_ALERTS = Table(

@@ -1,0 +1,277 @@
+"""Nights that score the same ids again: what they keep, and how a change is judged by it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import SparkSession
+from scipy.stats import norm
+
+from biasspark.session import is_connect
+from jobs import bias_metrics
+from tests.oracle.suite import PAIRS, ordered_doubled
+from tests.running_jobs import Done, ask, run_main
+from tests.spark.test_job_bias_metrics import MOST_SPARK_JOBS, Effort, watch
+
+N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
+CONFIG = """
+[corpus]
+name = "fixed"
+path = "{folder}/base"
+id = "id"
+duplicates = "allow"
+[label]
+column = "toxic"
+[models]
+m = "score"
+untouched = "score"
+[slices]
+even = "number % 2 = 0"
+[identities]
+columns = ["gay", "male", "few"]
+crossed = {{ pairs = true, min_rows = 50 }}
+[gate]
+paired = true
+[[gate.rule]]
+name = "bpsn"
+metric = "bpsn_auc"
+max_drop = 0.01
+identity = "gay"
+model = "m"
+[[gate.rule]]
+name = "gap"
+metric = "negative_aeg"
+max_rise = 0.01
+model = "m"
+slices = ["all", "even"]
+crossed = true
+severity = "warn"
+[[gate.rule]]
+name = "auc"
+metric = "auc"
+max_drop = 0.04
+model = "m"
+[[gate.rule]]
+name = "floor"
+metric = "subgroup_auc"
+min = 0.6
+identity = "gay"
+[output]
+path = "{folder}/warehouse"
+"""
+
+
+def draw_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    toxic, number = rng.random(N_ROWS) < 0.4, np.arange(N_ROWS)
+    rows = pd.DataFrame({"id": 7 * number, "number": number, "toxic": toxic, "gay": rng.random(N_ROWS) < 0.3})
+    rows["male"], rows["few"] = rng.random(N_ROWS) < 0.5, number % 145 == 6
+    rows["score"] = np.round(rng.normal(np.where(toxic, 1.5, 0), 1), 2)
+    rows.loc[number % 11 == 3, "score"] = np.nan
+    return rows
+
+
+def rescore(rows: pd.DataFrame) -> pd.DataFrame:
+    """Harmless comments about the identity score a little higher, and a few labels are mended."""
+    rng = np.random.default_rng(5)
+    score = rows["score"] + 0.2 * (rows["gay"] & ~rows["toxic"]) + rng.normal(0, 0.05, N_ROWS)
+    return rows.assign(score=score.round(2), toxic=rows["toxic"] ^ (rows["number"] % 400 == 9))
+
+
+@dataclass(frozen=True)
+class Nights:
+    """The first; one alike row by row; one rescored, and again unpaired."""
+
+    folder: Path
+    rows: dict[str, pd.DataFrame]
+    first: Done
+    alike: Done
+    rescored: Done
+    unpaired: Done
+    effort: Effort | None
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        return ask(self.folder / "warehouse", query)
+
+    def alerts(self, done: Done) -> pd.DataFrame:
+        names = ["rule", "slice", "identity", "outcome", "baseline_run_id", "change", "change_low", "change_high"]
+        names += ["p_violation", "p_compliance", "paired", "message"]
+        run_id = done.summary["run_id"]
+        rows = self.ask(f"SELECT {', '.join(names)} FROM bias_alerts WHERE run_id = '{run_id}'")
+        return pd.DataFrame(rows, columns=names).set_index(["rule", "slice", "identity"]).sort_index()
+
+
+@pytest.fixture(scope="module")
+def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nights:
+    folder = tmp_path_factory.mktemp("paired")
+    base = draw_rows()
+    rows = {"base": base, "rescored": rescore(base)}
+    for name, own in rows.items():
+        (folder / name).mkdir()
+        pq.write_table(pa.Table.from_pandas(own, preserve_index=False), folder / name / "part-0.parquet")
+    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+
+    def run(day: int, corpus: str, *changes: str) -> Done:
+        flags = [part for change in (f"corpus.path={folder}/{corpus}", *changes) for part in ("--set", change)]
+        return run_main(bias_metrics.main, "--config", folder / "job.toml", "--run-date", f"2026-01-0{day}", *flags)
+
+    efforts: list[Effort] = []
+    first, alike = run(1, "base"), run(2, "base", "ranking.engine=windows")
+    with nullcontext() if is_connect(spark_session) else watch(spark_session, N_ROWS, efforts):
+        rescored = run(3, "rescored")
+    unpaired = run(3, "rescored", "gate.paired=false")
+    return Nights(folder, rows, first, alike, rescored, unpaired, efforts[0] if efforts else None)
+
+
+# ---- what is kept
+
+
+class Cells(NamedTuple):
+    """The scores of two cells, and the groups of their rows."""
+
+    low: np.ndarray
+    high: np.ndarray
+    low_group: np.ndarray
+    high_group: np.ndarray
+
+    def auc_without(self, group: int) -> float:
+        low, high = self.low[self.low_group != group], self.high[self.high_group != group]
+        return float(ordered_doubled(low, high).sum()) / (2 * len(low) * len(high))
+
+    @property
+    def auc(self) -> float:
+        return self.auc_without(-1)
+
+
+@pytest.fixture(scope="module")
+def groups(spark_session: SparkSession, nights: Nights) -> np.ndarray:
+    """The group of every row of the first night, in their order."""
+    hashed = F.pmod(F.xxhash64(F.col("id").cast("string")), F.lit(N_GROUPS))
+    found = spark_session.read.parquet(f"{nights.folder}/base").orderBy("id").select(hashed).collect()
+    return np.array([row[0] for row in found])
+
+
+def find_cells(rows: pd.DataFrame, groups: np.ndarray, identity: str, metric: str, inside: Any = True) -> Cells:
+    state = np.logical_and.reduce([rows[name] for name in identity.split(" & ")])
+    scored = inside & rows["score"].notna()
+    cells = [
+        scored & (state == cell.startswith("subgroup")) & (rows["toxic"] == cell.endswith("positive"))
+        for cell in PAIRS[metric]
+    ]
+    return Cells(*(rows["score"][own].to_numpy() for own in cells), *(groups[own] for own in cells))
+
+
+def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_at(
+    nights: Nights, groups: np.ndarray
+) -> None:
+    pairs = nights.ask(
+        "SELECT DISTINCT slice, identity, low_cell, high_cell FROM latest_jackknife_statistics WHERE model = 'm' AND "
+        "run_date = '2026-01-01'",
+    )
+    gaps = {"gay", "male", "few", "gay & male"}  # the other pairs have too few rows
+    named = {cells: metric for metric, cells in PAIRS.items()} | {("negative", "positive"): "auc"}
+    found = {(part, identity, named[low, high]) for part, identity, low, high in pairs}
+    kept = {("(overall)", "auc"), *((name, metric) for name in gaps for metric in ("bpsn_auc", "negative_aeg"))}
+    assert found == {(part, *row) for part in ("all", "even") for row in kept}
+    assert nights.ask("SELECT count(*) FROM latest_jackknife_statistics WHERE model <> 'm'") == [(0,)]
+    rows = nights.rows["base"]
+    ((n_low, n_high, u, low_left, high_left, u_left),) = nights.ask(
+        "SELECT n_low, n_high, u_doubled, n_low_left, n_high_left, u_doubled_left FROM latest_jackknife_statistics "
+        "WHERE run_date = '2026-01-01' AND slice = 'even' AND identity = 'gay' AND low_cell = 'background_negative' "
+        "AND high_cell = 'subgroup_negative'",
+    )
+    cells = find_cells(rows, groups, "gay", "negative_aeg", rows["number"] % 2 == 0)
+    assert (n_low, n_high) == (len(cells.low), len(cells.high))
+    assert int(u) == ordered_doubled(cells.low, cells.high).sum()
+    for group in range(N_GROUPS):
+        low, high = cells.low[cells.low_group != group], cells.high[cells.high_group != group]
+        expected = (len(low), len(high), ordered_doubled(low, high).sum())
+        assert (low_left[group], high_left[group], int(u_left[group])) == expected
+
+
+def test_u_is_that_of_the_night(nights: Nights) -> None:
+    key = "run_id, model, slice, identity, low_cell, high_cell"
+    wrong = nights.ask(
+        f"SELECT * FROM jackknife_statistics k LEFT JOIN u_statistics u USING ({key}) WHERE u.u_doubled IS NULL OR "
+        "k.u_doubled <> u.u_doubled OR k.n_low <> u.n_low OR k.n_high <> u.n_high OR k.crossed <> u.crossed",
+    )
+    assert wrong == []
+
+
+def test_without_a_pairing_nothing_is_kept(nights: Nights) -> None:
+    assert nights.unpaired.summary["tables"]["jackknife_statistics"] == 0
+    assert nights.first.summary["tables"]["jackknife_statistics"] > 0
+
+
+# ---- how changes are judged
+
+
+def test_a_first_night_has_nothing_to_be_paired_with(nights: Nights) -> None:
+    assert nights.first.code == 0, nights.first.err
+    assert nights.first.summary["status"] == "accepted"
+    assert nights.alerts(nights.first)["paired"].isna().all()
+
+
+def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(nights: Nights) -> None:
+    assert nights.alike.code == 0, nights.alike.err
+    found = nights.alerts(nights.alike).drop("floor")
+    assert set(found["baseline_run_id"].dropna()) == {nights.first.summary["run_id"]}
+    bpsn, few = (found.loc[[place]].iloc[0] for place in (("bpsn", "all", "gay"), ("gap", "even", "few")))
+    told = found[found["paired"] == True]  # noqa: E712 - NULL is neither
+    assert set(told["change"]) == {0.0}
+    assert set(told["p_violation"]) == {1.0}
+    ((n,),) = nights.ask(
+        "SELECT min(least(n_low, n_high)) FROM latest_u_statistics WHERE run_date = '2026-01-01' AND model = 'm' AND "
+        "slice = 'all' AND identity = 'gay' AND low_cell = 'subgroup_negative' AND high_cell = 'background_positive'"
+    )
+    assert bpsn["p_compliance"] == pytest.approx(0.99**n, rel=1e-9)
+    assert bpsn["outcome"] == "pass"
+    # Fewer than ten rows of a cell: their variances are added, as if the ids were others.
+    assert (few["paired"], few["outcome"]) == (False, "insufficient_evidence")
+
+
+def jackknife(nights: tuple[Cells, Cells]) -> tuple[float, float]:
+    """The change, and its standard error."""
+    now, before = nights
+    left = np.array([now.auc_without(group) - before.auc_without(group) for group in range(N_GROUPS)])
+    return now.auc - before.auc, sqrt((N_GROUPS - 1) / N_GROUPS * ((left - left.mean()) ** 2).sum())
+
+
+def test_the_same_ids_show_what_other_ids_could_not(nights: Nights, groups: np.ndarray) -> None:
+    assert nights.rescored.code == 5, nights.rescored.err
+    assert nights.unpaired.code == 0, nights.unpaired.err
+    place = ("bpsn", "all", "gay")
+    shown, added = (nights.alerts(done).loc[[place]].iloc[0] for done in (nights.rescored, nights.unpaired))
+    assert (shown["outcome"], added["outcome"]) == ("fail", "insufficient_evidence")
+    assert (shown["paired"], added["paired"]) == (True, False)
+    assert shown["baseline_run_id"] == added["baseline_run_id"] == nights.alike.summary["run_id"]
+    both = tuple(find_cells(nights.rows[name], groups, "gay", "bpsn_auc") for name in ("rescored", "base"))
+    change, sd = jackknife((both[0], both[1]))
+    assert shown["change"] == pytest.approx(added["change"], abs=1e-12) == pytest.approx(change, abs=1e-12)
+    assert (shown["change_low"], shown["change_high"]) == pytest.approx((change - Z * sd, change + Z * sd), abs=1e-12)
+    assert shown["p_violation"] == pytest.approx(norm.cdf((change + 0.01) / sd), rel=1e-9)
+    assert sd < 0.25 * (added["change_high"] - added["change_low"]) / 2 / Z
+    assert ", paired by id: fell by more than 0.01 (adjusted p " in shown["message"]
+    assert f"fail: bpsn, m, all: {shown['message']}" in nights.rescored.out
+    assert "paired by id" not in added["message"]
+
+
+# ---- what it costs
+
+
+def test_a_pairing_costs_one_scan_more(nights: Nights) -> None:
+    if nights.effort is None:
+        pytest.skip("Spark Connect does not say what its jobs read")
+    # Survey, ranking, rejects; and of crossed pairs those are counted that have enough rows.
+    assert nights.effort.n_scans == 3 + 1 + 1
+    assert nights.effort.n_jobs <= MOST_SPARK_JOBS + 8
