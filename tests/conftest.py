@@ -74,6 +74,7 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             from tests.submitting import HURRIED_JAVA
 
             settings["spark.driver.extraJavaOptions"] = HURRIED_JAVA
+            settings["spark.python.daemon.module"] = "tests.python_workers"
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
