@@ -32,6 +32,7 @@ from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, gath
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
+from biasspark.worker import forget_zip_files
 
 PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _RANKED = (
@@ -168,6 +169,7 @@ def _sort(codebook: Codebook, boundaries: list[Floats], cuts: Sequence[Floats]) 
 
 def send_parts(parts: Iterator[Part]) -> Iterator[pa.RecordBatch]:
     """Hand parts over to Spark."""
+    forget_zip_files()
     schema = arrow_schema(PARTS)
     return (to_batch(held, schema) for held in _bundle(parts))
 

@@ -20,6 +20,7 @@ from biasspark.columns import MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.values import combine
 from biasspark.declared import arrow_schema, column_names, to_batch
+from biasspark.worker import forget_zip_files
 
 RANGE = "score_range"
 RANGE_KEY = (MODEL, SLICE, RANGE)
@@ -33,6 +34,7 @@ OnBatches = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 def hand_over(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.RecordBatch]:
     """Hand rows of declared columns over to Spark, each for itself: they hold much."""
+    forget_zip_files()
     schema = arrow_schema(declared)
     return (to_batch([row], schema) for row in rows)
 

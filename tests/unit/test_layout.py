@@ -18,7 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = (
-    *("arrays", "columns", "conditions", "config", "declared", "errors", "exploding", "features", "session", "sql"),
+    *(
+        "arrays",
+        "columns",
+        "conditions",
+        "config",
+        "declared",
+        "errors",
+        "exploding",
+        "features",
+        "session",
+        "sql",
+        "worker",
+    ),
     "tables.schemas",
 )
 MAPS = (
