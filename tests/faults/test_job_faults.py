@@ -81,7 +81,7 @@ max_drop = 0.1
 [output]
 path = "{warehouse}"
 """
-UNASKED = {"template_scores", "score_blocks"}
+UNASKED = {"template_scores", "jackknife_statistics", "score_blocks"}
 
 
 @dataclass(frozen=True)

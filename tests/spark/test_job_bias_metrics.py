@@ -288,6 +288,7 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
             "template_scores": 0,
             "label_balance": (n_identities + 1) * 2,
             "bias_alerts": 0,
+            "jackknife_statistics": 0,
             "score_blocks": 0,
             "rejected_rows": 8,
         },
