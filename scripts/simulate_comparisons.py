@@ -103,10 +103,14 @@ def by_jackknife(low: Floats, high: Floats) -> PairedAucs:
 
 
 def leave_out(low: Floats, high: Floats, groups: list[NDArray[np.int64]]) -> LeftOut:
-    """One model's scores, and what is left of its pairs without each group."""
-    kept = [(low[groups[0] != group], high[groups[1] != group]) for group in range(GROUPS)]
-    left = [(len(a), len(b), int(place(b, a).sum())) for a, b in kept]
-    return LeftOut(len(low), len(high), int(place(high, low).sum()), *map(list, zip(*left, strict=True)))
+    """One side's scores, and what is left of its pairs without those that a group has a row of."""
+    touched = np.bincount(groups[0], 2 * len(high) - place(low, high), GROUPS)
+    touched += np.bincount(groups[1], place(high, low), GROUPS)
+    touched -= [place(high[groups[1] == group], low[groups[0] == group]).sum() for group in range(GROUPS)]
+    totals = (len(low), len(high), int(place(high, low).sum()))
+    parts = (*(np.bincount(own, minlength=GROUPS) for own in groups), touched)
+    low_left, high_left, u_left = ((n - own).astype(int).tolist() for n, own in zip(totals, parts, strict=True))
+    return LeftOut(*totals, low_left, high_left, u_left)
 
 
 METHODS: dict[str, Callable[[Floats, Floats], PairedAucs]] = {"delong": by_delong, "jackknife": by_jackknife}
