@@ -119,10 +119,14 @@ def weigh(paired: Paired, level: float) -> Evidence:
 def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float] | None:
     """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
 
-    With r how much worse it is, s its standard error by the paired rows, z = (r - margin) / s and Φ the normal
-    distribution, violation has p = Φ(-z), the chance of such an r or a larger one where the truth is the margin;
-    compliance has Φ(z). Of a gap each contrast is looked at that both gaps' own intervals allow, as in `weigh`, and
-    either p-value is the largest.
+    With r how much worse it is, s its standard error by the paired rows and Φ the normal distribution, violation has
+    p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin. Compliance has
+    Φ((r - margin)/s), but below the margin with at least s = sqrt(margin (1 - margin)/n), n being the rows of the
+    smaller cell: so large is the standard error where the truth is the margin, and all of it comes of a few rows that
+    change sides. Where by chance fewer of them are seen, or none, r is small, and what the rows seen say of s smaller.
+
+    Of a gap each contrast is looked at that both gaps' own intervals allow, as in `weigh`, and either p-value is the
+    largest.
 
     Parameters
     ----------
@@ -134,22 +138,25 @@ def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float
     Returns
     -------
     (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `weigh` has no p-value. Where both models place all rows alike,
-        violation has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more. That n
-        pairs without a common row show none of it has the chance (1 - margin)^n, which is the p-value of compliance; n
-        is the rows of the smaller cell.
+        In [0, 1], low is strong evidence. None where `weigh` has no p-value. Where both place all rows alike, violation
+        has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more. That n pairs
+        without a common row show none of it has the chance (1 - margin)^n, which is the p-value of compliance.
     """
     contrasts = _list_evident(paired)
     if contrasts is None:
         return None
-    worse = -1.0 if kind == "max_drop" else 1.0
-    alike = (1 - margin) ** min(paired.n_low, paired.n_high)
-    found = [
-        _tail_on_each_side((worse * difference - margin) / sqrt(variance)) if variance else (1.0, alike)
-        for difference, variance in contrasts
-    ]
+    worse, n = -1.0 if kind == "max_drop" else 1.0, min(paired.n_low, paired.n_high)
+    found = [_weigh_contrast(worse * difference - margin, variance, margin, n) for difference, variance in contrasts]
     violation, compliance = map(max, zip(*found, strict=True))
     return violation, compliance
+
+
+def _weigh_contrast(excess: float, variance: float, margin: float, n: int) -> tuple[float, float]:
+    """Return the p-values of violation and of compliance, of how far a contrast is beyond the margin."""
+    if not variance:
+        return 1.0, (1 - margin) ** n
+    of_few_rows = margin * (1 - margin) / n if excess < 0 else 0.0
+    return _below(-excess / sqrt(variance)), _below(excess / sqrt(max(variance, of_few_rows)))
 
 
 def _list_evident(paired: Paired) -> list[tuple[float, float]] | None:
@@ -183,10 +190,9 @@ def _around(ends: Sequence[Ends]) -> Ends:
     return min(lows), max(highs)
 
 
-def _tail_on_each_side(z: float) -> tuple[float, float]:
-    """Return how likely a standard normal variable is above z, and below."""
-    above, below = (erfc(sign * z / sqrt(2)) / 2 for sign in (1, -1))
-    return above, below
+def _below(z: float) -> float:
+    """Return how likely a standard normal variable is below z."""
+    return erfc(-z / sqrt(2)) / 2
 
 
 def _normal_p_value(difference: float, variance: float) -> float:

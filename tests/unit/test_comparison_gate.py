@@ -35,9 +35,20 @@ def gap_of(value: float, baseline: float, half: float = 0.05) -> Paired:
 
 
 def test_an_auc_is_judged_at_the_margin() -> None:
-    found = weigh_margin(paired_of(0.79, 0.8), "max_drop", 0.03)
+    found = weigh_margin(paired_of(0.79, 0.8, n=500), "max_drop", 0.03)
     assert found == pytest.approx((norm.sf(-2), norm.sf(2)), abs=1e-12)
     assert weigh_margin(paired_of(0.74, 0.8), "max_drop", 0.03) == pytest.approx((norm.sf(3), norm.cdf(3)), abs=1e-12)
+
+
+@pytest.mark.parametrize("variance", [1e-4, 1e-9])
+def test_few_rows_show_no_margin_to_be_kept_that_few_rows_may_break(variance: float) -> None:
+    """Of 50 rows 3 % are as likely as not fewer than two: nothing seems to have changed, nor to vary."""
+    found = weigh_margin(paired_of(0.799, 0.8, variance), "max_drop", 0.03)
+    binomial = sqrt(0.03 * 0.97 / 50)
+    assert found == pytest.approx((norm.cdf(0.029 / sqrt(variance)), norm.cdf(-0.029 / binomial)), abs=1e-12)
+    assert binom.cdf(1, 50, 0.03) > 0.5
+    assert found is not None
+    assert found[1] > 0.05
 
 
 def test_without_a_margin_either_p_value_is_half_of_the_two_sided_one() -> None:
@@ -105,7 +116,7 @@ def test_a_model_that_is_worse_by_just_the_margin_seldom_seems_otherwise(
 
 
 def contender(identity: str, change: float, **own: Any) -> Contender:
-    return Contender(key=("new", "all", identity), paired=paired_of(0.8 + change, 0.8, **own))
+    return Contender(key=("new", "all", identity), paired=paired_of(0.8 + change, 0.8, **({"n": 500} | own)))
 
 
 def judge(*contenders: Contender, rule: Rule = RULE) -> list[Alert]:
