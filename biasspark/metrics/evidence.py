@@ -45,6 +45,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
 from statistics import NormalDist
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -53,6 +54,28 @@ from biasspark.arrays import Flags, Floats
 _NEXT_TO_0 = 1e-15
 _HALVINGS = 70
 """Steps in which an angle is found; each halves where it may be, and 60 reach the last bit of a double."""
+
+
+Own = TypeVar("Own", bound="Estimates")
+
+
+class Estimates(Protocol):
+    """Estimates, one an entry, with what their intervals come of; NaN where there is none."""
+
+    @property
+    def value(self) -> Floats:
+        """An AUC, or 1/2 more than a gap."""
+
+    @property
+    def mirrored(self: Own) -> Own:
+        """1 - value: the bounds of the one are 1 less those of the other."""
+
+    @property
+    def folded(self: Own) -> Own:
+        """The lesser of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each lies above θ; infinite where none can be beyond θ, NaN without one."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +122,32 @@ class Aucs:
     by_logit: Flags
 
     @property
+    def value(self) -> Floats:
+        """The AUC."""
+        return self.auc
+
+    @property
     def mirrored(self) -> Aucs:
-        """1 - A: the bounds of the one are 1 less those of the other, and the variances the same."""
+        """1 - A, of the same variance."""
         return replace(self, auc=1 - self.auc)
 
     @property
     def folded(self) -> Aucs:
-        """The lesser of A and 1 - A, which is 1/2 - |gap|: the further from 1/2, the worse, whatever the sign."""
+        """The lesser of A and 1 - A."""
         return replace(self, auc=np.minimum(self.auc, 1 - self.auc))
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each AUC lies above θ; infinite where no AUC can be beyond θ."""
+        a = self.auc
+        at = np.broadcast_to(np.asarray(theta, float), a.shape)
+        with np.errstate(all="ignore"):
+            by_logit = (np.log(a / (1 - a)) - np.log(at / (1 - at))) * a * (1 - a) / np.sqrt(self.variance)
+            mean_rows = (self.n_low + self.n_high) / 2 - 1
+            spread = 1 + mean_rows * (1 - at) / (2 - at) + mean_rows * at / (1 + at)
+            by_score = (a - at) / np.sqrt(at * (1 - at) * spread / (self.n_low * self.n_high))
+            inside, beyond = (at > 0) & (at < 1), np.copysign(np.inf, a - at)
+            z = np.where(inside, np.where(self.by_logit, by_logit, by_score), beyond)
+        return np.where(np.isnan(self.variance), np.nan, np.where(a == at, 0.0, z))
 
 
 def list_cases(aucs: Aucs, bounds: Bounds) -> list[Aucs]:
@@ -140,31 +181,17 @@ def weakest(p_values: Sequence[Floats], in_doubt: Flags) -> Floats:
     return np.where(in_doubt & (largest > 0.5), 1.0, largest)
 
 
-def standard_errors(aucs: Aucs, theta: Floats | float) -> Floats:
-    """Return how many standard errors each AUC lies above θ; infinite where no AUC can be beyond θ, NaN without one."""
-    at = np.broadcast_to(np.asarray(theta, float), aucs.auc.shape)
-    inside, a = (at > 0) & (at < 1), aucs.auc
-    with np.errstate(all="ignore"):
-        by_logit = (np.log(a / (1 - a)) - np.log(at / (1 - at))) * a * (1 - a) / np.sqrt(aucs.variance)
-        mean_rows = (aucs.n_low + aucs.n_high) / 2 - 1
-        spread = 1 + mean_rows * (1 - at) / (2 - at) + mean_rows * at / (1 + at)
-        by_score = (a - at) / np.sqrt(at * (1 - at) * spread / (aucs.n_low * aucs.n_high))
-        beyond = np.copysign(np.inf, a - at)
-        z = np.where(inside, np.where(aucs.by_logit, by_logit, by_score), beyond)
-    return np.where(np.isnan(aucs.variance), np.nan, np.where(a == at, 0.0, z))
-
-
-def compare_with_bound(aucs: Aucs, kind: str, bound: float) -> tuple[Floats, Floats]:
+def compare_with_bound(found: Estimates, kind: str, bound: float) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance.
 
     Parameters
     ----------
-    aucs : Aucs
-        For gaps, gap + 1/2.
+    found : Estimates
+        AUCs; of gaps, gap + 1/2.
     kind : {"min", "max", "max_abs"}
-        How the bound is meant; ``max_abs`` is the distance of the AUC from 1/2.
+        How the bound is meant; ``max_abs`` is the distance from 1/2.
     bound : float
-        Of the AUC: for ``min`` and ``max`` of a gap, its bound + 1/2.
+        For ``min`` and ``max`` of a gap, its bound + 1/2.
 
     Returns
     -------
@@ -172,20 +199,20 @@ def compare_with_bound(aucs: Aucs, kind: str, bound: float) -> tuple[Floats, Flo
         In [0, 1]; low is strong evidence. NaN where there is no interval.
     """
     if kind == "max_abs":
-        z = standard_errors(aucs.folded, 0.5 - bound)
-        other_side = standard_errors(aucs.folded, 0.5 + bound)
-        return np.minimum(upper_tail(-z) + upper_tail(-other_side), 1.0), upper_tail(z)
-    z = standard_errors(aucs, bound) if kind == "min" else standard_errors(aucs.mirrored, 1 - bound)
+        z = found.folded.standard_errors(0.5 - bound)
+        other_side = found.folded.standard_errors(0.5 + bound)
+        return np.minimum(upper_tail(-z) + upper_tail(-other_side), 1.0), upper_tail(np.minimum(z, -other_side))
+    z = found.standard_errors(bound) if kind == "min" else found.mirrored.standard_errors(1 - bound)
     return upper_tail(-z), upper_tail(z)
 
 
-def compare_with_baseline(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[Floats, Floats]:
+def compare_with_baseline(now: Own, before: Own, kind: str, bound: float) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance of a change.
 
     Parameters
     ----------
-    now, before : Aucs
-        Of the same metrics in two nights; for gaps, gap + 1/2.
+    now, before : Estimates
+        Of the same metrics in two nights, of the same kind; of gaps, gap + 1/2.
     kind : {"max_drop", "max_rise"}
         How far an AUC may fall, or the size of a gap rise.
     bound : float
@@ -200,7 +227,7 @@ def compare_with_baseline(now: Aucs, before: Aucs, kind: str, bound: float) -> t
     if kind == "max_rise":
         now, before, highest = now.folded, before.folded, 0.5
     # How far the change lies on the right side of the bound.
-    margin = now.auc - before.auc + bound
+    margin = now.value - before.value + bound
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
 
     def z_at(angle: Floats) -> tuple[Floats, Floats]:
@@ -217,16 +244,16 @@ def compare_with_baseline(now: Aucs, before: Aucs, kind: str, bound: float) -> t
         high, low = np.where(of_now >= of_before, middle, high), np.where(of_now >= of_before, low, middle)
     z = np.minimum(*z_at(high))
     # Where the size of before may be 0, its end goes no further, and now has all that is left to itself.
-    room = highest - before.auc
+    room = highest - before.value
     alone = np.maximum(_standard_errors_to(before, room, highest), _standard_errors_to(now, room - length, highest))
     z = sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
     return upper_tail(-z), upper_tail(z)
 
 
-def _standard_errors_to(aucs: Aucs, step: Floats, highest: float) -> Floats:
-    """Return how many standard errors it is to each AUC plus a step; infinite where an end never gets so high."""
-    theta = aucs.auc + step
-    return np.where(theta > highest, np.inf, np.abs(standard_errors(aucs, theta)))
+def _standard_errors_to(found: Estimates, step: Floats, highest: float) -> Floats:
+    """Return how many standard errors it is to each value plus a step; infinite where an end never gets so high."""
+    theta = found.value + step
+    return np.where(theta > highest, np.inf, np.abs(found.standard_errors(theta)))
 
 
 def normal_quantile(level: float) -> float:
