@@ -51,6 +51,7 @@ HEADER_RANGE = -1
 """In `score_blocks` in place of a range: what the state of a model says of itself."""
 
 RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
+RATE_GAPS = tuple(f"{rate}_gap" for rate in RATES)
 """The rates of decisions at a threshold, in the order of `threshold_rates`."""
 
 SUMMARISED_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")

@@ -16,7 +16,7 @@ from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
-from biasspark.metrics.gate import bias_alerts, choose_before, pair_nights
+from biasspark.metrics.gate import Night, bias_alerts, choose_before, pair_nights
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone
@@ -63,19 +63,15 @@ class Verdict:
 
 
 @contextmanager
-def judged(
-    statistics: DataFrame, config: Config, store: Store, run: Run, left_out: DataFrame | None = None
-) -> Iterator[Verdict]:
+def judged(night: Night, config: Config, store: Store, run: Run) -> Iterator[Verdict]:
     """Judge a night before it is published, and keep its alerts for the block.
 
     Parameters
     ----------
-    statistics : DataFrame
-        ``u_statistics`` of the night, persisted.
+    night : Night
+        What is judged; its statistics and what pairs it are persisted.
     run : Run
         The night's.
-    left_out : DataFrame, optional
-        ``jackknife_statistics`` of the night, persisted, where nights are paired.
 
     Notes
     -----
@@ -85,12 +81,12 @@ def judged(
     if config.gate is None or not config.gate.of_nights:
         yield Verdict()
         return
-    spark = statistics.sparkSession
+    spark = night.statistics.sparkSession
     with describe(spark, "judge the night"):
         baselines = _read_baselines(spark, config, store, run) if config.gate.of_changes else _Baselines()
     before = None if baselines.statistics is None else choose_before(baselines.statistics, config.intervals)
-    with _paired(left_out, before, store, baselines.groups_alike) as paired:
-        alerts = bias_alerts(statistics, before, config.gate, config.intervals, paired.nights)
+    with _paired(night.left_out, before, store, baselines.groups_alike) as paired:
+        alerts = bias_alerts(night, before, config.gate, config.intervals, paired.nights)
         with _counted(alerts, (*baselines.warnings, *paired.warnings)) as verdict:
             yield verdict
 

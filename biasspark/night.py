@@ -37,7 +37,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
             progress.stage(f"gate of {say_count(len(config.gate.of_nights), 'rule')}")
-        with judged(measurement.statistics, config, store, run, measurement.left_out) as verdict:
+        with judged(measurement.seen_by_gate(tables), config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*find_warnings(measurement, profiles), *verdict.warnings)
             record = replace(describe_run(config, tally, warnings, spark.version), status=verdict.status)

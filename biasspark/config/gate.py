@@ -6,24 +6,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_value
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
-METRICS = (*AUCS, *SUITE_GAPS)
+METRICS = (*AUCS, *SUITE_GAPS, *RATE_GAPS)
 SEVERITIES = (FAIL, WARN)
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
 MOST_RULES = 200
 _SINGULAR = {"identity": "identities", "slice": "slices", "model": "models"}
-_SPANS = {
-    "min": (0.0, 1.0),
-    "max": (0.0, 1.0),
-    "max_abs": (0.0, 0.5),
-    "max_drop": (0.0, 1.0),
-    "max_rise": (0.0, 0.5),
-}
+GAPS = (*SUITE_GAPS, *RATE_GAPS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +29,9 @@ class Rule:
     name
         What the alerts call it.
     metric
-        A metric of the suite, or ``auc``, the AUC of a whole slice.
+        A metric of the suite, ``auc``, the AUC of a whole slice, or the gap of a rate at a threshold.
+    threshold
+        That threshold; None of other metrics.
     models, slices
         Where it holds.
     baseline
@@ -57,6 +53,7 @@ class Rule:
 
     name: str
     metric: str
+    threshold: float | None = None
     models: tuple[str, ...]
     slices: tuple[str, ...] = (ALL_ROWS,)
     baseline: str | None = None
@@ -115,6 +112,11 @@ class Gate:
         return tuple(rule for rule in self.of_nights if rule.is_change)
 
     @property
+    def of_rates(self) -> tuple[Rule, ...]:
+        """The rules on gaps of rates at thresholds."""
+        return tuple(rule for rule in self.of_nights if rule.threshold is not None)
+
+    @property
     def of_comparisons(self) -> tuple[Rule, ...]:
         """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
         return tuple(rule for rule in self.rule if rule.baseline is not None)
@@ -169,6 +171,7 @@ def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: l
     rule = Rule(
         name=section.text("name", "bpsn"),
         metric=metric,
+        threshold=_read_threshold(section, metric, measures),
         models=_read_names(section, "model", models) or (compare.models if baseline and compare else models),
         slices=_read_names(section, "slice", slices) or Rule.slices,
         baseline=baseline,
@@ -189,6 +192,22 @@ def _read_metric(section: Section) -> str:
         rule = f"It must be one of {list_choices(METRICS)}."
         section.refuse("metric", rule, guess(metric, METRICS).replace("Remove it.", "Correct it."))
     return metric
+
+
+def _read_threshold(section: Section, metric: str, measures: Mapping[str, Any]) -> float | None:
+    """Read at which of the thresholds the gap of a rate is looked at; None of another metric."""
+    if metric not in RATE_GAPS:
+        if "threshold" in section.table and metric in METRICS:
+            section.refuse("threshold", f"{metric} has none.", f"Remove it, or take {RATE_GAPS[1]}.")
+        return None
+    known = measures["thresholds"].at if measures["thresholds"] else ()
+    threshold = section.number("threshold", known[0] if known else 0.5)
+    if "threshold" not in section.table:
+        section.complain("threshold", f"missing. {metric} is that of rows at or above one. Write threshold = 0.5.")
+    elif not any(fault.startswith("[thresholds]") for fault in section.faults) and threshold not in known:
+        there = f"[thresholds] has {list_choices(known)}" if known else "[thresholds] is missing"
+        section.refuse("threshold", f"{there}.", f"Write [thresholds] at = [{show_value(threshold)}] or the like.")
+    return threshold
 
 
 def _read_names(section: Section, singular: str, known: Collection[str] | None = None) -> tuple[str, ...] | None:
@@ -221,12 +240,10 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
         section.complain("", f"{what}. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.")
     found = {kind: section.number(kind, 0.1) for kind in given}
     for kind, bound in found.items():
-        of_gap = metric in SUITE_GAPS
-        if metric in METRICS and kind in (("max_drop",) if of_gap else ("max_abs", "max_rise")):
-            mend = "max_rise" if of_gap else "max" if kind == "max_abs" else "max_drop"
+        if metric in METRICS and (mend := _find_right_bound(metric, kind)):
             section.refuse(kind, f"It is no bound of {metric}.", f"Write {mend} in its place.")
             continue
-        low, high = (-0.5, 0.5) if of_gap and kind in ("min", "max") else _SPANS[kind]
+        low, high = _find_span(metric, kind)
         ends = "the lower end included" if kind in CHANGES else "both excluded"
         if not (low < bound < high or (kind in CHANGES and bound == low)):
             rule = f"It must lie between {show_value(low)} and {show_value(high)}, {ends}."
@@ -234,10 +251,29 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
     return found
 
 
+def _find_span(metric: str, kind: str) -> tuple[float, float]:
+    """Return between what a bound of this kind must lie."""
+    widest = 0.5 if metric in SUITE_GAPS else 1.0
+    return (-widest if metric in GAPS and kind in ("min", "max") else 0.0), widest
+
+
+def _find_right_bound(metric: str, kind: str) -> str | None:
+    """Return the bound that is meant where a metric has none of this kind."""
+    if metric in RATE_GAPS:
+        return "max_abs" if kind in CHANGES else None
+    if metric in SUITE_GAPS:
+        return "max_rise" if kind == "max_drop" else None
+    return {"max_abs": "max", "max_rise": "max_drop"}.get(kind)
+
+
 def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
     """Refuse a baseline that ``[compare]`` does not hold the models against, and a bound that is on one model alone."""
     name, compare, models = rule.baseline, measures["compare"], tuple(measures["models"])
     if name is None:
+        return
+    if rule.metric in RATE_GAPS:
+        what = "jobs/compare_models.py compares AUCs and their gaps alone. Remove it, or take another metric."
+        section.complain("baseline", what)
         return
     for kind in [kind for kind in BOUNDS if kind in section.table and kind not in CHANGES]:
         bound = "max_rise" if rule.metric in SUITE_GAPS else "max_drop"

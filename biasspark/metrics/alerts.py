@@ -43,6 +43,7 @@ class Alert:
     slice: str
     identity: str
     metric: str
+    threshold: float | None = None
     value: float | None = None
     value_low: float | None = None
     value_high: float | None = None
@@ -79,6 +80,7 @@ class Alert:
             slice=part,
             identity=identity,
             metric=rule.metric,
+            threshold=rule.threshold,
             bound=rule.bound,
             severity=rule.severity,
             bound_kind=rule.kind,
@@ -150,7 +152,11 @@ def name_metric(alert: Alert) -> str:
     """Say what the alert is about, model and slice aside, which stand beside the sentence."""
     if alert.metric == OVERALL_METRIC:
         return alert.metric
-    return f"{alert.metric} of {show_visibly(alert.identity)}"
+    return f"{alert.metric}{_say_threshold(alert.threshold)} of {show_visibly(alert.identity)}"
+
+
+def _say_threshold(threshold: float | None) -> str:
+    return "" if threshold is None else f" at {threshold:g}"
 
 
 def _say_value(alert: Alert) -> str:
@@ -185,12 +191,13 @@ def _sum_up(ruling: Ruling, alerts: Sequence[Alert]) -> Alert:
     baselines = {alert.baseline_run_id for alert in alerts}
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favour = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
+    worst = f"{rule.metric}{_say_threshold(rule.threshold)} of the worst identity"
     return Alert.of(
         rule,
         (alerts[0].model, alerts[0].slice, OVERALL),
         baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
-        message=f"{rule.metric} of the worst identity: {'; '.join(said) or f'kept by all {n_all} identities'}.",
+        message=f"{worst}: {'; '.join(said) or f'kept by all {n_all} identities'}.",
         p_violation_adjusted=min(against, default=None),
         p_compliance_adjusted=max(in_favour) if len(in_favour) == n_all else None,
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, SLICE, SUITE_GAPS
+from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, RATE_GAPS, SLICE, SUITE_GAPS
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.differences import Paired
@@ -19,6 +19,7 @@ from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.metrics.paired import PairedAucs
 from biasspark.metrics.suite import metric_of_pair
+from biasspark.metrics.thresholds import BACKGROUND, SHARES, count_decisions
 from biasspark.metrics.verdicts import Candidate, Pair, judge
 from biasspark.tables.schemas import BIAS_ALERTS, JACKKNIFE_STATISTICS, Table
 
@@ -26,23 +27,38 @@ _KEY = (MODEL, SLICE, IDENTITY, "metric")
 _BOUNDS = ("auc_at_least", "auc_at_most", "auc_variance_at_least", "auc_variance_at_most")
 _NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
 _PAIR = (*_NUMBERS, "by_logit", "joined")
+_DECISIONS = ("counted", "among", "background_counted", "background_among")
 _BEFORE_RUN, _BY_ID = "before_run_id", "by_id_"
 _PAIRED = tuple(f"{_BY_ID}{name}" for name in PairedAucs._fields)
 
 
+class Night(NamedTuple):
+    """What of a night the gate looks at.
+
+    Attributes
+    ----------
+    statistics
+        u_statistics as `biasspark.metrics.statistics.with_auc` gives it, with what is withheld NULL.
+    rates
+        ``threshold_rates``, where thresholds are configured.
+    left_out
+        ``jackknife_statistics``, where nights are paired.
+    """
+
+    statistics: DataFrame
+    rates: DataFrame | None = None
+    left_out: DataFrame | None = None
+
+
 def bias_alerts(
-    statistics: DataFrame,
-    before: DataFrame | None,
-    gate: Gate,
-    intervals: Intervals,
-    paired: DataFrame | None = None,
+    night: Night, before: DataFrame | None, gate: Gate, intervals: Intervals, paired: DataFrame | None = None
 ) -> DataFrame:
     """Return the table ``bias_alerts``, less the run's columns.
 
     Parameters
     ----------
-    statistics : DataFrame
-        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: the night's own, with what is withheld NULL.
+    night : Night
+        What is judged.
     before : DataFrame, optional
         What changes are measured against, from `choose_before`, if there is any.
     gate : Gate
@@ -57,10 +73,12 @@ def bias_alerts(
     Lazy. One Python task, which takes the rules one after the other: a row for each rule, model, slice and identity,
     none for a row of the corpus.
     """
-    measured = _measure(statistics, intervals)
+    measured = _measure(night.statistics, intervals)
     before_names = [f"before_{name}" for name in _PAIR]
     measured = _join(measured, before, dict.fromkeys(before_names, "double") | {_BEFORE_RUN: "string"})
     measured = _join(measured, paired, dict.fromkeys(_PAIRED, "double"))
+    if gate.of_rates and night.rates is not None:
+        measured = measured.unionByName(_measure_rates(night.rates), allowMissingColumns=True)
     rulings = [Ruling(rule, gate.alpha, intervals.level) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
@@ -176,6 +194,20 @@ def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> Data
     )
 
 
+def _measure_rates(rates: DataFrame) -> DataFrame:
+    """Return the gap of every rate at every threshold with what its p-values come of, by its name; all as DOUBLE."""
+
+    def numbers(gap: str) -> Column:
+        decisions = [count_decisions(kinds, side) for side in ("", BACKGROUND) for kinds in SHARES[gap[:-4]]]
+        found = {"auc": F.col(gap), "low": F.col(f"{gap}_low"), "high": F.col(f"{gap}_high")}
+        found |= dict(zip(_DECISIONS, decisions, strict=True))
+        return F.struct(F.lit(gap).alias("metric"), *(own.cast("double").alias(name) for name, own in found.items()))
+
+    reason = F.when(F.col("found.auc").isNull(), F.coalesce("reason", F.lit("it is over no rows"))).alias("reason")
+    each = rates.select("*", F.explode(F.array(*map(numbers, RATE_GAPS))).alias("found"))
+    return each.select(MODEL, SLICE, IDENTITY, CROSSED, "threshold", reason, "found.*")
+
+
 def _selects(rule: Rule) -> Column:
     """Return whether a rule looks at a row."""
     conditions = [
@@ -183,6 +215,8 @@ def _selects(rule: Rule) -> Column:
         F.col(MODEL).isin(*rule.models),
         F.col(SLICE).isin(*rule.slices),
     ]
+    if rule.threshold is not None:
+        conditions.append(F.col("threshold") == F.lit(rule.threshold))
     if rule.identities is not None:
         conditions.append(F.col(IDENTITY).isin(*rule.identities))
     elif rule.metric != OVERALL_METRIC and not rule.crossed:
@@ -201,6 +235,8 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
         return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1, joined=known(f"{prefix}joined") == 1)
 
     now, before = pair(""), pair("before_")
+    if row["metric"] in RATE_GAPS and now.auc is not None:
+        now = replace(now, decisions=tuple(row[name] for name in _DECISIONS))
     return Candidate(
         key=(row[MODEL], row[SLICE], row[IDENTITY]),
         reason=known("reason"),

@@ -146,11 +146,12 @@ def _reaching(cell: str) -> Column:
 
 
 def _share(name: str, side: str) -> Column:
-    counted, among = (_total(names, side).cast("double") for names in SHARES[name])
+    counted, among = (count_decisions(names, side).cast("double") for names in SHARES[name])
     return F.try_divide(counted, among)
 
 
-def _total(names: Sequence[str], side: str) -> Column:
+def count_decisions(names: Sequence[str], side: str) -> Column:
+    """Return how many decisions are of these kinds; `side` is `BACKGROUND` for those in the background."""
     return reduce(Column.__add__, (F.col(f"{side}{name}") for name in names))
 
 
@@ -170,7 +171,7 @@ def _rate_columns(name: str, z: float) -> list[Column]:
 
 def _wilson(name: str, side: str, z: float) -> tuple[Column, Column]:
     """Return the ends of Wilson's interval, (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²), within [0, 1]."""
-    counted, among = (_total(names, side).cast("double") for names in SHARES[name])
+    counted, among = (count_decisions(names, side).cast("double") for names in SHARES[name])
     half = z * F.sqrt(z * z + 4 * counted * (1 - F.try_divide(counted, among)))
     low, high = ((2 * counted + z * z + sign * half) / (2 * among + 2 * z * z) for sign in (-1, 1))
     return F.greatest(low, F.lit(0.0)), F.least(high, F.lit(1.0))

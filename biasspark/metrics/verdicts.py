@@ -14,18 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.arrays import Floats
-from biasspark.columns import SUITE_GAPS
+from biasspark.columns import RATE_GAPS, SUITE_GAPS
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 from biasspark.metrics.differences import Paired, weigh, weigh_margin
 from biasspark.metrics.evidence import Aucs, Bounds, compare_with_baseline, compare_with_bound, list_cases, weakest
+from biasspark.metrics.rate_gaps import RateGaps
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """The AUC of two cells in one night, with its interval; None where there is none."""
+    """The AUC of two cells in one night, with its interval; None where there is none.
+
+    Of a rate ``auc``, ``low`` and ``high`` are its gap with its interval, and ``decisions`` what it comes of: rows that
+    are counted, of how many, in the subgroup and in the background. Those of an AUC are None.
+    """
 
     auc: float | None = None
     variance: float | None = None
@@ -39,6 +44,7 @@ class Pair:
     auc_at_most: float | None = None
     auc_variance_at_least: float | None = None
     auc_variance_at_most: float | None = None
+    decisions: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +89,8 @@ def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
     """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
+    if rule.metric in RATE_GAPS:
+        return _none_for_nan(compare_with_bound(_gaps(rows), rule.kind, _bound_of_auc(rule)))
     now, bounds = _aucs([row.now for row in rows])
     in_doubt = bounds.in_doubt
     if rule.is_change:
@@ -91,11 +99,24 @@ def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], l
         found = [compare_with_baseline(*nights, rule.kind, rule.bound) for nights in cases]
         in_doubt = in_doubt | bounds_before.in_doubt
     else:
-        bound = rule.bound if rule.kind == "max_abs" else rule.bound + _offset(rule)
-        found = [compare_with_bound(case, rule.kind, bound) for case in list_cases(now, bounds)]
-    weighed = [weakest(p_values, in_doubt) for p_values in zip(*found, strict=True)]
+        found = [compare_with_bound(case, rule.kind, _bound_of_auc(rule)) for case in list_cases(now, bounds)]
+    return _none_for_nan([weakest(p_values, in_doubt) for p_values in zip(*found, strict=True)])
+
+
+def _none_for_nan(weighed: Sequence[Floats]) -> tuple[list[float | None], list[float | None]]:
     violation, compliance = ([None if np.isnan(p) else float(p) for p in values] for values in weighed)
     return violation, compliance
+
+
+def _bound_of_auc(rule: Rule) -> float:
+    """Return the bound of a value as that of an AUC, which is 1/2 more than a gap."""
+    is_gap = rule.metric in SUITE_GAPS or rule.metric in RATE_GAPS
+    return rule.bound + 0.5 if is_gap and rule.kind != "max_abs" else rule.bound
+
+
+def _gaps(rows: Sequence[Candidate]) -> RateGaps:
+    nothing = (np.nan,) * 4
+    return RateGaps(*np.array([row.now.decisions or nothing for row in rows], float).reshape(-1, 4).T)
 
 
 def _aucs(pairs: Sequence[Pair]) -> tuple[Aucs, Bounds]:

@@ -14,10 +14,13 @@ import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from scipy.optimize import brentq
 
-from biasspark.config import Config, parse_config
+import biasspark
+from biasspark.config import Config, Gate, Intervals, Rule, parse_config
 from biasspark.errors import InputError
 from biasspark.gating import Verdict, judged
+from biasspark.metrics.gate import Night, bias_alerts
 from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger
 from biasspark.tables.runs import Run, RunRecord
@@ -25,6 +28,7 @@ from biasspark.tables.schemas import JACKKNIFE_STATISTICS, TABLES, U_STATISTICS
 from biasspark.tables.store import PathStore
 from jobs import accept_run, bias_metrics
 from tests.least_configuration import changed
+from tests.oracle.further import newcombe_gap
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import frame_of, record_of
 
@@ -374,7 +378,7 @@ def statistics_of(spark: SparkSession, auc: float | None) -> DataFrame:
 
 
 def judge(spark: SparkSession, store: PathStore, config: Config, auc: float) -> tuple[list[Any], Verdict]:
-    with judged(statistics_of(spark, auc), config, store, run_of(3)) as verdict:
+    with judged(Night(statistics_of(spark, auc)), config, store, run_of(3)) as verdict:
         assert verdict.alerts is not None
         rows = verdict.alerts.orderBy("slice").select("slice", "outcome", "baseline_run_id").collect()
         return [tuple(row) for row in rows], verdict
@@ -401,7 +405,7 @@ def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: Spa
 def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, made_up: PathStore) -> None:
     config = settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
     kept = frame_of(spark, JACKKNIFE_STATISTICS, [])
-    with judged(statistics_of(spark, 0.48), config, made_up, run_of(3), kept) as verdict:
+    with judged(Night(statistics_of(spark, 0.48), left_out=kept), config, made_up, run_of(3)) as verdict:
         assert verdict.alerts is not None
         rows = verdict.alerts.select("outcome", "baseline_run_id", "paired").collect()
     assert (list(map(tuple, rows)), verdict.warnings) == ([("fail", "good", False)] * 2, ())
@@ -411,13 +415,67 @@ def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, m
     config = settings_of().json
     for run in (run_of(3, "gone"), run_of(4, "gone_too")):
         append_to_ledger(spark, run, made_up, replace(record("accepted"), config=config))
-    with judged(statistics_of(spark, 0.48), settings_of(), made_up, run_of(5)) as verdict:
+    with judged(Night(statistics_of(spark, 0.48)), settings_of(), made_up, run_of(5)) as verdict:
         assert verdict.alerts is not None
         assert {row["baseline_run_id"] for row in verdict.alerts.collect()} == {"good"}
     assert [warning.partition(":")[0].rpartition("run_id=")[2] for warning in verdict.warnings] == ["gone_too", "gone"]
     assert verdict.warnings[0].endswith(
         "its files are gone. The ledger has the run. Restore them, or measure the night again."
     )
+
+
+# ---- gaps of rates
+
+
+FALSE_ALARMS = {"loud": (30, 60), "quiet": (1, 80), "alike": (13, 130), "nobody": (0, 0)}
+"""Of the negatives of each identity, how many reach the threshold; of the 200 others 20 do."""
+
+
+def rates_of(spark: SparkSession) -> DataFrame:
+    groups = {**FALSE_ALARMS, None: (20, 200)}
+    rows = [
+        (False, float(n < reached), *(name == own for own in FALSE_ALARMS))
+        for name, (reached, total) in groups.items()
+        for n in range(total)
+    ]
+    schema = ", ".join(["toxic BOOLEAN", "score DOUBLE", *(f"{name} BOOLEAN" for name in FALSE_ALARMS)])
+    frame = spark.createDataFrame([*rows, (True, 1.0, *[False] * len(FALSE_ALARMS))], schema)
+    names = list(FALSE_ALARMS)
+    return biasspark.threshold_rates(frame, models=["score"], label="toxic", identities=names, at=[0.2, 0.5])
+
+
+def p_value(one: tuple[int, int], other: tuple[int, int], bound: float) -> float:
+    """That of the claim that the gap is below a bound: 1/2 less half the level at which its interval ends there."""
+    above = one[0] / one[1] - other[0] / other[1] > bound
+    level = brentq(lambda level: newcombe_gap(one, other, level)[not above] - bound, 1e-9, 1 - 1e-15, xtol=1e-15)
+    return (1 + level) / 2 if above else (1 - level) / 2
+
+
+def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: SparkSession) -> None:
+    asked = {"metric": "fpr_gap", "threshold": 0.5, "models": ("score",), "worst": True}
+    rules = (Rule(name="not louder", max=0.1, **asked), Rule(name="even", max_abs=0.15, **asked))
+    found = bias_alerts(Night(statistics_of(spark, 0.9), rates_of(spark)), None, Gate(rule=rules), Intervals())
+    alerts = {(row.rule, row.identity): row for row in found.collect()}
+    outcomes = {name: [alerts[rule.name, name].outcome for rule in rules] for name in (*FALSE_ALARMS, "(overall)")}
+    assert outcomes == {
+        "loud": ["fail", "fail"],
+        "quiet": ["pass", "insufficient_evidence"],
+        "alike": ["pass", "pass"],
+        "nobody": ["insufficient_evidence", "insufficient_evidence"],
+        "(overall)": ["fail", "fail"],
+    }
+    everyone = [*FALSE_ALARMS.values(), (20, 200)]
+    for name in ("loud", "quiet", "alike"):
+        own, row = FALSE_ALARMS[name], alerts["not louder", name]
+        others = (sum(n for n, _ in everyone) - own[0], sum(n for _, n in everyone) - own[1])
+        assert (row.threshold, row.metric, row.paired) == (0.5, "fpr_gap", None)
+        assert row.value == pytest.approx(own[0] / own[1] - others[0] / others[1], abs=1e-15)
+        assert (row.value_low, row.value_high) == pytest.approx(newcombe_gap(own, others), abs=1e-12)
+        assert row.p_compliance == pytest.approx(p_value(own, others, 0.1), rel=1e-6)
+        assert row.p_violation == pytest.approx(1 - row.p_compliance, abs=1e-12)
+    assert alerts["even", "nobody"].message == "fpr_gap at 0.5 of nobody has no value: it is over no rows."
+    assert alerts["even", "loud"].message.startswith("fpr_gap at 0.5 of loud is 0.4")
+    assert alerts["even", "(overall)"].message.startswith("fpr_gap at 0.5 of the worst identity: broken by 1 of 4")
 
 
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:

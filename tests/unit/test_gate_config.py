@@ -15,7 +15,10 @@ from tests.least_configuration import changed
 ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 FALL = {"name": "fall", "metric": "auc", "max_drop": 0.02}
-METRICS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
+METRICS = (
+    '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg", '
+    '"tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
+)
 
 
 def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
@@ -127,6 +130,15 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
             " max_drop = -0.1. It must lie between 0.0 and 1.0, the lower end included. At the ends every value would "
             "pass, or none. Correct it.",
         ),
+        (
+            {"metric": "fpr_gap", "min": None, "max_abs": 0.1},
+            " threshold: missing. fpr_gap is that of rows at or above one. Write threshold = 0.5.",
+        ),
+        (
+            {"metric": "fpr_gap", "threshold": 0.5, "min": None, "max_abs": 0.1},
+            " threshold = 0.5. [thresholds] is missing. Write [thresholds] at = [0.5] or the like.",
+        ),
+        ({"threshold": 0.5}, " threshold = 0.5. bpsn_auc has none. Remove it, or take fpr_gap."),
         ({"model": "x"}, ' model: "x": there is none. The models are "toxicity". Remove it.'),
         ({"slices": ["sort"]}, ' slice: "sort": there is none. The slices are "all". Remove it.'),
         ({"identities": []}, " identities = []. At least one is required. Remove the line for the default."),
@@ -153,7 +165,8 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
         ),
         (
             {"minimum": 0.1},
-            ' minimum: there is no such key. The keys of [[gate.rule]] "floor" are name, metric, models, slices, '
+            ' minimum: there is no such key. The keys of [[gate.rule]] "floor" are name, metric, threshold, models, '
+            "slices, "
             "baseline, identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, identity, slice, "
             "model. Did you mean min?",
         ),
@@ -163,6 +176,48 @@ def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str)
     where = "[[gate.rule]] " if fault.startswith("1 ") else '[[gate.rule]] "floor"'
     gap = "" if fault.startswith((" ", ":", "1 ")) else " "
     assert rule_faults(**changes) == (f"{where}{gap}{fault}",)
+
+
+RATES = {"name": "even", "metric": "fpr_gap", "threshold": 0.5, "max_abs": 0.1}
+AT = {"thresholds": {"at": [0.2, 0.5]}}
+
+
+def test_a_rule_may_be_on_the_gap_of_a_rate() -> None:
+    gate = gate_of(RATES, LEAST_RULE, **AT)
+    assert [rule.name for rule in gate.of_rates] == ["even"]
+    assert (gate.rule[0].threshold, gate.rule[0].kind, gate.rule[1].threshold) == (0.5, "max_abs", None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"threshold": 0.8}, "threshold = 0.8. [thresholds] has 0.2, 0.5. Write [thresholds] at = [0.8] or the like."),
+        ({"max_abs": None, "max_rise": 0.1}, "max_rise = 0.1. It is no bound of fpr_gap. Write max_abs in its place."),
+        (
+            {"max_abs": 1.5},
+            "max_abs = 1.5. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or "
+            "none. Correct it.",
+        ),
+        (
+            {"max_abs": None, "max": -1},
+            "max = -1. It must lie between -1.0 and 1.0, both excluded. At the ends every value would pass, or none. "
+            "Correct it.",
+        ),
+        (
+            {"max_abs": None, "max_rise": 0.1, "baseline": "old"},
+            "max_rise = 0.1. It is no bound of fpr_gap. Write max_abs in its place.",
+        ),
+    ],
+)
+def test_each_fault_of_a_rule_on_a_rate_word_for_word(changes: dict[str, Any], fault: str) -> None:
+    given = {key: value for key, value in (RATES | changes).items() if value is not None}
+    faults = faults_of(gate={"rule": [given]}, **AT)
+    assert faults[0] == f'[[gate.rule]] "even" {fault}'
+    compared = (
+        ("compares AUCs and their gaps alone. Remove it, or take another metric.",) if "baseline" in given else ()
+    )
+    assert len(faults) == 1 + len(compared)
+    assert all(part in faults[1] for part in compared)
 
 
 AGAINST = {"name": "no worse", "metric": "bpsn_auc", "baseline": "old", "max_drop": 0.02}

@@ -13,7 +13,8 @@ _RULE, _IDENTITY, _METRIC_OF_RULE = columns("""
     rule STRING: The name of the rule in the configuration.
     identity STRING: The identity, as in bias_metrics. (overall) is the whole slice, or the verdict on the worst
         identity of a rule that asks for it.
-    metric STRING: The metric: a column of bias_metrics, or auc of model_summary.
+    metric STRING: The metric: a column of bias_metrics, auc of model_summary, or with a threshold a column of
+        threshold_rates.
 """)
 
 _OUTCOME = """
@@ -64,6 +65,7 @@ BIAS_ALERTS = Table(
     + columns("""
         paired BOOLEAN: True where a change is judged by the rows whose ids both runs have, false where the variances of
             both are added. NULL where no change is judged.
+        threshold DOUBLE: Of the gap of a rate, the threshold of its decisions. NULL of other metrics.
     """),
 )
 
