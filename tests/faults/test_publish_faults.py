@@ -56,14 +56,6 @@ class ForgetfulStore(PathStore):
         return rows.limit(1) if table == BIAS_METRICS else rows
 
 
-@pytest.fixture(scope="module")
-def first_night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A night that is published, to which the runs of these tests that fail add their rows."""
-    folder = tmp_path_factory.mktemp("first") / "warehouse"
-    publish(night_frames(spark_session, 0.6), run_at(1, "r1"), PathStore(str(folder)), record_of())
-    return folder
-
-
 def seen(folder: Path) -> list[tuple[Any, ...]]:
     return read_latest(folder, "identity, subgroup_auc")
 
@@ -75,26 +67,26 @@ BETWEEN = [pytest.param(table, marks=pytest.mark.slow) for table in (LABEL_BALAN
 
 
 @pytest.mark.parametrize("table", [U_STATISTICS, *BETWEEN, BIAS_RUNS], ids=lambda table: table.name)
-def test_a_write_that_fails_publishes_nothing(spark: SparkSession, first_night: Path, table: Table) -> None:
+def test_a_write_that_fails_publishes_nothing(spark: SparkSession, night_before: Path, table: Table) -> None:
     """The write of a table, first, last or the ledger's, fails: the table is named, and readers go on seeing the night
     before.
     """
     with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
-        publish(night_frames(spark, 0.7), start_run(), BrokenStore(str(first_night), table), record_of())
-    assert seen(first_night) == BEFORE
+        publish(night_frames(spark, 0.7), start_run(), BrokenStore(str(night_before), table), record_of())
+    assert seen(night_before) == BEFORE
 
 
-def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, first_night: Path) -> None:
+def test_rows_that_do_not_come_back_are_not_published(spark: SparkSession, night_before: Path) -> None:
     """A table comes back with fewer rows than were written: the run is not published."""
     run = start_run()
     with pytest.raises(BiasSparkError) as caught:
-        publish(night_frames(spark, 0.7), run, ForgetfulStore(str(first_night)), record_of())
+        publish(night_frames(spark, 0.7), run, ForgetfulStore(str(night_before)), record_of())
     (fault,) = caught.value.faults
     assert fault.startswith(
-        f"{first_night}/bias_metrics/run_date=2026-01-15/run_id={run.run_id}: 1 rows with checksum "
+        f"{night_before}/bias_metrics/run_date=2026-01-15/run_id={run.run_id}: 1 rows with checksum "
     )
     assert "2 rows with checksum" in fault
-    assert seen(first_night) == BEFORE
+    assert seen(night_before) == BEFORE
 
 
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
@@ -231,29 +223,29 @@ def run_dying(folder: Path, table_of_death: str = "", limit: int = 0) -> subproc
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [MODEL_SUMMARY, BIAS_RUNS], ids=lambda table: table.name)
 def test_a_driver_killed_before_a_write_leaves_nothing_that_is_seen(
-    spark: SparkSession, first_night: Path, table: Table
+    spark: SparkSession, night_before: Path, table: Table
 ) -> None:
     """The driver dies before it writes a table, and before the ledger: readers go on seeing the night before."""
 
     def runs() -> int:
-        return len(list(first_night.glob(f"*/run_date={NIGHT}/run_id=*")))
+        return len(list(night_before.glob(f"*/run_date={NIGHT}/run_id=*")))
 
     before = runs()
-    done = run_dying(first_night, table.name)
+    done = run_dying(night_before, table.name)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert table != BIAS_RUNS or runs() == before + len(tables_of("bias_metrics"))
-    assert seen(first_night) == BEFORE
-    PathStore(str(first_night)).check(spark, [U_STATISTICS, BIAS_METRICS])
+    assert seen(night_before) == BEFORE
+    PathStore(str(night_before)).check(spark, [U_STATISTICS, BIAS_METRICS])
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_named_and_publishes_nothing(first_night: Path) -> None:
+def test_a_full_disk_is_named_and_publishes_nothing(night_before: Path) -> None:
     """A file may not grow beyond a limit: the place is named, and readers go on seeing the night before.
 
     A limit on the size of files fails a write half-way, as a full disk does.
     """
-    done = run_dying(first_night, limit=1_000_000)
+    done = run_dying(night_before, limit=1_000_000)
     assert done.returncode == 1, done.stderr
-    assert f"{first_night}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout
+    assert f"{night_before}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout
     assert "could not be written, java.io.IOException: File too large. Nothing was published." in done.stdout
-    assert seen(first_night) == BEFORE
+    assert seen(night_before) == BEFORE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -15,11 +16,11 @@ from biasspark.errors import BiasSparkError
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 from biasspark.tables.store import PathStore
-from tests.sample_night import NIGHT, night_frames, read_latest, record_of, run_at, start_run
+from tests.sample_night import NIGHT, night_frames, read_latest, record_of, start_run
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]
-N_REJECTS = 30_000
+N_REJECTS = 15_000
 
 
 def mount(*arguments: str) -> None:
@@ -29,13 +30,13 @@ def mount(*arguments: str) -> None:
 
 
 @pytest.fixture
-def small_disk(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+def small_disk(night_before: Path, tmp_path: Path) -> Iterator[Path]:
     """Give a warehouse with one night on a disk of its own, with room for little more."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount("-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(folder))
     try:
-        publish(night_frames(spark, 0.6), run_at(1, "r1"), PathStore(f"{folder}/warehouse"), record_of())
+        copytree(night_before, folder / "warehouse")
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
@@ -89,14 +90,16 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
     assert seen(small_disk) == BEFORE
 
 
-def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
+    spark: SparkSession, night_before: Path, tmp_path: Path
+) -> None:
     """A task fails in the middle of a file: the table is named without the value it failed on, and readers go on seeing
     the night before.
 
     It has written thousands of rows by then.
     """
+    copytree(night_before, tmp_path / "warehouse")
     store = PathStore(str(tmp_path / "warehouse"))
-    publish(night_frames(spark, 0.6), run_at(1, "r1"), store, record_of())
     half_way = f"if(id < {N_REJECTS // 2}, {HASH}, raise_error('canary-42'))"
     with pytest.raises(BiasSparkError) as caught:
         publish(with_rejects(spark, half_way), start_run(), store, record_of())
