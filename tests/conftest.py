@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,15 +93,24 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
             spark_session.catalog.dropTempView(view.viewName)
 
 
+@contextmanager
+def compiling(spark: SparkSession) -> Iterator[None]:
+    """Have Spark compile the queries of a block, as it does outside of tests, whatever the run asks for."""
+    before = {key: spark.conf.get(key) for key in COMPILED}
+    for key, value in COMPILED.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
 @pytest.fixture(scope="module")
 def compiled(spark_session: SparkSession) -> Iterator[None]:
-    """Have Spark compile the queries of a module, as it does outside of tests, whatever the run asks for."""
-    before = {key: spark_session.conf.get(key) for key in COMPILED}
-    for key, value in COMPILED.items():
-        spark_session.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark_session.conf.set(key, value)
+    """Have Spark compile the queries of a module."""
+    with compiling(spark_session):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -30,11 +30,10 @@ from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE
 from jobs import bias_metrics as job
+from tests.conftest import compiling
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import night_frames, read_latest, record_of, start_run
-
-pytestmark = pytest.mark.usefixtures("compiled")
 
 NIGHT = "2026-01-15"
 CANARY = "canary-3f1c"
@@ -237,7 +236,7 @@ def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         pinned_auc={},
     )
     efforts: list[Effort] = []
-    with watch(spark_session, N_ROWS, efforts):
+    with compiling(spark_session), watch(spark_session, N_ROWS, efforts):
         first = run_well(config)
     with watch(spark_session, N_ROWS - 100, efforts):
         second = run_well(config, "--set", f"corpus.path={folder}/clean", "--set", "identities.threshold=0.45")
