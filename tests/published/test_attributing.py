@@ -258,10 +258,13 @@ def test_grades_of_loans(loans: DataFrame) -> None:
 
 def test_the_example_of_table_2(spark: SparkSession) -> None:
     """AUC 8/9 where the slices have 1, 0 and 1. Once B is scored well by itself, AUC falls to 7/9 (section 5.1)."""
-    given = {"id": "id", "models": ["s"], "label": "y", "label_threshold": 1.0}
-    for scores, within_b, auc in (((0.3, 0.2), 0.0, 8 / 9), ((0.6, 0.7), 1.0, 7 / 9)):
-        rows = zip(range(6), (0, 1, 0, 1, 0, 1), (0.1, 0.5, *scores, 0.1, 0.5), "AABBCC", strict=True)
-        frame = spark.createDataFrame(list(rows), "id INT, y INT, s DOUBLE, p STRING")
-        found = biasspark.loss_by_segment(frame, segments={name: f"p = '{name}'" for name in "ABC"}, **given).collect()
-        aucs = {row["segment"]: row["auc"] for row in found}
+    ids, labels, slices = range(6), (0, 1, 0, 1, 0, 1), "AABBCC"
+    scores = ((0.1, 0.5, *of_b, 0.1, 0.5) for of_b in ((0.3, 0.2), (0.6, 0.7)))
+    frame = spark.createDataFrame(
+        list(zip(ids, labels, *scores, slices, strict=True)), "id INT, y INT, s DOUBLE, mended DOUBLE, p STRING"
+    )
+    given = {"id": "id", "models": ["s", "mended"], "label": "y", "label_threshold": 1.0}
+    found = biasspark.loss_by_segment(frame, segments={name: f"p = '{name}'" for name in "ABC"}, **given).collect()
+    for model, within_b, auc in (("s", 0.0, 8 / 9), ("mended", 1.0, 7 / 9)):
+        aucs = {row["segment"]: row["auc"] for row in found if row["model"] == model}
         assert aucs == {"(overall)": pytest.approx(auc, abs=1e-15), "A": 1.0, "B": within_b, "C": 1.0}

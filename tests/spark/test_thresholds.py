@@ -43,7 +43,7 @@ def measure(frame: DataFrame, table: str, unannotated: str = "exclude", **option
 @pytest.fixture(scope="module")
 def excluded(spark_session: SparkSession) -> dict[str, list[Row]]:
     """Every table, of many ranges and partitions."""
-    return {table: measure(frame_of(spark_session, ROWS, 3), table, ranges=7) for table in TABLES}
+    return {table: measure(frame_of(spark_session, ROWS, 3), table, ranges=3) for table in TABLES}
 
 
 @pytest.fixture(scope="module")
