@@ -16,15 +16,14 @@ from typing import Any
 
 import duckdb
 import pyspark
-import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
-from tests.sample_night import frame_of
+from tests.example_night import write_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -77,21 +76,18 @@ def night_of(day: int) -> Rows:
     ]
 
 
-def add_run(spark: SparkSession, store: PathStore, run: Run, rows: Rows | None, ledger: dict[str, Any]) -> None:
-    def write(table: Table, values: Rows) -> None:
-        own = {"corpus": F.lit(run.corpus), "run_date": F.lit(run.run_date), "run_id": F.lit(run.run_id)}
-        store.write(table, frame_of(spark, table, values).coalesce(1).withColumns(own), run)
-
+def add_run(folder: Path, run: Run, rows: Rows | None, ledger: dict[str, Any]) -> None:
+    """Write a run's row of the ledger and its rows, if there are any, without Spark."""
     if rows is not None:
-        write(BIAS_METRICS, rows)
-    row = {"job": run.job, "status": "published", "published_at": run.started_at.replace(tzinfo=None)}
-    write(BIAS_RUNS, [row | ledger])
+        write_table(folder, BIAS_METRICS, rows, run.run_date, run.run_id)
+    row = {"job": run.job, "status": "published", "published_at": run.started_at}
+    write_table(folder, BIAS_RUNS, [row | ledger], run.run_date, run.run_id)
 
 
-def merge_of(store: PathStore, spark: SparkSession, run_id: str, hour: int, merged: list[str] | None) -> None:
+def merge_of(folder: Path, run_id: str, hour: int, merged: list[str] | None) -> None:
     """Give the ledger a window of nights 0 and 1."""
     own = {"window_start": FIRST, "merged_run_ids": merged}
-    add_run(spark, store, run_of(1, run_id, hour, "window_metrics"), None, own)
+    add_run(folder, run_of(1, run_id, hour, "window_metrics"), None, own)
 
 
 def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> Run:
@@ -105,16 +101,15 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     A window merged that first run, too.
     """
     folder = tmp_path_factory.mktemp("queries") / "it's"
-    store = PathStore(str(folder))
-    add_run(spark_session, store, run_of(0, "r0"), night_of(0), {"status": "accepted"})
-    add_run(spark_session, store, run_of(1, "r1", 2), night_of(1), {})
-    merge_of(store, spark_session, "w1", 2, ["r0", "r1"])
-    add_run(spark_session, store, run_of(1, "r1_again", 3), night_of(2), {})
+    add_run(folder, run_of(0, "r0"), night_of(0), {"status": "accepted"})
+    add_run(folder, run_of(1, "r1", 2), night_of(1), {})
+    merge_of(folder, "w1", 2, ["r0", "r1"])
+    add_run(folder, run_of(1, "r1_again", 3), night_of(2), {})
     said = {"config": json.dumps({"accepted_run_id": "r1", "job": "bias_metrics"}), "status": "accepted"}
-    add_run(spark_session, store, run_of(1, "r_said", 4, "accept_run"), None, said)
-    add_run(spark_session, store, run_of(29, "r29"), night_of(29), {})
-    add_run(spark_session, store, run_of(31, "r31"), night_of(31), {})
-    assert refresh_views(spark_session, store) == ()
+    add_run(folder, run_of(1, "r_said", 4, "accept_run"), None, said)
+    add_run(folder, run_of(29, "r29"), night_of(29), {})
+    add_run(folder, run_of(31, "r31"), night_of(31), {})
+    assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return folder
 
 
@@ -189,9 +184,8 @@ def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[st
 
 
 def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
-    store = PathStore(str(tmp_path))
-    add_run(spark, store, run_of(0, "r0"), night_of(0), {})
-    refresh_views(spark, store)
+    add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
+    refresh_views(spark, PathStore(str(tmp_path)))
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert len(rows) == 8
     assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
@@ -200,14 +194,13 @@ def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSe
 def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    store = PathStore(str(tmp_path))
     for run, ledger in (
         (run_of(0, "r0"), {"status": "accepted"}),
         (run_of(1, "r1", 2), {"status": "accepted"}),
         (run_of(1, "r1_again", 3), {}),
     ):
-        add_run(spark, store, run, night_of((run.run_date - FIRST).days), ledger)
-    refresh_views(spark, store)
+        add_run(tmp_path, run, night_of((run.run_date - FIRST).days), ledger)
+    refresh_views(spark, PathStore(str(tmp_path)))
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
     assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
@@ -225,20 +218,20 @@ def test_a_window_is_stale_once_a_night_of_it_was_run_again(
 
     def ask(merged: list[str] | None) -> list[tuple[str | None, str]]:
         hours.append(hours[-1] + 1)
-        merge_of(store, spark, f"w{hours[-1]}", hours[-1], merged)
-        refresh_views(spark, store)
+        merge_of(tmp_path, f"w{hours[-1]}", hours[-1], merged)
+        refresh_views(spark, PathStore(str(tmp_path)))
         (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
         return [(row["merged_run_id"], row["run_id"]) for row in rows]
 
-    store, hours = PathStore(str(tmp_path)), [3]
-    add_run(spark, store, run_of(0, "r0"), None, {})
-    add_run(spark, store, run_of(1, "r1"), None, {})
-    add_run(spark, store, run_of(1, "copy", 2), None, {"warnings": ["few rows", "a copy of r1 in fewer files"]})
+    hours = [3]
+    add_run(tmp_path, run_of(0, "r0"), None, {})
+    add_run(tmp_path, run_of(1, "r1"), None, {})
+    add_run(tmp_path, run_of(1, "copy", 2), None, {"warnings": ["few rows", "a copy of r1 in fewer files"]})
     assert ask(["r0", "r1"]) == []  # the same rows
     assert ask(["r0"]) == [(None, "copy")]  # a night that was late
     assert ask(["r0", "copy"]) == []
     assert ask(None) == []  # of a window before the column, what was published later
-    add_run(spark, store, run_of(0, "late", 20), None, {})
+    add_run(tmp_path, run_of(0, "late", 20), None, {})
     (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
     assert [(row["merged_run_id"], row["run_id"]) for row in rows] == [(None, "late")]
 
