@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATES, SUITE_GAPS
+from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATE_GAPS, RATES, SUITE_GAPS
 from biasspark.report.against import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.attributions import (
     list_heat_maps,
@@ -238,6 +238,7 @@ def _gather_scores(facts: NightFacts) -> dict[str, Any]:
         "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
         "rates": list_rates(facts),
         "rate_names": RATES,
+        "rate_gaps": RATE_GAPS,
         "decisions": [(column, TITLES[column]) for column in DECISIONS],
         "template_scores": tabulate_templates(facts),
         "balance": tabulate_balance(facts),
@@ -290,7 +291,7 @@ class _Titles(dict[str, str]):
 def _alert_cell(row: Row) -> Cell:
     """Return what the bound of an alert is on: the value, or its change."""
     what = "value" if row.get("change") is None else "change"
-    signed = what == "change" or row["metric"] in SUITE_GAPS
+    signed = what == "change" or row["metric"] in (*SUITE_GAPS, *RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
     return Cell(
         text=show_number(value, signed=signed),
