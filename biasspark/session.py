@@ -47,6 +47,9 @@ _TUNED = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
+# What PySpark asks the JVM for by these names, of every column that is built. py4j looks for it in all jars, each time.
+_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+
 T = TypeVar("T")
 _AT_ONCE = 4
 
@@ -89,6 +92,7 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     if not is_connect(spark):
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
         _silence_failures(spark)
+        _remember_classes(spark)
     return spark
 
 
@@ -222,6 +226,13 @@ def _silence_failures(spark: SparkSession) -> None:
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # there while a session is
     for name in _LOGGERS_OF_FAILURES:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def _remember_classes(spark: SparkSession) -> None:
+    """Look for the classes of which columns are made once, and not at every use: that takes half of building them."""
+    jvm = spark.sparkContext._jvm
+    for name in _CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _silence_query_context() -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.errors import ConfigError
+from biasspark.session import is_connect
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 
 MEASURED: dict[str, Any] = {
@@ -169,6 +170,26 @@ def test_an_unknown_keyword_is_refused(comments: DataFrame) -> None:
 def test_no_rows(comments: DataFrame) -> None:
     with pytest.raises(biasspark.InputError, match="no rows"):
         biasspark.model_summary(comments.where("id < 0"), **MEASURED)
+
+
+def test_columns_are_made_of_classes_that_are_looked_for_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_connect(spark):
+        pytest.skip("Spark Connect makes columns without a JVM")
+    looked_for: list[str] = []
+    classes = type(spark.sparkContext._jvm)
+    look = classes.__getattr__
+
+    def look_for(jvm: object, name: str) -> object:
+        looked_for.append(name)
+        return look(jvm, name)
+
+    monkeypatch.setattr(classes, "__getattr__", look_for)
+    F.coalesce(F.sum("a") + 1, F.when(F.col("b").isin(1, 2), F.lit(0)))
+    assert looked_for == []
+    assert spark.sparkContext._jvm.java.lang.Math.abs(-1) == 1
+    assert looked_for == ["java"]
 
 
 def test_the_public_names() -> None:
