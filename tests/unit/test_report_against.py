@@ -251,6 +251,13 @@ def test_what_only_the_many_checks_of_its_rule_leave_undecided_says_so(facts: Ni
     assert '<small class="why"><bdi>between' not in page
 
 
+def test_a_rule_on_the_gap_of_a_rate_names_its_threshold(facts: NightFacts) -> None:
+    gap = {"metric": "fpr_gap", "threshold": 0.8, "value": 0.24, "value_low": 0.16, "value_high": 0.33, "bound": 0.1}
+    page = write_undrawn(with_rows(facts, bias_alerts=[alert("fail", **gap)]))
+    assert ">FPR gap</a> at 0.800</small>" in page
+    assert "+0.240" in page
+
+
 def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> None:
     alerts = [alert("pass"), alert("insufficient_evidence", message="nobody knows", value=None), *[alert("warn")] * 20]
     verdict = reach_verdict(with_rows(facts, bias_alerts=alerts))
