@@ -1,0 +1,50 @@
+"""The simulation behind rules on changes: that it runs, and what it left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "scripts" / "results" / "change_errors.json"
+
+
+@pytest.fixture(scope="module")
+def results() -> list[dict[str, Any]]:
+    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["results"])
+
+
+def test_a_change_of_just_the_bound_seldom_seems_otherwise(results: list[dict[str, Any]]) -> None:
+    at_bound = [one for one in results if one["change"] != "nothing"]
+    assert len(at_bound) == 13
+    assert {one["common"] for one in at_bound} == {1.0, 0.5, 0.0}
+    assert max(max(one["violation"], one["compliance"]) for one in at_bound) < 0.07
+
+
+def test_of_few_rows_the_jackknife_alone_would_show_too_much(results: list[dict[str, Any]]) -> None:
+    few = [one for one in results if one["change"] == "few rows"]
+    assert min(one["compliance_by_jackknife_alone"] for one in few) > 0.07
+    assert max(one["compliance_by_jackknife_alone"] for one in few) > 0.15
+    assert max(one["compliance"] for one in few) < 0.05
+
+
+def test_the_same_ids_show_that_nothing_changed_where_others_cannot(results: list[dict[str, Any]]) -> None:
+    kept = {(one["bound"], tuple(one["rows"])): one for one in results if one["change"] == "nothing"}
+    for place in ((0.01, (1000, 1000)), (0.02, (300, 300))):
+        assert kept[place]["compliance"] > 0.95
+        assert kept[place]["compliance_added"] < 0.05
+    assert max(one["violation"] for one in kept.values()) == 0
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for file in files:
+        program = [sys.executable, "-m", "scripts.simulate_changes", "--quick", "--out", str(file)]
+        subprocess.run(program, check=True, capture_output=True, timeout=300, cwd=ROOT)
+    assert files[0].read_bytes() == files[1].read_bytes()
