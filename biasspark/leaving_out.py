@@ -55,6 +55,14 @@ def leave_out_groups(measurement: Measurement, gate: Gate) -> DataFrame | None:
     return asked.select(*JACKKNIFE_STATISTICS.value_columns)
 
 
+def compute_left_out(measurement: Measurement) -> None:
+    """Compute the table, which is persisted: what is wrong with the corpus is told as such, and not as of a write."""
+    assert measurement.left_out is not None
+    corpus = measurement.corpus
+    with describe(corpus.sparkSession, "leave out groups"), corpus_faults(corpus, measurement.measures.expressions):
+        measurement.left_out.count()
+
+
 def _list_asked(rules: Sequence[Rule], examples: DataFrame, codebook: Codebook) -> list[int]:
     """Return the numbers of the identities that rules look at, ascending."""
     asked = {number for rule in rules for number in _numbers_of(rule, codebook)}

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
-from biasspark.config import Config, say_count
+from biasspark.config import GROUPS, Config, say_count
 from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
-from biasspark.leaving_out import leave_out_groups
+from biasspark.leaving_out import compute_left_out, leave_out_groups
 from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
 from biasspark.tables.publish import PublishedRun, publish
@@ -32,6 +32,9 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
         measurement = replace(measurement, left_out=leave_out_groups(measurement, config.gate))
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):
+        if measurement.left_out is not None:
+            progress.stage(f"leaving out each of {GROUPS} groups of ids")
+            compute_left_out(measurement)
         tables = measurement.tables(tally, config.rejects.max_rows)
         if config.state:
             tables[SCORE_BLOCKS] = state_of(measurement, config)
