@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import date, timedelta
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +18,23 @@ import pytest
 from pyspark.sql import SparkSession
 from scipy.stats import norm
 
+from biasspark.config import load_config
+from biasspark.gating import judged
 from biasspark.session import is_connect
+from biasspark.tables.published import find_published
+from biasspark.tables.runs import new_run
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
+from biasspark.tables.store import PathStore
 from jobs import bias_metrics
 from tests.oracle.suite import PAIRS, ordered_doubled
 from tests.running_jobs import Done, ask, run_main
 from tests.spark.test_job_bias_metrics import MOST_SPARK_JOBS, Effort, watch
 
 N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
+ALERT = (
+    *("rule", "slice", "identity", "outcome", "baseline_run_id", "change", "change_low", "change_high"),
+    *("p_violation", "p_compliance", "paired", "message"),
+)
 CONFIG = """
 [corpus]
 name = "fixed"
@@ -90,25 +101,33 @@ def rescore(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Nights:
-    """The first; one alike row by row; one rescored, and again unpaired."""
+    """The first, and one that is rescored."""
 
     folder: Path
     rows: dict[str, pd.DataFrame]
     first: Done
-    alike: Done
     rescored: Done
-    unpaired: Done
     effort: Effort | None
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         return ask(self.folder / "warehouse", query)
 
     def alerts(self, done: Done) -> pd.DataFrame:
-        names = ["rule", "slice", "identity", "outcome", "baseline_run_id", "change", "change_low", "change_high"]
-        names += ["p_violation", "p_compliance", "paired", "message"]
         run_id = done.summary["run_id"]
-        rows = self.ask(f"SELECT {', '.join(names)} FROM bias_alerts WHERE run_id = '{run_id}'")
-        return pd.DataFrame(rows, columns=names).set_index(["rule", "slice", "identity"]).sort_index()
+        rows = self.ask(f"SELECT {', '.join(ALERT)} FROM bias_alerts WHERE run_id = '{run_id}'")
+        return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
+
+    def judge_again(self, spark: SparkSession, done: Done, *changes: str) -> pd.DataFrame:
+        """What a night of the same rows as a run would come to, the day after."""
+        config, store = load_config(self.folder / "job.toml", changes), PathStore(f"{self.folder}/warehouse")
+        own = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
+        statistics, kept = (store.read(spark, table, own) for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
+        assert config.gate is not None
+        run = new_run(own.run_date + timedelta(days=1), "fixed", "bias_metrics")
+        with judged(statistics, config, store, run, kept if config.gate.paired else None) as verdict:
+            assert verdict.alerts is not None
+            rows = [tuple(row) for row in verdict.alerts.select(*ALERT).collect()]
+        return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
 
 
 @pytest.fixture(scope="module")
@@ -121,16 +140,16 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
         pq.write_table(pa.Table.from_pandas(own, preserve_index=False), folder / name / "part-0.parquet")
     (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
 
-    def run(day: int, corpus: str, *changes: str) -> Done:
-        flags = [part for change in (f"corpus.path={folder}/{corpus}", *changes) for part in ("--set", change)]
-        return run_main(bias_metrics.main, "--config", folder / "job.toml", "--run-date", f"2026-01-0{day}", *flags)
-
     efforts: list[Effort] = []
-    first, alike = run(1, "base"), run(2, "base", "ranking.engine=windows")
+    first = run(folder, 1, "base")
     with nullcontext() if is_connect(spark_session) else watch(spark_session, N_ROWS, efforts):
-        rescored = run(3, "rescored")
-    unpaired = run(3, "rescored", "gate.paired=false")
-    return Nights(folder, rows, first, alike, rescored, unpaired, efforts[0] if efforts else None)
+        rescored = run(folder, 2, "rescored")
+    return Nights(folder, rows, first, rescored, efforts[0] if efforts else None)
+
+
+def run(folder: Path, day: int, corpus: str, *changes: str) -> Done:
+    flags = [part for change in (f"corpus.path={folder}/{corpus}", *changes) for part in ("--set", change)]
+    return run_main(bias_metrics.main, "--config", folder / "job.toml", "--run-date", f"2026-01-0{day}", *flags)
 
 
 # ---- what is kept
@@ -208,9 +227,12 @@ def test_u_is_that_of_the_night(nights: Nights) -> None:
     assert wrong == []
 
 
-def test_without_a_pairing_nothing_is_kept(nights: Nights) -> None:
-    assert nights.unpaired.summary["tables"]["jackknife_statistics"] == 0
-    assert nights.first.summary["tables"]["jackknife_statistics"] > 0
+@pytest.mark.slow
+def test_the_engine_of_windows_keeps_the_same(nights: Nights, tmp_path: Path) -> None:
+    done = run(nights.folder, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
+    assert done.code == 0, done.err
+    query = "SELECT * EXCLUDE (run_id) FROM latest_jackknife_statistics WHERE run_date = '2026-01-01' ORDER BY ALL"
+    assert ask(tmp_path, query) == nights.ask(query)
 
 
 # ---- how changes are judged
@@ -222,9 +244,8 @@ def test_a_first_night_has_nothing_to_be_paired_with(nights: Nights) -> None:
     assert nights.alerts(nights.first)["paired"].isna().all()
 
 
-def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(nights: Nights) -> None:
-    assert nights.alike.code == 0, nights.alike.err
-    found = nights.alerts(nights.alike).drop("floor")
+def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: SparkSession, nights: Nights) -> None:
+    found = nights.judge_again(spark, nights.first).drop("floor")
     assert set(found["baseline_run_id"].dropna()) == {nights.first.summary["run_id"]}
     bpsn, few = (found.loc[[place]].iloc[0] for place in (("bpsn", "all", "gay"), ("gap", "even", "few")))
     told = found[found["paired"] == True]  # noqa: E712 - NULL is neither
@@ -247,14 +268,13 @@ def jackknife(nights: tuple[Cells, Cells]) -> tuple[float, float]:
     return now.auc - before.auc, sqrt((N_GROUPS - 1) / N_GROUPS * ((left - left.mean()) ** 2).sum())
 
 
-def test_the_same_ids_show_what_other_ids_could_not(nights: Nights, groups: np.ndarray) -> None:
+def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights: Nights, groups: np.ndarray) -> None:
     assert nights.rescored.code == 5, nights.rescored.err
-    assert nights.unpaired.code == 0, nights.unpaired.err
-    place = ("bpsn", "all", "gay")
-    shown, added = (nights.alerts(done).loc[[place]].iloc[0] for done in (nights.rescored, nights.unpaired))
+    both_ways = (nights.alerts(nights.rescored), nights.judge_again(spark, nights.rescored, "gate.paired=false"))
+    shown, added = (alerts.loc[[("bpsn", "all", "gay")]].iloc[0] for alerts in both_ways)
     assert (shown["outcome"], added["outcome"]) == ("fail", "insufficient_evidence")
     assert (shown["paired"], added["paired"]) == (True, False)
-    assert shown["baseline_run_id"] == added["baseline_run_id"] == nights.alike.summary["run_id"]
+    assert shown["baseline_run_id"] == added["baseline_run_id"] == nights.first.summary["run_id"]
     both = tuple(find_cells(nights.rows[name], groups, "gay", "bpsn_auc") for name in ("rescored", "base"))
     change, sd = jackknife((both[0], both[1]))
     assert shown["change"] == pytest.approx(added["change"], abs=1e-12) == pytest.approx(change, abs=1e-12)
