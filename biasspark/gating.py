@@ -17,6 +17,7 @@ from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
 from biasspark.metrics.gate import Night, bias_alerts, choose_before, pair_nights
+from biasspark.placing import place_among
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone
@@ -192,7 +193,7 @@ def _keep_alike(statistics: DataFrame, found: Mapping[Run, Otherwise]) -> DataFr
         if own.models or own.slices
     ]
     kept = statistics.where(~reduce(Column.__or__, others)) if others else statistics
-    return kept.withColumn("place", F.array_position(F.array(*(F.lit(run.run_id) for run in found)), F.col("run_id")))
+    return kept.withColumn("place", place_among((run.run_id for run in found), F.col("run_id")))
 
 
 def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:
@@ -207,7 +208,7 @@ def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:
     if verdict.outcome is None:
         return ""
     alerts = published.where(F.col("outcome") != PASS)
-    rank = F.array_position(F.array(*map(F.lit, WORST_FIRST)), F.col("outcome"))
+    rank = place_among(WORST_FIRST, F.col("outcome"))
     order = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule", MODEL, SLICE, IDENTITY)
     shown = alerts.orderBy(*order).select(*SHOWN).limit(most).collect()
     counts = ", ".join(f"{verdict.counts[outcome]} {outcome}" for outcome in WORST_FIRST if outcome in verdict.counts)

@@ -10,6 +10,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+from biasspark.placing import place_among
 from biasspark.report.cells import WIDE
 from biasspark.report.facts import MOST_ALERTS, OUTCOMES
 from biasspark.tables.schemas import RUN_DATE, RUN_ID
@@ -149,7 +150,7 @@ def keep_worst_alerts(alerts: DataFrame) -> DataFrame:
         "rule", MODEL, SLICE, *(name for name in ("baseline_model",) if name in alerts.columns)
     )
     kept = alerts.withColumn("excess", F.coalesce(own, F.when(is_whole, F.max(own).over(of_rule))))
-    rank = F.array_position(F.array(*map(F.lit, OUTCOMES)), F.col("outcome"))
+    rank = place_among(OUTCOMES, F.col("outcome"))
     order: tuple[Column | str, ...] = (rank, F.col("excess").desc_nulls_last(), "rule")
     return kept.orderBy(*order, MODEL, SLICE, IDENTITY).limit(MOST_ALERTS)
 
