@@ -69,6 +69,8 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "Could not read footer": "CANNOT_READ_FILE_FOOTER",
     "Malformed ORC file": "CANNOT_READ_FILE_FOOTER",
     "Cannot read": "FAILED_READ_FILE",
+    "Encountered error while reading file": "FAILED_READ_FILE",
+    "Parquet column cannot be converted in file": "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
     "Checksum error": "FAILED_READ_FILE",
     "CSV header does not conform": "CSV_HEADER",
     "Number of column in CSV header": "CSV_HEADER",
@@ -85,6 +87,7 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
 _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
+    r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
     r"The column `(.*?)` already exists": "Column: {0}",
     r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
@@ -92,6 +95,11 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
+)
+_RAISED = re.compile(  # by raise_error or assert_true, which Spark 3.5 gives no condition
+    r"java\.lang\.RuntimeException\b(?:(?!\n\tat ).)*\n\tat org\.apache\.spark\.sql\.catalyst\.expressions\."
+    r"(?:RaiseError\.|GeneratedClass\$)",
+    re.DOTALL,
 )
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
 
@@ -129,6 +137,7 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
     named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
     conditions = [name for pair in named for name in reversed(pair) if name in _ALL_SAYINGS]
     conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
+    conditions += ["USER_RAISED_EXCEPTION"] if _RAISED.search(text) else []
     conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
     is_refused = isinstance(error, AnalysisException | ParseException)
     if not (conditions or is_refused or _DATA_EXCEPTION.search(text)):

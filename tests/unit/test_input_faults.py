@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from biasspark.corpus.files import find_unread
-from biasspark.corpus.plain_words import input_faults
+from biasspark.corpus.plain_words import ExpressionFault, input_faults
 from biasspark.errors import BiasSparkError, InputError
 
 
@@ -46,12 +46,45 @@ def test_a_fault_found_on_an_executor_is_said_alone() -> None:
     assert str(error) == "corpus: too many. Mend it."
 
 
+@pytest.mark.parametrize("frame", ["RaiseError.eval(misc.scala:90)", "GeneratedClass$SpecificPredicate.eval(Unknown)"])
+@pytest.mark.parametrize("value", [": canary", ": canary\nof two lines", ""])
+def test_an_error_that_an_expression_raises_is_known_in_spark_3_5_by_its_place(value: str, frame: str) -> None:
+    place = f"\n\tat org.apache.spark.sql.catalyst.expressions.{frame}"
+    error = say(f"Task 0 failed 1 times: java.lang.RuntimeException{value}{place}\n\tat org.apache.spark.x")
+    assert type(error) is ExpressionFault
+    assert str(error) == "corpus: an error is raised. Correct the expression."
+    further = say(f"java.lang.RuntimeException{value}\n\tat org.apache.spark.x{place}")
+    assert type(further) is PySparkException
+
+
 def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
     error = say(
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/x/a.csv. SQLSTATE: KD001\nCaused by: "
         "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [canary]."
     )
     assert str(error) == "corpus: a record does not fit the table. Take the mode FAILFAST from its options."
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        (
+            "org.apache.spark.SparkException: Encountered error while reading file file:///x/a.parquet. Details:\n"
+            "Caused by: ParquetDecodingException: could not verify page integrity",
+            "a file cannot be read. It is corrupt or of another format. Replace it. File: /x/a.parquet.",
+        ),
+        (
+            "org.apache.spark.SparkException: Parquet column cannot be converted in file hdfs://h/x/a.parquet. Column: "
+            "[score], Expected: double, Found: BINARY.",
+            "a column has another type in one file than in others. Write that file anew. Column: score, BINARY for "
+            "double. File: hdfs://h/x/a.parquet.",
+        ),
+    ],
+)
+def test_what_spark_3_5_says_of_files_without_a_condition(message: str, fault: str) -> None:
+    error = say(message)
+    assert type(error) is InputError
+    assert str(error) == f"corpus: {fault}"
 
 
 @pytest.mark.parametrize(
