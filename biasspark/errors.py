@@ -14,6 +14,18 @@ from __future__ import annotations
 import re
 
 ERROR_CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)*")
+_OF_A_VALUE = re.compile(
+    r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE: ).)*SQLSTATE: (?:22|P0)\w{3}"
+    # Spark 3.5 says no SQLSTATE
+    r"|org\.apache\.spark\.Spark(?:Arithmetic|ArrayIndexOutOfBounds|DateTime|NumberFormat)Exception: "
+    r"\[([A-Z][A-Z0-9_.]*)\]",
+    re.DOTALL,
+)
+_RAISED = re.compile(  # by raise_error or assert_true, which Spark 3.5 gives no condition
+    r"java\.lang\.RuntimeException\b(?:(?!\n\tat ).)*\n\tat org\.apache\.spark\.sql\.catalyst\.expressions\."
+    r"(?:RaiseError\.|GeneratedClass\$)",
+    re.DOTALL,
+)
 
 
 class BiasSparkError(Exception):
@@ -73,6 +85,16 @@ def find_error_condition(error: BaseException | None) -> str | None:
                     return condition
         error = error.__cause__ or error.__context__
     return None
+
+
+def find_condition_of_a_value(text: str) -> str | None:
+    """Find Spark's condition in a message that quotes a value, since it does not suit what is computed of it.
+
+    ``CAST_INVALID_INPUT``, for example; ``USER_RAISED_EXCEPTION`` where an expression raised an error.
+    """
+    if found := _OF_A_VALUE.search(text):
+        return found[1] or found[2]
+    return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None
 
 
 def _ask(holder: object, method: str) -> str | None:

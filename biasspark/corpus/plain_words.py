@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from biasspark.corpus.files import plain_path
-from biasspark.errors import BiasSparkError, InputError, find_error_condition
+from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_value, find_error_condition
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
@@ -96,12 +96,6 @@ _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
 )
-_RAISED = re.compile(  # by raise_error or assert_true, which Spark 3.5 gives no condition
-    r"java\.lang\.RuntimeException\b(?:(?!\n\tat ).)*\n\tat org\.apache\.spark\.sql\.catalyst\.expressions\."
-    r"(?:RaiseError\.|GeneratedClass\$)",
-    re.DOTALL,
-)
-_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")  # a value does not suit what is computed of it
 
 
 class ExpressionFault(InputError):
@@ -137,13 +131,15 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
     named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
     conditions = [name for pair in named for name in reversed(pair) if name in _ALL_SAYINGS]
     conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
-    conditions += ["USER_RAISED_EXCEPTION"] if _RAISED.search(text) else []
+    of_a_value = find_condition_of_a_value(text)
+    conditions += [of_a_value] if of_a_value in _ALL_SAYINGS else []
     conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
     is_refused = isinstance(error, AnalysisException | ParseException)
-    if not (conditions or is_refused or _DATA_EXCEPTION.search(text)):
+    if not (conditions or is_refused or of_a_value):
         return error
     condition = conditions[0] if conditions else ""
-    saying = _ALL_SAYINGS.get(condition, f"Spark refuses it ({find_error_condition(error) or type(error).__name__})")
+    refused = find_error_condition(error) or of_a_value or type(error).__name__
+    saying = _ALL_SAYINGS.get(condition, f"Spark refuses it ({refused})")
     fault = f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}"
     is_of_a_value = condition in _SAYINGS_OF_EXPRESSIONS or not (conditions or is_refused)
     return (ExpressionFault if is_of_a_value else InputError)(fault)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,12 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from biasspark.config import redact
-from biasspark.errors import BiasSparkError
+from biasspark.errors import BiasSparkError, find_condition_of_a_value
 from biasspark.sql import quote_string
 from biasspark.tables.schemas import RUN_DATE, RUN_ID, Column, Table
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)
-_DATA_EXCEPTION = re.compile(r"SQLSTATE: (22|P0)\w{3}")  # after its condition it quotes values
 
 
 def define_column(column: Column) -> str:
@@ -74,10 +72,11 @@ def named_fault(place: str, act: str) -> Iterator[None]:
 
 
 def _find_cause(error: Exception) -> str:
-    """Return the innermost cause that the JVM reports, in one line."""
+    """Return the innermost cause that the JVM reports, in one line; its condition alone where it quotes a value."""
+    if condition := find_condition_of_a_value(str(error)):
+        return f"[{condition}]"
     lines = [
         line for line in str(error).splitlines() if line and not line.startswith("An error occurred while calling")
     ]
     causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
-    cause = causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip(".")
-    return re.sub(r"\] .*", "]", cause) if _DATA_EXCEPTION.search(str(error)) else cause
+    return causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip(".")

@@ -7,7 +7,8 @@ from pyspark.errors import PySparkException
 
 from biasspark.corpus.files import find_unread
 from biasspark.corpus.plain_words import ExpressionFault, input_faults
-from biasspark.errors import BiasSparkError, InputError
+from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_value
+from biasspark.tables.contract import named_fault
 
 
 def say(message: str) -> Exception:
@@ -55,6 +56,39 @@ def test_an_error_that_an_expression_raises_is_known_in_spark_3_5_by_its_place(v
     assert str(error) == "corpus: an error is raised. Correct the expression."
     further = say(f"java.lang.RuntimeException{value}\n\tat org.apache.spark.x{place}")
     assert type(further) is PySparkException
+
+
+DATE = "[CANNOT_PARSE_TIMESTAMP] Text 'canary' could not be parsed at index 0."
+
+
+@pytest.mark.parametrize(
+    ("message", "condition"),
+    [
+        (f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}", "CANNOT_PARSE_TIMESTAMP"),
+        (f"{DATE} SQLSTATE: 22007", "CANNOT_PARSE_TIMESTAMP"),
+        (
+            f"[TASK_WRITE_FAILED] Task failed. SQLSTATE: 58030\nCaused by: {DATE} SQLSTATE: 22007",
+            "CANNOT_PARSE_TIMESTAMP",
+        ),
+        ("[USER_RAISED_EXCEPTION] canary\n[CANARY] SQLSTATE: P0001", "USER_RAISED_EXCEPTION"),
+        ("[TASK_WRITE_FAILED] Task failed. SQLSTATE: 58030", None),
+        ("java.lang.RuntimeException: canary", None),
+    ],
+)
+def test_what_a_value_did_to_an_expression_is_known_by_its_condition(message: str, condition: str | None) -> None:
+    assert find_condition_of_a_value(message) == condition
+
+
+def test_what_spark_knows_of_a_value_is_said_without_it() -> None:
+    message = f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}\n\tat org.apache.spark.x"
+    error = say(message)
+    assert type(error) is ExpressionFault
+    assert str(error) == "corpus: Spark refuses it (CANNOT_PARSE_TIMESTAMP)."
+    with pytest.raises(BiasSparkError) as caught, named_fault("warehouse", "written"):
+        raise PySparkException(message)
+    assert str(caught.value).startswith(
+        "warehouse: could not be written, [CANNOT_PARSE_TIMESTAMP]. Nothing was published"
+    )
 
 
 def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
