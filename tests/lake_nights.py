@@ -1,7 +1,7 @@
 """A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; what came of it, in JSON.
 
 ``python -m tests.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of conf/lake-*.conf,
-with everything below FOLDER.
+with everything below FOLDER, and with the runtimes of the Spark that runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
@@ -45,6 +46,8 @@ from tests.sample_night import NIGHT, frame_of, record_of
 from tests.submitting import HURRIED_JAVA
 
 ROOT = Path(__file__).resolve().parents[1]
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+SPARK_OF_THE_FILES = "4.1"
 NEXT_NIGHT = NIGHT + timedelta(days=1)
 STORES: dict[str, Callable[[Path], CatalogStore]] = {
     "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
@@ -98,8 +101,10 @@ QUICK = ("iceberg jdbc", "delta folder")
 def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
     """Give the settings of both files in one, as a session that speaks both formats has them, and further catalogs."""
     settings: dict[str, str] = {}
-    for name in ("delta", "iceberg"):
-        lines = (ROOT / "conf" / f"lake-{name}.conf").read_text("utf-8").splitlines()
+    for kind in (DELTA, ICEBERG):
+        text = (ROOT / "conf" / f"lake-{kind.name}.conf").read_text("utf-8")
+        assert text.count(kind.artifacts[SPARK_OF_THE_FILES]) == 1
+        lines = text.replace(kind.artifacts[SPARK_OF_THE_FILES], kind.artifacts[SPARK]).splitlines()
         for key, value in (line.split(None, 1) for line in lines if line and not line.startswith("#")):
             together = settings.get(key) if key in ("spark.jars.packages", "spark.sql.extensions") else None
             settings[key] = f"{together},{value}" if together else value
