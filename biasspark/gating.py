@@ -125,7 +125,7 @@ class _Baselines(NamedTuple):
     groups_alike: tuple[Run, ...] = ()
 
 
-class _Paired(NamedTuple):
+class _Pairing(NamedTuple):
     """Nights that are paired, and what kept the gate from it."""
 
     nights: DataFrame | None = None
@@ -165,15 +165,15 @@ def _groups_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 @contextmanager
 def _paired(
     left_out: DataFrame | None, before: DataFrame | None, store: Store, runs: Sequence[Run]
-) -> Iterator[_Paired]:
+) -> Iterator[_Pairing]:
     """Pair a night, for the block, with those of the runs that a change is measured against.
 
     Notes
     -----
     One job over ``u_statistics`` of accepted runs.
     """
-    if left_out is None or before is None or not runs:
-        yield _Paired()
+    if left_out is None or before is None:
+        yield _Pairing()
         return
     spark = before.sparkSession
     with persisted(before):
@@ -181,8 +181,13 @@ def _paired(
             chosen = {row["before_run_id"] for row in before.select("before_run_id").distinct().collect()}
             asked = [run for run in runs if run.run_id in chosen]
             rows, left = read_those_left(spark, store, JACKKNIFE_STATISTICS, asked)
-        gone = tuple(say_gone(store, JACKKNIFE_STATISTICS, run) for run in asked if run not in left)
-        yield _Paired(None if rows is None else pair_nights(left_out, rows, before), gone)
+        gone = [say_gone(store, JACKKNIFE_STATISTICS, run) for run in asked if run not in left]
+        if others := sorted(chosen - {run.run_id for run in asked}):
+            whose = f"{others[0]} and {len(others) - 1} more" if len(others) > 1 else others[0]
+            gone.append(
+                f"gate: paired, but the baseline {whose} did not keep tonight's ids: there variances are added."
+            )
+        yield _Pairing(None if rows is None else pair_nights(left_out, rows, before), tuple(gone))
 
 
 def _keep_alike(statistics: DataFrame, found: Mapping[Run, Otherwise]) -> DataFrame:
@@ -213,4 +218,6 @@ def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:
     shown = alerts.orderBy(*order).select(*SHOWN).limit(most).collect()
     counts = ", ".join(f"{verdict.counts[outcome]} {outcome}" for outcome in WORST_FIRST if outcome in verdict.counts)
     lines = [f"gate: {counts}", *("{}: {}, {}, {}: {}".format(*row) for row in shown)]
+    if (left := sum(verdict.counts.values()) - verdict.counts.get(PASS, 0) - len(shown)) > 0:
+        lines.append(f"and {left} more")
     return "\n".join(map(show_visibly, lines))

@@ -13,7 +13,7 @@ from typing import Any
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
 from biasspark.config.compare import read_compare
-from biasspark.config.gate import METRICS
+from biasspark.config.gate import SUITE_METRICS
 from biasspark.config.identities import Identities, say_unknown_identity
 from biasspark.config.section import Section, keys_of
 from biasspark.config.wording import show_value
@@ -267,10 +267,10 @@ def _read_templates(value: object, faults: list[str]) -> Templates:
 
 def _read_evidence(value: object, faults: list[str]) -> Evidence:
     section = Section("[evidence]", value, keys_of(Evidence), faults)
-    own = Section("[evidence.metrics]", section.table.get("metrics"), METRICS, faults)
+    own = Section("[evidence.metrics]", section.table.get("metrics"), SUITE_METRICS, faults)
     return Evidence(
         min_rows=section.whole("min_rows", Evidence.min_rows),
-        metrics={metric: own.whole(metric, Evidence.min_rows) for metric in METRICS if metric in own.table},
+        metrics={metric: own.whole(metric, Evidence.min_rows) for metric in SUITE_METRICS if metric in own.table},
     )
 
 

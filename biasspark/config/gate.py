@@ -11,7 +11,8 @@ from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_value
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
-METRICS = (*AUCS, *SUITE_GAPS, *RATE_GAPS)
+SUITE_METRICS = (*AUCS, *SUITE_GAPS)
+METRICS = (*SUITE_METRICS, *RATE_GAPS)
 SEVERITIES = (FAIL, WARN)
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
@@ -201,7 +202,7 @@ def _read_threshold(section: Section, metric: str, measures: Mapping[str, Any]) 
             section.refuse("threshold", f"{metric} has none.", f"Remove it, or take {RATE_GAPS[1]}.")
         return None
     known = measures["thresholds"].at if measures["thresholds"] else ()
-    threshold = section.number("threshold", known[0] if known else 0.5)
+    threshold = _read_number(section, "threshold", known[0] if known else 0.5)
     if "threshold" not in section.table:
         section.complain("threshold", f"missing. {metric} is that of rows at or above one. Write threshold = 0.5.")
     elif not any(fault.startswith("[thresholds]") for fault in section.faults) and threshold not in known:
@@ -238,7 +239,7 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
     if section.usable and len(given) != 1:
         what = f"{' and '.join(given)} are given" if given else f"none of {', '.join(BOUNDS)} is given"
         section.complain("", f"{what}. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.")
-    found = {kind: section.number(kind, 0.1) for kind in given}
+    found = {kind: _read_number(section, kind, 0.1) for kind in given}
     for kind, bound in found.items():
         if metric in METRICS and (mend := _find_right_bound(metric, kind)):
             section.refuse(kind, f"It is no bound of {metric}.", f"Write {mend} in its place.")
@@ -249,6 +250,12 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
             rule = f"It must lie between {show_value(low)} and {show_value(high)}, {ends}."
             section.refuse(kind, rule, "At the ends every value would pass, or none. Correct it.")
     return found
+
+
+def _read_number(section: Section, key: str, example: float) -> float:
+    """Read a number that has no default; where it is none, the example takes its place and a fault says so."""
+    found = section.optional_number(key, f"Write, for example, {key} = {show_value(example)}.")
+    return example if found is None else found
 
 
 def _find_span(metric: str, kind: str) -> tuple[float, float]:

@@ -110,13 +110,13 @@ def weigh(paired: Paired, level: float) -> Evidence:
     contrasts = _list_evident(paired)
     if contrasts is None:
         return Evidence(difference)
-    ends = [interval(one, variance, level) for one, variance in contrasts]
+    ends = [interval(one.difference, one.variance, level) for one in contrasts]
     low, high = clip(_around(ends), *((-0.5, 0.5) if is_gap else (-1.0, 1.0)))
-    p_value = max(_normal_p_value(one, variance) for one, variance in contrasts)
-    return Evidence(difference, low, high, p_value, one_way=len({one > 0 for one, _ in contrasts}) == 1)
+    p_value = max(_normal_p_value(one.difference, one.variance) for one in contrasts)
+    return Evidence(difference, low, high, p_value, one_way=len({one.difference > 0 for one in contrasts}) == 1)
 
 
-def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float] | None:
+def weigh_margin(paired: Paired, kind: str, margin: float, alone: float | None = None) -> tuple[float, float] | None:
     """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
 
     With r how much worse it is, s its standard error by the paired rows and Φ the normal distribution, violation has
@@ -134,6 +134,9 @@ def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float
         How much an AUC is lower, or how much further a gap is from 0.
     margin : float
         0 or more.
+    alone : float, optional
+        Of a gap the p-value of compliance of its size by itself: a size below the margin did not rise by more. It
+        stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
 
     Returns
     -------
@@ -146,9 +149,11 @@ def weigh_margin(paired: Paired, kind: str, margin: float) -> tuple[float, float
     if contrasts is None:
         return None
     worse, n = -1.0 if kind == "max_drop" else 1.0, min(paired.n_low, paired.n_high)
-    found = [_weigh_contrast(worse * difference - margin, variance, margin, n) for difference, variance in contrasts]
-    violation, compliance = map(max, zip(*found, strict=True))
-    return violation, compliance
+    found = [_weigh_contrast(worse * one.difference - margin, one.variance, margin, n) for one in contrasts]
+    violations, compliances = zip(*found, strict=True)
+    if alone is not None:
+        compliances = tuple(p if one.one_sign else alone for one, p in zip(contrasts, compliances, strict=True))
+    return max(violations), max(compliances)
 
 
 def _weigh_contrast(excess: float, variance: float, margin: float, n: int) -> tuple[float, float]:
@@ -159,23 +164,35 @@ def _weigh_contrast(excess: float, variance: float, margin: float, n: int) -> tu
     return _below(-excess / sqrt(variance)), _below(excess / sqrt(max(variance, of_few_rows)))
 
 
-def _list_evident(paired: Paired) -> list[tuple[float, float]] | None:
+class _Contrast(NamedTuple):
+    """A difference that may be the true one's estimate, its variance, and whether both gaps have one sign in it."""
+
+    difference: float
+    variance: float
+    one_sign: bool = True
+
+
+def _list_evident(paired: Paired) -> list[_Contrast] | None:
     """Return the contrasts with their variances; None where the data are insufficient."""
     if paired.value is None or paired.baseline_value is None or min(paired.n_low, paired.n_high) < LEAST_ROWS:
         return None
     contrasts = _list_contrasts(paired.value, paired.baseline_value, paired)
-    known = [(one, variance) for one, variance in contrasts if variance or (variance == 0 and abs(one) <= _ROUNDED)]
+    known = [
+        _Contrast(one, variance, one_sign)
+        for one, variance, one_sign in contrasts
+        if variance or (variance == 0 and abs(one) <= _ROUNDED)
+    ]
     return known if len(known) == len(contrasts) else None
 
 
-def _list_contrasts(value: float, baseline: float, paired: Paired) -> list[tuple[float, float | None]]:
-    """Return every difference that may be the true one's estimate, with its variance."""
-    same = (value - baseline, paired.difference_variance)
-    if paired.gaps is None or same == (0.0, 0.0):  # alike row by row, two gaps have the same sign
+def _list_contrasts(value: float, baseline: float, paired: Paired) -> list[tuple[float, float | None, bool]]:
+    """Return the fields of every `_Contrast`; its variance may be unknown."""
+    same = (value - baseline, paired.difference_variance, True)
+    if paired.gaps is None or same[:2] == (0.0, 0.0):  # alike row by row, two gaps have the same sign
         return [same]
     variances = {1: paired.difference_variance, -1: paired.sum_variance}
     signs = product(*map(_allowed_signs, paired.gaps))
-    return [(s * value - t * baseline + 0.0, variances[s * t]) for s, t in signs]  # no -0.0
+    return [(s * value - t * baseline + 0.0, variances[s * t], s == t) for s, t in signs]  # no -0.0
 
 
 def _allowed_signs(ends: Ends) -> tuple[int, ...]:

@@ -236,7 +236,8 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
 
     now, before = pair(""), pair("before_")
     if row["metric"] in RATE_GAPS and now.auc is not None:
-        now = replace(now, decisions=tuple(row[name] for name in _DECISIONS))
+        decisions = tuple(row[name] for name in _DECISIONS)
+        now = replace(now, decisions=decisions, auc_at_least=now.auc, auc_at_most=now.auc)
     return Candidate(
         key=(row[MODEL], row[SLICE], row[IDENTITY]),
         reason=known("reason"),

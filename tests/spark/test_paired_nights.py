@@ -289,6 +289,13 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
 # ---- what it costs
 
 
+def test_a_dry_run_says_what_it_costs(nights: Nights) -> None:
+    flags = ("--config", nights.folder / "job.toml", "--run-date", "2026-01-01", "--dry-run")
+    planned = run_main(bias_metrics.main, *flags).out
+    assert "scans:       3 (survey, ranking, jackknife)" in planned
+    assert "; 1 more for the jackknife, of 9 bytes a score and 8 a mention, a scan for every 32 identities\n" in planned
+
+
 def test_a_pairing_costs_one_scan_more(nights: Nights) -> None:
     if nights.effort is None:
         pytest.skip("Spark Connect does not say what its jobs read")

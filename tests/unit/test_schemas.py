@@ -136,7 +136,7 @@ CONTRACT = {
         value_low DOUBLE value_high DOUBLE bound DOUBLE baseline_run_id STRING outcome STRING message STRING
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
         p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE
-        {bounded("value", "baseline_value", "change")} paired BOOLEAN run_id STRING
+        {bounded("value", "baseline_value", "change")} paired BOOLEAN threshold DOUBLE run_id STRING
     """,
     JACKKNIFE_STATISTICS: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING

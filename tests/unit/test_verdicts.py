@@ -71,7 +71,7 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
     assert lucky["a"].outcome == "insufficient_evidence"
     assert lucky["a"].value_high is not None
     assert lucky["a"].value_high < 0.8
-    own = "; by itself it would be shown to be below 0.8 (p 0.011), among the 100 that the rule tests it is not."
+    own = "; by itself it would be shown: below 0.8 (p 0.011), among the 100 that the rule tests it is not."
     assert lucky["a"].message.endswith(own)
     assert "by itself" not in lucky["b1"].message
 
@@ -188,6 +188,21 @@ def test_a_gap_that_the_ids_tell_of_is_judged_over_all_signs() -> None:
     assert found.p_compliance == pytest.approx(stats.norm.cdf(0.01 / 0.001), abs=1e-12)
     z = stats.norm.ppf(0.95)
     assert (found.change_low, found.change_high) == pytest.approx((0.01 - z * 0.002, 0.03 + z * 0.001))
+
+
+def test_of_gaps_near_0_the_size_by_itself_shows_that_the_bound_is_kept() -> None:
+    """Both gaps may have either sign, so their sum counts, of which the variance is four times that of either."""
+    ends = ((-0.015, 0.025), (-0.01, 0.03))
+    paired = Paired(
+        n_low=500, n_high=400, value=0.005, baseline_value=0.01, difference_variance=1e-6, sum_variance=4e-4, gaps=ends
+    )
+    row = replace(candidate("a", 0.505, 0.51), paired=paired)
+    rise = {"metric": "negative_aeg", "max_rise": 0.04}
+    (by_id,) = judge(Ruling(rule_of(**rise), 0.05), [row])
+    (alone,) = judge(Ruling(rule_of(metric="negative_aeg", max_abs=0.04), 0.05), [row])
+    assert (by_id.paired, by_id.outcome) == (True, "pass")
+    assert by_id.p_compliance == alone.p_compliance
+    assert by_id.change_high == pytest.approx(by_id.value_high)
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:

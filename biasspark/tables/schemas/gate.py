@@ -5,7 +5,7 @@ from __future__ import annotations
 from biasspark.tables.schemas.declaring import CROSSED, MODEL, SLICE, Table, bounds, columns
 from biasspark.tables.schemas.suite import U_STATISTICS
 
-_METRIC = "-0.5 to 0.5 for gaps, 0 to 1 for AUCs."
+_METRIC = "-0.5 to 0.5 for gaps of AUCs, -1 to 1 for those of rates, 0 to 1 for AUCs."
 _ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
 _WORST = "Of a verdict on the worst identity"
 
@@ -45,9 +45,9 @@ BIAS_ALERTS = Table(
     key=(_RULE, MODEL, SLICE, _IDENTITY, _METRIC_OF_RULE),
     values=columns(f"""
         value DOUBLE: The metric of this run. {_METRIC} NULL where it has none, and of a verdict on the worst identity.
-        value_low DOUBLE: Lower end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
-        value_high DOUBLE: Upper end of the interval of value, as in bias_metrics. {_METRIC} NULL where there is none.
-        bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -0.5 to 1. Never NULL.
+        value_low DOUBLE: Lower end of the interval of value, as beside it. {_METRIC} NULL where there is none.
+        value_high DOUBLE: Upper end of the interval of value, as beside it. {_METRIC} NULL where there is none.
+        bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -1 to 1. Never NULL.
         baseline_run_id STRING: The run that a change is measured against: of the accepted ones before, the latest that
             has an interval of the metric. NULL where there is none, for bounds of the value, and of a verdict on
             identities of several.
@@ -59,13 +59,14 @@ BIAS_ALERTS = Table(
             is no baseline_value.
         {_EVIDENCE}
     """)
-    + bounds("value", "-0.5 to 1")
+    + bounds("value", "-1 to 1")
     + bounds("baseline_value", "-0.5 to 1")
     + bounds("change", "-1 to 1")
     + columns("""
-        paired BOOLEAN: True where a change is judged by the rows whose ids both runs have, false where the variances of
-            both are added. NULL where no change is judged.
-        threshold DOUBLE: Of the gap of a rate, the threshold of its decisions. NULL of other metrics.
+        paired BOOLEAN: True where a change is judged by leaving the same groups of ids out of both runs, false where
+            the variances of both are added. NULL where no change is judged.
+        threshold DOUBLE: Of the gap of a rate, the threshold of its decisions. A finite number, 0 to 1 for
+            probabilities. NULL of other metrics.
     """),
 )
 
@@ -73,7 +74,8 @@ JACKKNIFE_STATISTICS = Table(
     name="jackknife_statistics",
     job="bias_metrics",
     comment="For each pair of cells that rules on changes look at: U, and what is left of it without each of 100 "
-    "groups of rows, by a hash of the id. Two nights are paired by them. Empty without [gate] paired.",
+    "groups of rows, by a hash of the id. Two nights are paired by them. Empty without [gate] paired. "
+    "What they lack of u_doubled tells of single rows: restrict access.",
     key=U_STATISTICS.key,
     values=(
         CROSSED,
