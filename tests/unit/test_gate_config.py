@@ -15,10 +15,8 @@ from tests.least_configuration import changed
 ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 FALL = {"name": "fall", "metric": "auc", "max_drop": 0.02}
-METRICS = (
-    '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg", '
-    '"tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
-)
+AUCS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
+METRICS = f'{AUCS}, "tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
 
 
 def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
@@ -344,7 +342,7 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
         (
             {"evidence": {"metrics": {"bpsn": 3}}},
             f"[evidence.metrics] bpsn: there is no such key. The keys of [evidence.metrics] are "
-            f"{METRICS.replace(chr(34), '')}. Did you mean bpsn_auc?",
+            f"{AUCS.replace(chr(34), '')}. Did you mean bpsn_auc?",
         ),
         (
             {"corpus": {"id": "id"}, "privacy": {"min_group_rows": 5}, "attribution": {}},
