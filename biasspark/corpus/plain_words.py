@@ -72,6 +72,8 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "Encountered error while reading file": "FAILED_READ_FILE",
     "Parquet column cannot be converted in file": "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
     "Checksum error": "FAILED_READ_FILE",
+    "Illegal Parquet type": "PARQUET_TYPE_ILLEGAL",
+    "Conflicting partition column names": "CONFLICTING_PARTITION_COLUMN_NAMES",
     "CSV header does not conform": "CSV_HEADER",
     "Number of column in CSV header": "CSV_HEADER",
     "Failed to find data source": "DATA_SOURCE_NOT_FOUND",
@@ -89,7 +91,7 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
     r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
     r"The column `(.*?)` already exists": "Column: {0}",
-    r"Illegal Parquet type: (.*?)\. SQLSTATE": "Type: {0}",
+    r"Illegal Parquet type: (.*?)\.(?: SQLSTATE|\s*\n|$)": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
 }
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")

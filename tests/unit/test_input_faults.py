@@ -113,6 +113,15 @@ def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
             "a column has another type in one file than in others. Write that file anew. Column: score, BINARY for "
             "double. File: hdfs://h/x/a.parquet.",
         ),
+        (
+            "org.apache.spark.sql.AnalysisException: Illegal Parquet type: INT64 (TIME(MICROS,true)).\n\tat org.x",
+            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). Type: INT64 "
+            "(TIME(MICROS,true)).",
+        ),
+        (
+            "java.lang.AssertionError: assertion failed: Conflicting partition column names detected:\n\n\tPartition",
+            "its folders are partitions of different columns, or of different depths. Bring them into one form.",
+        ),
     ],
 )
 def test_what_spark_3_5_says_of_files_without_a_condition(message: str, fault: str) -> None:
