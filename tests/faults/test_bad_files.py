@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
@@ -237,6 +238,7 @@ def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path])
 
 # ---- types
 
+IS_3_5 = pyspark.__version__.startswith("3.5.")
 N_ODD = 40
 ODD_KINDS: dict[str, Any] = {
     "uint8": pa.array(range(N_ODD), pa.uint8()),
@@ -296,7 +298,8 @@ def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Pat
         ),
         (
             pa.array([datetime.time(3)] * N_ODD, pa.time64("us")),
-            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). Type: TIME.",
+            "a column is of a type that Spark cannot read. Write it as another (times: microseconds). Type: "
+            f"{'INT64 (TIME(MICROS,false))' if IS_3_5 else 'TIME'}.",
         ),
     ],
     ids=["half", "nanoseconds", "time of day"],
@@ -309,6 +312,8 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
 
     A schema names the columns that are read, so another column may be of any type.
     """
+    if IS_3_5 and pa.types.is_float16(kind.type):
+        pytest.skip("Spark 3.5 cannot tell a file that holds half precision from a corrupt one")
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
     assert fault_of(spark, tmp_path) == f"corpus: path {tmp_path}: {fault}"
