@@ -11,7 +11,6 @@ counts as one that finds something if any leaf or slice of it is `found`: 5 % of
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.pair_kernel import Examples, Samples, segment_pairs, sort_examples
 from biasspark.config.attribution import Pairs, SliceSearch, Tree
 from biasspark.features import Feature
+from scripts.simulations import RESULTS, keep_results
 from tests.slices_without_spark import UNIT, find_slices
 from tests.trees_without_spark import Sample, grow_samples, sum_nodes
 
@@ -142,10 +142,9 @@ def _count(found: Sequence[bool | None], doubted: Sequence[bool | None]) -> Show
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default_out = Path(__file__).parent / "results" / "attribution_of_nothing.json"
     parser.add_argument("--runs", type=int, default=1000, help="of each search and AUC (default %(default)s)")
     parser.add_argument("--seed", type=int, default=20220310)
-    parser.add_argument("--out", type=Path, default=default_out)
+    parser.add_argument("--out", type=Path, default=RESULTS / "attribution_of_nothing.json")
     parser.add_argument("--quick", action="store_true", help="a smoke test: 10 runs")
     arguments = parser.parse_args()
     runs = 10 if arguments.quick else arguments.runs
@@ -153,10 +152,7 @@ def main() -> None:
     for number, (kind, auc) in enumerate((kind, auc) for kind in SEARCHES for auc in AUCS):
         results.append(simulate(kind, auc, runs, [arguments.seed, number]))
         print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
-    lines = ",\n  ".join(json.dumps(one) for one in results)
-    head = json.dumps({"rows": ROWS, "runs": runs, "seed": arguments.seed})
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(f'{{"settings": {head},\n "results": [\n  {lines}\n ]}}\n', encoding="utf-8")
+    keep_results(arguments.out, {"rows": ROWS, "runs": runs, "seed": arguments.seed}, results)
 
 
 if __name__ == "__main__":

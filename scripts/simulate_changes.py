@@ -12,11 +12,8 @@ low rows come to be above all others, and the rest stay as they are; or every ro
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -26,6 +23,7 @@ from biasspark.metrics.differences import Paired, weigh_margin
 from biasspark.metrics.evidence import Aucs, compare_with_baseline
 from biasspark.metrics.paired import LeftOut, pair_by_jackknife
 from scripts.simulate_comparisons import GROUPS, leave_out, place
+from scripts.simulations import ask_for_replicates, keep_results
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -148,21 +146,11 @@ def report(results: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default_out = Path(__file__).parent / "results" / "change_errors.json"
-    parser.add_argument("--replicates", type=int, default=1000, help="of each setting (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=20190513)
-    parser.add_argument("--out", type=Path, default=default_out)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: 4 replicates")
-    arguments = parser.parse_args()
-    replicates = 4 if arguments.quick else arguments.replicates
-    settings = list_settings()
-    results = [simulate(one, replicates, [arguments.seed, number]) for number, one in enumerate(settings)]
+    arguments = ask_for_replicates(__doc__, "change_errors.json", quick=4)
+    replicates, seed = arguments.replicates, arguments.seed
+    results = [simulate(one, replicates, [seed, number]) for number, one in enumerate(list_settings())]
     report(results)
-    lines = ",\n  ".join(json.dumps(one) for one in results)
-    head = json.dumps({"level": LEVEL, "replicates": replicates, "seed": arguments.seed})
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(f'{{"settings": {head},\n "results": [\n  {lines}\n ]}}\n', encoding="utf-8")
+    keep_results(arguments.out, {"level": LEVEL, "replicates": replicates, "seed": seed}, results)
 
 
 if __name__ == "__main__":

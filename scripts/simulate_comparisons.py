@@ -12,12 +12,9 @@ which keeps clusters together, stands beside DeLong, which takes all rows for in
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -26,6 +23,7 @@ from numpy.typing import NDArray
 from biasspark.metrics.differences import Ends, Paired, weigh
 from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
+from scripts.simulations import ask_for_replicates, keep_results
 
 Floats = NDArray[np.float64]
 Cells = tuple[Floats, Floats]
@@ -184,23 +182,13 @@ def report(results: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default_out = Path(__file__).parent / "results" / "comparison_coverage.json"
-    parser.add_argument("--replicates", type=int, default=1000, help="of each setting (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=20190513)
-    parser.add_argument("--out", type=Path, default=default_out)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: 20 replicates")
-    arguments = parser.parse_args()
-    replicates = 20 if arguments.quick else arguments.replicates
-    results = []
+    arguments = ask_for_replicates(__doc__, "comparison_coverage.json", quick=20)
+    replicates, seed, results = arguments.replicates, arguments.seed, []
     for number, setting in enumerate(list_settings()):
         fewer = replicates // 4 if setting.clusters else replicates  # each takes a hundred rankings
-        results.append(simulate(setting, fewer, [arguments.seed, number]))
+        results.append(simulate(setting, fewer, [seed, number]))
     report(results)
-    lines = ",\n  ".join(json.dumps(one) for one in results)
-    head = json.dumps({"level": LEVEL, "replicates": replicates, "seed": arguments.seed})
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(f'{{"settings": {head},\n "results": [\n  {lines}\n ]}}\n', encoding="utf-8")
+    keep_results(arguments.out, {"level": LEVEL, "replicates": replicates, "seed": seed}, results)
 
 
 if __name__ == "__main__":
