@@ -24,7 +24,7 @@ from biasspark.tables.store import Store
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
-_ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found")
+_ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HONEST = ("rule", "n_honest", *_ENDS)
 _DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
 CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)

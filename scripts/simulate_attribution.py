@@ -5,7 +5,8 @@
 Needs no Spark; some minutes on one core. In a run, rows have scores of a model, or of two models that agree as far as
 models of the same task do, and features that have nothing to do with them. What searches, estimates and tests is the
 product's, at the settings that a configuration has unless it says otherwise; only sums over rows are numpy's. A run
-counts as one that finds something if any leaf or slice of it is `found`: 5 % of the runs may.
+counts as one that finds something if any leaf or slice of it is `found`, as one that confirms something if any is
+`confirmed`: 5 % of the runs may.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from statistics import NormalDist
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.evidence import judge_nodes
-from biasspark.attribution.pair_kernel import Examples, Samples, segment_pairs, sort_examples
+from biasspark.attribution.evidence import Evidence, judge_nodes
+from biasspark.attribution.pair_kernel import Examples, Samples, Segment, segment_pairs, sort_examples
 from biasspark.config.attribution import Pairs, SliceSearch, Tree
 from biasspark.features import Feature
 from scripts.simulations import RESULTS, keep_results
@@ -33,7 +34,7 @@ POSITIVE = 0.3
 AGREEMENT = 0.8
 """The correlation of the scores of two models, within either label."""
 
-AUCS = (0.76, 0.99)
+AUCS = (0.76, 0.9, 0.99)
 FEATURES = (
     Feature("amount", "amount", True, tuple(map(float, range(100))), False),
     Feature("age", "age", True, tuple(map(float, range(8))), True),
@@ -44,11 +45,18 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Shown:
-    """What one run shows: leaves or slices that were tested, those found, and those of which the samples disagree."""
+    """How many leaves or slices one run tests, finds and confirms, and of how many the samples disagree."""
 
     tested: int
     found: int
+    confirmed: int
     doubted: int
+
+    @classmethod
+    def of(cls, tested: Sequence[Evidence | Segment]) -> Shown:
+        """Count what was tested in one run."""
+        counts = (sum(bool(getattr(one, name)) for one in tested) for name in ("found", "confirmed", "false_discovery"))
+        return cls(len(tested), *counts)
 
 
 Run = Callable[[np.random.Generator, float], Shown]
@@ -87,8 +95,7 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
 
 def search_tree(sample: Sample) -> Shown:
     (tree,) = grow_samples([sample], FEATURES, Tree())
-    leaves = [node for node in judge_nodes(tree, sum_nodes(tree, sample, UNIT), FEATURES) if node.is_leaf]
-    return _count([leaf.found for leaf in leaves], [leaf.false_discovery for leaf in leaves])
+    return Shown.of([node for node in judge_nodes(tree, sum_nodes(tree, sample, UNIT), FEATURES) if node.is_leaf])
 
 
 def search_segments(rng: np.random.Generator, auc: float) -> Shown:
@@ -101,8 +108,7 @@ def search_comparison(rng: np.random.Generator, auc: float) -> Shown:
 
 
 def search_slices(rng: np.random.Generator, auc: float) -> Shown:
-    found = find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch())
-    return _count([one.found for one in found], [one.false_discovery for one in found])
+    return Shown.of(find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch()))
 
 
 def search_pairs(rng: np.random.Generator, auc: float) -> Shown:
@@ -111,8 +117,7 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Shown:
 
     settings, mean = Pairs(), shift(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
-    leaves = [one for one in segment_pairs(Samples(train, honest), FEATURES, settings) if one.is_leaf]
-    return _count([leaf.found for leaf in leaves], [leaf.false_discovery for leaf in leaves])
+    return Shown.of([one for one in segment_pairs(Samples(train, honest), FEATURES, settings) if one.is_leaf])
 
 
 SEARCHES: dict[str, Run] = {
@@ -124,7 +129,7 @@ SEARCHES: dict[str, Run] = {
 
 
 def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str, object]:
-    """Return in which share of the runs anything is found or doubted, and how much is tested in a run on average."""
+    """Return in which share of the runs anything is found, confirmed, doubted; and how much a run tests on average."""
     rng = np.random.default_rng(seed)
     shown = [SEARCHES[kind](rng, auc) for _ in range(runs)]
     return {
@@ -132,12 +137,9 @@ def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str,
         "auc": auc,
         "tested": sum(one.tested for one in shown) / runs,
         "found": sum(one.found > 0 for one in shown) / runs,
+        "confirmed": sum(one.confirmed > 0 for one in shown) / runs,
         "doubted": sum(one.doubted > 0 for one in shown) / runs,
     }
-
-
-def _count(found: Sequence[bool | None], doubted: Sequence[bool | None]) -> Shown:
-    return Shown(len(found), sum(map(bool, found)), sum(map(bool, doubted)))
 
 
 def main() -> None:

@@ -321,6 +321,7 @@ def estimates(rule: str, mean: float) -> Row:
         "false_discovery": False,
         "found": True,
         "loss_share": 0.3,
+        "confirmed": True,
     }
 
 
@@ -332,7 +333,7 @@ def node(number: int, rule: str, mean: float, *, is_leaf: bool = True, **changes
 def tree(model: str, baseline: str) -> list[Row]:
     nodes = [
         node(1, "", 0.4, is_leaf=False, found=None),
-        node(2, "age < 30", 0.2),
+        node(2, "age < 30", 0.2, confirmed=False),
         node(3, "age >= 30", 0.45, is_leaf=False, found=None),
         node(6, f"age >= 30 and group = '{SCRIPT}'", 0.35, found=False, false_discovery=True, p_train_honest=0.01),
         node(7, f"age >= 30 and group <> '{SCRIPT}'", 0.48),

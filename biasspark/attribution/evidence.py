@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
-from biasspark.attribution.significance import NO_ROWS, SIGNIFICANT, Moments, chance_p_value, welch_p_value
+from biasspark.attribution.significance import (
+    NO_ROWS,
+    SIGNIFICANT,
+    Moments,
+    chance_p_value,
+    is_found,
+    welch_p_value,
+)
 from biasspark.features import Feature, say_condition, write_predicate
 from biasspark.metrics.evidence import adjust
 
@@ -100,8 +107,9 @@ class Evidence:
         Of the AUC loss of all rows of the tree, theirs; None where there is none.
     p_adjusted, p_chance_adjusted
         By Benjamini and Hochberg over what is tested beside it; None where nothing is tested.
-    found
-        Whether both adjusted p-values are below 0.05 and it is no false discovery; None where nothing is tested.
+    found, confirmed
+        Whether ``p_adjusted`` is below 0.05 and it is no false discovery, and whether ``p_chance_adjusted`` is below
+        0.05, too; None where nothing is tested.
     """
 
     n_train: int
@@ -116,6 +124,7 @@ class Evidence:
     p_adjusted: float | None = None
     p_chance_adjusted: float | None = None
     found: bool | None = None
+    confirmed: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,17 +169,16 @@ def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
 def decide(tested: Sequence[AnyEvidence]) -> list[AnyEvidence]:
     """Adjust the p-values of what is tested together, and say what is found."""
     p_values, p_chances = adjust([one.p_value for one in tested]), adjust([one.p_chance for one in tested])
-    adjusted = (
-        replace(one, p_adjusted=p_value, p_chance_adjusted=p_chance)
+    return [
+        replace(
+            one,
+            p_adjusted=p_value,
+            p_chance_adjusted=p_chance,
+            found=is_found(p_value, one.false_discovery),
+            confirmed=is_found(p_value, one.false_discovery) and is_found(p_chance, one.false_discovery),
+        )
         for one, p_value, p_chance in zip(tested, p_values, p_chances, strict=True)
-    )
-    return [replace(one, found=_is_found(one)) for one in adjusted]
-
-
-def _is_found(one: Evidence) -> bool:
-    if one.p_adjusted is None or one.p_chance_adjusted is None:
-        return False
-    return max(one.p_adjusted, one.p_chance_adjusted) < SIGNIFICANT and not one.false_discovery
+    ]
 
 
 def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Sequence[Feature]) -> list[NodeEvidence]:

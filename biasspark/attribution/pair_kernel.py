@@ -34,7 +34,7 @@ from biasspark.attribution.pair_significance import (
     compare_samples,
     compare_with_all,
 )
-from biasspark.attribution.significance import SIGNIFICANT
+from biasspark.attribution.significance import SIGNIFICANT, is_found
 from biasspark.attribution.splits import Cut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
@@ -100,6 +100,7 @@ class Segment(NamedTuple):
     p_adjusted: float | None = None
     p_chance_adjusted: float | None = None
     found: bool | None = None
+    confirmed: bool | None = None
 
 
 class _Whole(NamedTuple):
@@ -155,12 +156,12 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     ``p_chance`` whether it does from that of as many honest rows drawn at random (`Draws`); ``p_train_honest`` whether
     it differs from the node's training AUC, which is of other examples, so that variances add up. ``p_adjusted`` is
     ``p_value`` adjusted over the leaves that have one (Benjamini and Hochberg 1995), ``p_chance_adjusted`` likewise. A
-    leaf is found where both are below 0.05, and ``p_train_honest`` >= 0.05. All tests are two-sided.
+    leaf is found where ``p_adjusted`` < 0.05 and ``p_train_honest`` >= 0.05, and confirmed where ``p_chance_adjusted``
+    < 0.05 as well. All tests are two-sided.
 
-    Where scores depend on no feature, something is found in 2.5 % of trees at an AUC of 0.76, in 1.1 % at 0.99 (1,000
-    runs each of `scripts.simulate_attribution`). Of trees of depth 3 ``p_chance`` left 2.7, 2.1, 1.5 and 1.4 % at 0.76,
-    0.92, 0.96 and 0.99, where it had been 3.6, 4.2, 5.7 and 9.4 %, as too few pairs are wrongly ordered for paired
-    placements.
+    Where scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
+    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulate_attribution`): at the last too few pairs
+    are wrongly ordered for paired placements.
 
     Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes a row and
     node on the way down, never a pair.
@@ -303,18 +304,14 @@ def _test_chance(auc: float | None, n_drawn: tuple[int, int], draws: Draws | Non
 
 
 def _decide(segments: Sequence[Segment]) -> list[Segment]:
-    """Adjust the tests of the leaves, and say which are found; a leaf without one of the tests is not."""
+    """Adjust the tests of the leaves, and say which are found; a leaf that cannot be tested is not."""
     leaves = [segment if segment.is_leaf else None for segment in segments]
     p_values = adjust([leaf and leaf.p_value for leaf in leaves])
     p_chances = adjust([leaf and leaf.p_chance for leaf in leaves])
-    adjusted = (
-        segment._replace(p_adjusted=p_value, p_chance_adjusted=p_chance)
-        for segment, p_value, p_chance in zip(segments, p_values, p_chances, strict=True)
-    )
-    return [segment._replace(found=_is_found(segment) if segment.is_leaf else None) for segment in adjusted]
-
-
-def _is_found(leaf: Segment) -> bool:
-    if leaf.p_adjusted is None or leaf.p_chance_adjusted is None:
-        return False
-    return max(leaf.p_adjusted, leaf.p_chance_adjusted) < SIGNIFICANT and leaf.false_discovery is False
+    decided = []
+    for segment, p_value, p_chance in zip(segments, p_values, p_chances, strict=True):
+        adjusted = segment._replace(p_adjusted=p_value, p_chance_adjusted=p_chance)
+        found = is_found(p_value, segment.false_discovery)
+        confirmed = found and is_found(p_chance, segment.false_discovery)
+        decided.append(adjusted._replace(found=found, confirmed=confirmed) if segment.is_leaf else adjusted)
+    return decided

@@ -120,6 +120,11 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
 
 
+def is_found(p_adjusted: float | None, false_discovery: bool | None) -> bool:
+    """Return whether a test tells a segment from the rest, and the sample that searched does not contradict it."""
+    return p_adjusted is not None and p_adjusted < SIGNIFICANT and false_discovery is False
+
+
 def two_sided(difference: float, variance: float) -> float:
     """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
     if variance == 0:

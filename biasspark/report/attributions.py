@@ -77,7 +77,7 @@ class Node:
     p: str
     loss: str
     is_leaf: bool
-    found: bool
+    verdict: str
     false_discovery: bool
     children: Sequence[Node] = ()
 
@@ -233,10 +233,17 @@ def _grow_from(by_id: Mapping[int, Row], node_id: int, above: Rules, how: tuple[
         p=show_p(row["p_adjusted"]),
         loss=show_percent(row["loss_share"]) if row.get("loss_share") is not None else "",
         is_leaf=row["is_leaf"],
-        found=bool(row["found"]),
+        verdict=_say_verdict(row),
         false_discovery=bool(row["false_discovery"]) and row["is_leaf"],
         children=children,
     )
+
+
+def _say_verdict(row: Row) -> str:
+    """Say whether a leaf or slice tells more than chance."""
+    if row["found"]:
+        return "found, may be chance" if row["confirmed"] is False else "found"
+    return "false discovery" if row["false_discovery"] else "not told from chance"
 
 
 def _describe_segment(row: Row) -> _Described:
@@ -285,7 +292,7 @@ def tabulate_slices(facts: NightFacts) -> list[dict[str, Any]]:
             "cell": _attribution_cell(row),
             "loss": show_percent(row["loss_share"]),
             "p": show_p(row["p_adjusted"]),
-            "found": bool(row["found"]),
+            "verdict": _say_verdict(row),
             "false_discovery": bool(row["false_discovery"]),
         }
         for row in sorted(kept, key=lambda row: (row["model"], row["rank"]))

@@ -150,8 +150,7 @@ def _list_leaves(tree: Tree) -> Iterator[Node]:
 
 
 def _list_leaf(node: Node) -> list[str]:
-    verdict = "found" if node.found else "false discovery" if node.false_discovery else "not told from chance"
-    return [node.whole_rule, write_cell(node.cell), node.n, node.p, verdict]
+    return [node.whole_rule, write_cell(node.cell), node.n, node.p, node.verdict]
 
 
 def _write_balance(facts: NightFacts) -> Iterator[Part]:

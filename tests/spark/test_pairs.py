@@ -145,8 +145,8 @@ def test_nodes_are_those_of_the_cross_join(spark: SparkSession) -> None:
     assert any(JOB in row.negative_rule + row.positive_rule for row in others)
     assert any(row.found for row in others)
     for leaf in (row for row in segments if row.is_leaf and row.node_id > 1):
-        below = leaf.p_adjusted < 0.05 and leaf.p_chance_adjusted < 0.05
-        assert leaf.found == (below and leaf.p_train_honest >= 0.05)
+        assert leaf.found == (leaf.p_adjusted < 0.05 <= leaf.p_train_honest)
+        assert leaf.confirmed == (leaf.found and leaf.p_chance_adjusted < 0.05)
 
 
 def test_intervals_are_those_of_an_auc(spark: SparkSession) -> None:

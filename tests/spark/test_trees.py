@@ -203,9 +203,10 @@ def test_what_nodes_show(grown: Grown) -> None:
                 p_value = stats.ttest_ind(honest, others, equal_var=False).pvalue
                 assert node.p_value == pytest.approx(p_value, abs=1e-12)
             if node.is_leaf:
-                assert node.found == (max(node.p_adjusted, node.p_chance_adjusted) < 0.05 and not node.false_discovery)
+                assert node.found == (node.p_adjusted < 0.05 and not node.false_discovery)
+                assert node.confirmed == (node.found and node.p_chance_adjusted < 0.05)
             else:
-                assert node.p_adjusted is node.p_chance_adjusted is node.found is None
+                assert node.p_adjusted is node.p_chance_adjusted is node.found is node.confirmed is None
         assert any(leaf.found for leaf in leaves)
 
 

@@ -283,8 +283,10 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
     assert [leaf.p_chance_adjusted for leaf in leaves] == pytest.approx(chances, rel=0, abs=1e-9)
     for leaf in leaves:
         assert leaf.false_discovery == (leaf.p_train_honest < 0.05)
-        assert leaf.found == (max(leaf.p_adjusted, leaf.p_chance_adjusted) < 0.05 and not leaf.false_discovery)
-    assert all(node.p_adjusted is node.p_chance_adjusted is node.found is None for node in segments if not node.is_leaf)
+        assert leaf.found == (leaf.p_adjusted < 0.05 and not leaf.false_discovery)
+        assert leaf.confirmed == (leaf.found and leaf.p_chance_adjusted < 0.05)
+    inner = [node for node in segments if not node.is_leaf]
+    assert all(node.p_adjusted is node.p_chance_adjusted is node.found is node.confirmed is None for node in inner)
 
 
 def test_aucs_are_those_of_scikit_learn() -> None:

@@ -662,10 +662,10 @@ def test_outlines_reach_as_high_as_their_peak() -> None:
 def test_trees_say_what_a_split_adds_and_mark_false_discoveries(facts: NightFacts) -> None:
     tree, *_, difference = list_segment_trees(facts)
     young, older = tree.root.children
-    assert (young.rule, young.found, older.rule) == ("age < 30", True, "age >= 30")
+    assert (young.rule, young.verdict, older.rule) == ("age < 30", "found, may be chance", "age >= 30")
     doubtful, found = older.children
     assert doubtful.rule == f"group = '{SCRIPT}'"
-    assert (doubtful.false_discovery, doubtful.found, found.false_discovery) == (True, False, False)
+    assert (doubtful.verdict, found.verdict) == ("false discovery", "found")
     assert difference.title == "toxicity_6 less toxicity_1, attribution"
 
 

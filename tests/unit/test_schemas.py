@@ -72,7 +72,7 @@ SUMMED_UP = " ".join(
 ESTIMATES = """
     rule STRING predicate STRING n_train BIGINT mean_train DOUBLE n_honest BIGINT mean_honest DOUBLE
     mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
-    false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE p_chance DOUBLE p_chance_adjusted DOUBLE
+    false_discovery BOOLEAN found BOOLEAN loss_share DOUBLE p_chance DOUBLE p_chance_adjusted DOUBLE confirmed BOOLEAN
 """
 CONTRACT = {
     U_STATISTICS: f"""
@@ -184,7 +184,7 @@ CONTRACT = {
         negative_rule STRING positive_rule STRING negative_predicate STRING positive_predicate STRING
         n_pairs_train BIGINT mean_train DOUBLE n_negatives_honest BIGINT n_positives_honest BIGINT mean_honest DOUBLE
         mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE p_adjusted DOUBLE p_train_honest DOUBLE
-        false_discovery BOOLEAN found BOOLEAN p_chance DOUBLE p_chance_adjusted DOUBLE run_id STRING
+        false_discovery BOOLEAN found BOOLEAN p_chance DOUBLE p_chance_adjusted DOUBLE confirmed BOOLEAN run_id STRING
     """,
     AUC_CROSSES: """
         run_date DATE corpus STRING model STRING slice STRING grouping STRING positive_group STRING

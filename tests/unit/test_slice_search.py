@@ -368,9 +368,9 @@ def test_evidence_is_that_of_scipy() -> None:
     adjusted, chances = map(false_discovery_control, (p_values, p_chances))
     assert [own.p_adjusted for own in found] == pytest.approx(list(adjusted), rel=1e-9)
     assert [own.p_chance_adjusted for own in found] == pytest.approx(list(chances), rel=1e-9)
-    assert [own.found for own in found] == [
-        max(own.p_adjusted, own.p_chance_adjusted) < 0.05 and not own.false_discovery for own in found
-    ]
+    for own in found:
+        assert own.found == (own.p_adjusted < 0.05 and not own.false_discovery)
+        assert own.confirmed == (own.found and own.p_chance_adjusted < 0.05)
     assert found[0].found
     assert found[0].condition == PLANTED[0]
 

@@ -69,13 +69,14 @@ def _estimates(what: str, whole: str) -> str:
         p_train_honest DOUBLE: Welch test of the rows that searched against the honest ones. 0 to 1. NULL with fewer
             than two of either.
         false_discovery BOOLEAN: True where p_train_honest is below 0.05: the two samples tell different stories.
-        found BOOLEAN: True where p_adjusted and p_chance_adjusted are below 0.05, and it is no false discovery. NULL
-            where nothing is tested.
+        found BOOLEAN: True where p_adjusted is below 0.05, and it is no false discovery. NULL where nothing is tested.
         loss_share DOUBLE: Share of all wrongly ordered pairs, half of each counting for either of its rows, that falls
             on the rows of the {what}. 0 to 1, less is better. NULL where the AUC is 1.
         p_chance DOUBLE: Test of mean_honest against the mean of as many rows that are drawn at random from all honest
             ones. 0 to 1. NULL for {whole}.
         p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg. 0 to 1. NULL where nothing is tested.
+        confirmed BOOLEAN: True where found, and p_chance_adjusted is below 0.05, too: what to act on where nearly all
+            pairs are rightly ordered. NULL where nothing is tested.
     """
 
 
@@ -152,11 +153,12 @@ PAIR_SEGMENTS = Table(
         p_train_honest DOUBLE: Test of the AUC of the sample that grew the tree against mean_honest. 0 to 1. NULL where
             either has no variance.
         false_discovery BOOLEAN: True where p_train_honest is below 0.05: the two samples tell different stories.
-        found BOOLEAN: True where p_adjusted and p_chance_adjusted are below 0.05, and it is no false discovery. NULL
-            for inner nodes.
+        found BOOLEAN: True where p_adjusted is below 0.05, and it is no false discovery. NULL for inner nodes.
         p_chance DOUBLE: Test of mean_honest against the AUC of as many negatives and positives that are drawn at
             random from all honest rows. 0 to 1. NULL for the root.
         p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg over the leaves. 0 to 1. NULL for inner nodes.
+        confirmed BOOLEAN: True where found, and p_chance_adjusted is below 0.05, too: what to act on where nearly all
+            pairs are rightly ordered. NULL for inner nodes.
         """
     ),
 )
