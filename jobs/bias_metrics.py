@@ -35,8 +35,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
 
         def measure(day: date) -> Outcome:
-            corpus = read_corpus(spark, config.corpus, day, config)
-            return run_night(corpus, config, store, new_run(day, config.corpus.name, JOB), progress)
+            of_day = corpus if day == days[0] else read_corpus(spark, config.corpus, day, config)
+            return run_night(of_day, config, store, new_run(day, config.corpus.name, JOB), progress)
 
         series = Series(JOB, config.corpus.name)
         published = list_nights(spark, store, series, days[0], days[-1]) if arguments.only_missing else ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 import pyspark.sql.functions as F
@@ -18,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import ConfigError, InputError
-from biasspark.session import delete_folder, is_connect, list_folder
+from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side
 from biasspark.sql import quote_name, quote_string
 from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
@@ -64,19 +65,22 @@ class PathStore:
         return Path(re.sub(r"^file:/*(?=/)", "", self.path)).absolute()
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``. Reads one footer of each table that is there."""
+        """See ``Store.check``. Reads one footer of each table that is there, of its last night, however many it has."""
         _check_timestamps(spark)
-        faults = []
         with named_fault(self.root, "read"):
             there = None if is_connect(spark) else {entry.name for entry in list_folder(spark, self.path)}
-        for table in tables:
-            if there is not None and table.name not in there:
-                continue
-            with named_fault(self._folder(table), "read"):
-                found = read_schema(spark, self._folder(table))
-            faults += find_misfits(self._folder(table), table, found)
-        if faults:
+        examined = [partial(self._examine, spark, table) for table in tables if there is None or table.name in there]
+        if faults := [fault for found in run_side_by_side(spark, examined) for fault in found]:
             raise InputError(*faults)
+
+    def _examine(self, spark: SparkSession, table: Table) -> list[str]:
+        """Return what is wrong with the columns of a table."""
+        folder = self._folder(table)
+        with describe(spark, f"check the columns of {table.name}"), named_fault(folder, "read"):
+            nights = [] if is_connect(spark) else _list_nights(spark, folder)
+            places = [f"{folder}/{night}" for night in reversed(nights)] or [folder]
+            found = next(filter(None, (read_schema(spark, place) for place in places)), None)
+        return find_misfits(folder, table, found)
 
     def place(self, table: Table, run: Run) -> str:
         """See ``Store.place``."""
@@ -306,11 +310,16 @@ def _partition(run: Run) -> str:
 def _list_runs(spark: SparkSession, folder: str) -> set[tuple[date, str]]:
     """Return the runs that have a directory; names that no run could have are none of ours."""
     found = set()
-    for night in list_folder(spark, folder):
-        for attempt in list_folder(spark, f"{folder}/{night.name}") if _NIGHT.fullmatch(night.name) else ():
+    for night in _list_nights(spark, folder):
+        for attempt in list_folder(spark, f"{folder}/{night}"):
             if attempt.is_folder and (named := _ATTEMPT.fullmatch(attempt.name)):
-                found.add((date.fromisoformat(night.name.removeprefix("run_date=")), named[1]))
+                found.add((date.fromisoformat(night.removeprefix("run_date=")), named[1]))
     return found
+
+
+def _list_nights(spark: SparkSession, folder: str) -> list[str]:
+    """Return the names of the directories of nights, the first night first."""
+    return sorted(entry.name for entry in list_folder(spark, folder) if _NIGHT.fullmatch(entry.name))
 
 
 def _count_files(spark: SparkSession, folder: str) -> list[int]:

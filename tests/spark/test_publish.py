@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
@@ -265,6 +266,20 @@ def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: Spar
     assert "u_doubled DOUBLE" in mistyped_fault
     assert "u_doubled DECIMAL(38,0)" in mistyped_fault
     assert keyless_fault.startswith(f"{tmp_path}/bias_metrics: its columns are not those of bias_metrics.")
+
+
+def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Older nights are not opened, however many there are."""
+    store = PathStore(str(tmp_path))
+    rows = suite_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c"))
+    rows.drop("identity").write.parquet(store.place(BIAS_METRICS, run_at(2, "r2")))
+    (tmp_path / "bias_metrics" / "run_date=2026-01-16" / "run_id=r3" / "_temporary").mkdir(parents=True)
+    with pytest.raises(InputError, match="its columns are not those of bias_metrics"):
+        store.check(spark, [BIAS_METRICS])
+    rows.write.parquet(store.place(BIAS_METRICS, replace(run_at(4, "r4"), run_date=date(2026, 1, 17))))
+    (tmp_path / "bias_metrics" / "run_date=2026-01-01" / "run_id=r1").mkdir(parents=True)
+    (tmp_path / "bias_metrics" / "run_date=2026-01-01" / "run_id=r1" / "a.parquet").write_bytes(b"is never read")
+    store.check(spark, [BIAS_METRICS])
 
 
 def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
