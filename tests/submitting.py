@@ -27,7 +27,7 @@ MODEST = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
-HURRIED_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+HURRIED_JAVA = "-Djdk.lang.Process.launchMechanism=VFORK -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Of Java's two compilers the quick one alone, with room for all that it makes: by default it has so little that code
 is thrown away and made again. And the collector that takes no other thread's time."""
 

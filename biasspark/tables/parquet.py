@@ -299,8 +299,10 @@ def read_schema(spark: SparkSession, path: str) -> StructType | None:
 
 def _write_directory(rows: DataFrame, place: str) -> None:
     with named_fault(place, "written"):
-        # Spark Connect knows errorifexists by its other name alone.
-        rows.drop(*PARTITION).write.mode("error").parquet(place)
+        # Spark Connect knows errorifexists by its other name alone. What is whole is told by the ledger, not by a file
+        # _SUCCESS beside each other one.
+        writer = rows.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        writer.mode("error").parquet(place)
 
 
 def _partition(run: Run) -> str:
