@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config.identities import Identities
 from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_value
 
@@ -318,11 +319,20 @@ def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any])
         return
     if any(fault.startswith("[identities") for fault in section.faults):
         return  # why a name is unknown, and mended first
-    identities = measures["identities"]
     for name in rule.identities or ():
-        sides = name.split(PAIR)
-        is_pair = identities.crossed.pairs and len(sides) == 2 and all(map(identities.can_give, sides))
-        if not (identities.can_give(name) or is_pair):
-            known = identities.shown_names
-            what = f"nothing in [identities] gives it. There is {', '.join(known) or 'none'}. {guess(name, known)}"
+        if what := _say_unknown(name, measures["identities"]):
             section.complain(f"identity: {quote(name)}", what)
+
+
+def _say_unknown(name: str, identities: Identities) -> str:
+    """Say why nothing gives an identity, or a pair of that name; nothing where it may be there."""
+    both = identities.list_sides(name)
+    if identities.can_give(name) or any(identities.may_precede(*sides) for sides in both):
+        return ""
+    if both:
+        one, other = both[0]
+        if one == other:
+            return f"a pair is of two identities. Write {quote(one)}, or name another one."
+        return f"a pair is named in the order of [identities]. Write {quote(f'{other}{PAIR}{one}')}."
+    known = identities.shown_names
+    return f"nothing in [identities] gives it. There is {', '.join(known) or 'none'}. {guess(name, known)}"

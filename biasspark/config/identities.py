@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
-from biasspark.columns import OVERALL
+from biasspark.columns import OVERALL, PAIR
 from biasspark.config.section import Section, find_close, find_repeated, keys_of
 from biasspark.config.terms import Terms, read_terms
 from biasspark.config.wording import quote
@@ -97,6 +97,25 @@ class Identities:
     def can_give(self, name: str) -> bool:
         """Say whether there may be an identity of that name; crossed pairs are none."""
         return self.only(name).may_name_any
+
+    def list_sides(self, name: str) -> list[tuple[str, str]]:
+        """Return which two identities a name may join, in either order; none where pairs are not crossed."""
+        parts = name.split(PAIR) if self.crossed.pairs else []
+        cuts = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
+        return [sides for sides in cuts if all(map(self.can_give, sides))]
+
+    def may_precede(self, one: str, other: str) -> bool:
+        """Say whether an identity may stand before another one, so that their pair is named in this order."""
+        return one != other and min(self._places(one)) <= max(self._places(other))
+
+    def _places(self, name: str) -> list[int]:
+        """Return at which places an identity may be given, of all that give one; the values of a column share one."""
+        own, terms = self.only(name), self.terms.terms if self.terms else ()
+        given = [column == name for column in self.columns]
+        given += [column in own.categorical for column in self.categorical]
+        given += [own.array is not None]
+        given += [known == name for known in (*self.predicates, *(term for term, _ in terms))]
+        return [place for place, is_given in enumerate(given) if is_given]
 
     def only(self, name: str) -> Identities:
         """Return what can give the identity of that name: its entry, or else the columns that may hold it as a value.
@@ -192,7 +211,7 @@ def _check_pairs(section: Section, names: tuple[str, ...], crossed: Crossed) -> 
     if fault := find_too_many_pairs(len(names), crossed):
         section.faults.append(fault)
         return
-    for name in find_repeated([*names, *(f"{one} & {other}" for one, other in combinations(names, 2))]):
+    for name in find_repeated([*names, *(f"{one}{PAIR}{other}" for one, other in combinations(names, 2))]):
         section.complain(
             "crossed", f"pairs = true makes a second identity {quote(name)}. Identities must differ. Rename one."
         )

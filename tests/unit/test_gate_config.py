@@ -176,6 +176,40 @@ def test_each_fault_of_a_rule_word_for_word(changes: dict[str, Any], fault: str)
     assert rule_faults(**changes) == (f"{where}{gap}{fault}",)
 
 
+CROSSED = {
+    "columns": ["male", "gay", "a & b"],
+    "categorical": ["race"],
+    "predicates": {"old": "age > 60"},
+    "crossed": {"pairs": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("gay & male", 'a pair is named in the order of [identities]. Write "male & gay".'),
+        ("old & race=x", 'a pair is named in the order of [identities]. Write "race=x & old".'),
+        ("a & b & gay", 'a pair is named in the order of [identities]. Write "gay & a & b".'),
+        ("male & male", 'a pair is of two identities. Write "male", or name another one.'),
+        (
+            "male & nobody",
+            "nothing in [identities] gives it. There is male, gay, a & b, old, race=(a value). Remove it.",
+        ),
+    ],
+)
+def test_a_pair_that_no_night_names_is_refused(name: str, fault: str) -> None:
+    found = faults_of(gate={"rule": [LEAST_RULE | {"identity": name}]}, identities=CROSSED)
+    assert found == (f'[[gate.rule]] "floor" identity: "{name}": {fault}',)
+
+
+def test_a_pair_that_a_night_may_name_is_taken() -> None:
+    """Which values a column has, and in which order they are crossed, only the night tells."""
+    names = ["male & gay", "male & a & b", "gay & race=x", "race=x & old", "race=y & race=x", "race=x & race=x"]
+    assert gate_of(LEAST_RULE | {"identities": names}, identities=CROSSED).rule[0].identities == tuple(names)
+    anyone = {"columns": ["male"], "array": "groups", "crossed": {"pairs": True}}
+    assert gate_of(LEAST_RULE | {"identities": ["b & male", "a & a"]}, identities=anyone).rule[0].identities
+
+
 RATES = {"name": "even", "metric": "fpr_gap", "threshold": 0.5, "max_abs": 0.1}
 AT = {"thresholds": {"at": [0.2, 0.5]}}
 
