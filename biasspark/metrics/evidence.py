@@ -206,7 +206,9 @@ def compare_with_bound(found: Estimates, kind: str, bound: float) -> tuple[Float
     return upper_tail(-z), upper_tail(z)
 
 
-def compare_with_baseline(now: Own, before: Own, kind: str, bound: float) -> tuple[Floats, Floats]:
+def compare_with_baseline(
+    now: Own, before: Own, kind: str, bound: float, *, of_size: bool = False
+) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance of a change.
 
     Parameters
@@ -214,9 +216,11 @@ def compare_with_baseline(now: Own, before: Own, kind: str, bound: float) -> tup
     now, before : Estimates
         Of the same metrics in two nights, of the same kind; of gaps, gap + 1/2.
     kind : {"max_drop", "max_rise"}
-        How far an AUC may fall, or the size of a gap rise.
+        How far a value may fall, or rise.
     bound : float
         That far, 0 or more.
+    of_size : bool
+        Whether it is the size of a gap that may rise, whatever its sign.
 
     Returns
     -------
@@ -224,30 +228,52 @@ def compare_with_baseline(now: Own, before: Own, kind: str, bound: float) -> tup
         As of `compare_with_bound`.
     """
     highest = 1.0
-    if kind == "max_rise":
+    if of_size:
         now, before, highest = now.folded, before.folded, 0.5
-    # How far the change lies on the right side of the bound.
-    margin = now.value - before.value + bound
+    elif kind == "max_rise":
+        now, before = now.mirrored, before.mirrored
+    z = errors_of_difference(now, before, now.value - before.value + bound, highest)
+    return upper_tail(-z), upper_tail(z)
+
+
+def errors_of_difference(one: Estimates, other: Estimates, margin: Floats, highest: float = 1.0) -> Floats:
+    """Return how many standard errors a difference of independent estimates lies above a bound.
+
+    Parameters
+    ----------
+    one, other : Estimates
+        The difference is the value of one less that of the other.
+    margin : array
+        How far it lies above the bound.
+    highest : float
+        The most that a value may be.
+
+    Returns
+    -------
+    float64 array
+        The z at which one's end and the other's, each that far from its value and facing the bound, are at distances r
+        and r' with r² + r'² = margin². Both are looked for on that circle, by its angle. Infinite where no interval
+        reaches the bound, NaN where a value is.
+    """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
 
     def z_at(angle: Floats) -> tuple[Floats, Floats]:
-        """Return how many standard errors both ends are away, that of now less of the length the smaller the angle."""
+        """Return how many standard errors both ends are away, that of one less of the length the smaller the angle."""
         return (
-            _standard_errors_to(now, -sign * length * np.sin(angle), highest),
-            _standard_errors_to(before, sign * length * np.cos(angle), highest),
+            _standard_errors_to(one, -sign * length * np.sin(angle), highest),
+            _standard_errors_to(other, sign * length * np.cos(angle), highest),
         )
 
     low, high = np.zeros_like(length), np.full_like(length, np.pi / 2)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        of_now, of_before = z_at(middle)
-        high, low = np.where(of_now >= of_before, middle, high), np.where(of_now >= of_before, low, middle)
+        of_one, of_other = z_at(middle)
+        high, low = np.where(of_one >= of_other, middle, high), np.where(of_one >= of_other, low, middle)
     z = np.minimum(*z_at(high))
-    # Where the size of before may be 0, its end goes no further, and now has all that is left to itself.
-    room = highest - before.value
-    alone = np.maximum(_standard_errors_to(before, room, highest), _standard_errors_to(now, room - length, highest))
-    z = sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
-    return upper_tail(-z), upper_tail(z)
+    # Where the other may be as high as can be, its end goes no further, and one has all that is left to itself.
+    room = highest - other.value
+    alone = np.maximum(_standard_errors_to(other, room, highest), _standard_errors_to(one, room - length, highest))
+    return sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
 
 
 def _standard_errors_to(found: Estimates, step: Floats, highest: float) -> Floats:

@@ -19,7 +19,7 @@ from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 from biasspark.metrics.differences import Paired, weigh, weigh_margin
 from biasspark.metrics.evidence import Aucs, Bounds, compare_with_baseline, compare_with_bound, list_cases, weakest
-from biasspark.metrics.rate_gaps import RateGaps
+from biasspark.metrics.rates import RateGaps, Rates
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 
@@ -96,7 +96,9 @@ def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], l
     if rule.is_change:
         before, bounds_before = _aucs([row.before for row in rows])
         cases = product(list_cases(now, bounds), list_cases(before, bounds_before))
-        found = [compare_with_baseline(*nights, rule.kind, rule.bound) for nights in cases]
+        found = [
+            compare_with_baseline(*nights, rule.kind, rule.bound, of_size=rule.kind == "max_rise") for nights in cases
+        ]
         in_doubt = in_doubt | bounds_before.in_doubt
     else:
         found = [compare_with_bound(case, rule.kind, _bound_of_auc(rule)) for case in list_cases(now, bounds)]
@@ -116,7 +118,8 @@ def _bound_of_auc(rule: Rule) -> float:
 
 def _gaps(rows: Sequence[Candidate]) -> RateGaps:
     nothing = (np.nan,) * 4
-    return RateGaps(*np.array([row.now.decisions or nothing for row in rows], float).reshape(-1, 4).T)
+    numbers = np.array([row.now.decisions or nothing for row in rows], float).reshape(-1, 4).T
+    return RateGaps(Rates(*numbers[:2]), Rates(*numbers[2:]))
 
 
 def _aucs(pairs: Sequence[Pair]) -> tuple[Aucs, Bounds]:

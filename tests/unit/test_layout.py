@@ -54,6 +54,7 @@ KERNELS = (
     "biasspark/metrics/differences.py",
     "biasspark/metrics/evidence.py",
     "biasspark/metrics/paired.py",
+    "biasspark/metrics/rates.py",
     "biasspark/metrics/verdicts.py",
     "biasspark/ranking/bins.py",
     "biasspark/ranking/blocks.py",

@@ -1,0 +1,260 @@
+"""Evidence on rates, their gaps and changes: against the intervals that it inverts, and against chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from biasspark.metrics.evidence import compare_with_baseline, compare_with_bound
+from biasspark.metrics.rates import RateGaps, Rates
+from tests.oracle.further import newcombe_gap, wilson_interval
+
+Counts = tuple[int, int, int, int]  # counted, among, and of the background
+
+
+def gaps_of(rows: Sequence[Counts]) -> RateGaps:
+    counted, among, background_counted, background_among = (
+        np.array(column, float) for column in zip(*rows, strict=True)
+    )
+    return RateGaps(Rates(counted, among), Rates(background_counted, background_among))
+
+
+@st.composite
+def counts(draw: st.DrawFn) -> Counts:
+    n, m = draw(st.integers(1, 500)), draw(st.integers(1, 5000))
+    return draw(st.integers(0, n)), n, draw(st.integers(0, m)), m
+
+
+BOUNDS = st.integers(-40, 40).map(lambda number: number / 100)
+
+
+def gap(row: Counts) -> float:
+    return row[0] / row[1] - row[2] / row[3]
+
+
+# ---- rates
+
+
+def rates_of(*rows: tuple[int, int]) -> Rates:
+    counted, among = (np.array(column, float) for column in zip(*rows, strict=True))
+    return Rates(counted, among)
+
+
+def level_at(end: Callable[[float], float], bound: float) -> float:
+    """The level at which the end of an interval lies at a bound, by halving."""
+    return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
+
+
+@given(counts(), st.integers(1, 99).map(lambda number: number / 100), st.sampled_from(["min", "max"]))
+def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
+    (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    rate, p_value = row[0] / row[1], min(violation, compliance)
+    if not 1e-9 < p_value < 0.5 - 1e-6:
+        return
+    facing = 0 if rate > bound else 1
+    level = level_at(lambda level: wilson_interval(*row[:2], level)[facing], bound)
+    assert p_value == pytest.approx((1 - level) / 2, rel=1e-4)
+    assert (compliance < violation) == ((rate > bound) == (kind == "min"))
+
+
+def test_a_single_row_disproves_that_there_is_none() -> None:
+    found = rates_of((1, 100), (0, 100), (100, 100), (0, 0))
+    assert found.standard_errors(0.0).tolist()[:3] == [math.inf, 0, math.inf]
+    assert found.standard_errors(1.0).tolist()[:3] == [-math.inf, -math.inf, 0]
+    assert np.isnan([found.standard_errors(0.0)[3], found.standard_errors(0.5)[3]]).all()
+    assert np.isnan([p_values[3] for p_values in compare_with_bound(found, "max", 0.1)]).all()
+
+
+def test_rates_are_what_their_complements_lack() -> None:
+    found = rates_of((3, 10), (8, 10))
+    np.testing.assert_allclose(found.mirrored.value, [0.7, 0.2])
+    np.testing.assert_allclose(found.folded.value, [0.3, 0.2])
+
+
+# ---- changes of rates
+
+
+CHANGES = st.sampled_from(["max_drop", "max_rise"])
+ALLOWED = st.integers(0, 40).map(lambda number: number / 100)
+
+
+@given(counts(), ALLOWED, CHANGES)
+def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, allowed: float, kind: str) -> None:
+    now, before = row[:2], row[2:]
+    (violation,), (compliance,) = compare_with_baseline(rates_of(now), rates_of(before), kind, allowed)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    p_value, at = min(violation, compliance), allowed if kind == "max_rise" else -allowed
+    if not 1e-9 < p_value < 0.5 - 1e-6:
+        return
+    facing = 0 if gap(row) > at else 1
+    level = level_at(lambda level: newcombe_gap(now, before, level)[facing], at)
+    assert p_value == pytest.approx((1 - level) / 2, rel=1e-4)
+    assert (compliance < violation) == ((gap(row) > at) == (kind == "max_drop"))
+
+
+@given(counts(), ALLOWED)
+def test_a_change_is_weighed_as_the_gap_of_two_nights(row: Counts, allowed: float) -> None:
+    change = compare_with_baseline(rates_of(row[:2]), rates_of(row[2:]), "max_drop", allowed)
+    np.testing.assert_allclose(change, compare_with_bound(gaps_of([row]), "min", 0.5 - allowed), atol=1e-9)
+
+
+def test_without_a_row_on_either_night_a_change_is_no_evidence() -> None:
+    for kind in ("max_drop", "max_rise"):
+        found = compare_with_baseline(rates_of((0, 0), (1, 2)), rates_of((1, 2), (0, 0)), kind, 0.1)
+        assert np.isnan(found).all()
+
+
+def test_all_rows_that_change_sides_break_any_bound() -> None:
+    fell, rose = rates_of((0, 1000)), rates_of((1000, 1000))
+    assert compare_with_baseline(fell, rose, "max_drop", 0.9)[0][0] < 1e-9
+    assert compare_with_baseline(rose, fell, "max_rise", 0.9)[0][0] < 1e-9
+    assert compare_with_baseline(rose, rose, "max_drop", 0.1)[1][0] < 1e-9
+
+
+def size_ends(row: Counts, level: float) -> tuple[float, float, float]:
+    """Ends of the size of a gap and itself, the lower no less than 0."""
+    size, (low, high) = gap(row), newcombe_gap(row[:2], row[2:], level)
+    size, low, high = (size, low, high) if size >= 0 else (-size, -high, -low)
+    return max(low, 0), size, high
+
+
+def rise_end(now: Counts, before: Counts, level: float, upper: bool) -> float:
+    """The end of |gap now| - |gap before|, of which either end is recovered from both (Zou and Donner 2008)."""
+    (low, size, high), (low_before, size_before, high_before) = (size_ends(own, level) for own in (now, before))
+    if not upper:
+        return size - size_before - math.hypot(size - low, high_before - size_before)
+    if low_before == 0:
+        return high
+    return size - size_before + math.hypot(high - size, size_before - low_before)
+
+
+@settings(max_examples=30, deadline=None)
+@given(counts(), counts(), ALLOWED)
+def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed(now: Counts, before: Counts, allowed: float) -> None:
+    """It may leap over it, at the level at which the gap before may be 0; so it is held to either side of p."""
+    (violation,), (compliance,) = compare_with_baseline(
+        gaps_of([now]), gaps_of([before]), "max_rise", allowed, of_size=True
+    )
+    p_value = min(violation, compliance)
+    if not 1e-6 < p_value < 0.499:
+        return
+    upper = bool(compliance < violation)
+    shorter, longer = (rise_end(now, before, 1 - 2 * p_value * near, upper) for near in (1 + 1e-6, 1 - 1e-6))
+    if upper:
+        assert shorter - 1e-6 <= allowed <= longer + 1e-6
+    else:
+        assert longer - 1e-6 <= allowed <= shorter + 1e-6
+
+
+# ---- gaps
+
+
+@given(counts(), BOUNDS)
+def test_the_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float) -> None:
+    (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "min", 0.5 + bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    p_value = min(violation, compliance)
+    if not 1e-9 < p_value < 0.5 - 1e-9:
+        return
+    ends = newcombe_gap(row[:2], row[2:], level=1 - 2 * p_value)
+    facing = ends[0] if gap(row) > bound else ends[1]
+    assert facing == pytest.approx(bound, abs=1e-6)
+    assert (compliance < violation) == (gap(row) > bound)
+
+
+@given(counts(), BOUNDS)
+def test_a_most_is_a_least_of_subgroup_and_background_exchanged(row: Counts, bound: float) -> None:
+    most = compare_with_bound(gaps_of([row]), "max", 0.5 + bound)
+    least = compare_with_bound(gaps_of([(*row[2:], *row[:2])]), "min", 0.5 - bound)
+    np.testing.assert_allclose(most, least, atol=1e-12)
+
+
+@given(counts(), st.integers(1, 40).map(lambda number: number / 100))
+def test_the_size_of_a_gap_does_not_know_its_sign(row: Counts, bound: float) -> None:
+    one, other = (compare_with_bound(gaps_of([own]), "max_abs", bound) for own in (row, (*row[2:], *row[:2])))
+    (violation, compliance), beyond = one, abs(gap(row)) > bound
+    assert compliance == pytest.approx(other[1], abs=1e-12)
+    assert (compliance if beyond else violation)[0] >= 0.5 - 1e-9
+    if gap(row):  # with 0 on either side nothing speaks of a violation
+        assert violation == pytest.approx(other[0], abs=1e-12)
+
+
+def test_a_rate_over_no_rows_is_no_evidence() -> None:
+    found = compare_with_bound(gaps_of([(0, 0, 3, 9), (1, 2, 0, 0)]), "max_abs", 0.1)
+    assert np.isnan(found).all()
+
+
+def test_bounds_that_no_interval_reaches_are_infinitely_far() -> None:
+    """The longest interval of 0 of 1 less 0 of 1 reaches from -1 to 1, that of 1/2 less 1/2 not so far."""
+    assert gaps_of([(1, 2, 1, 2)]).standard_errors(-0.45).tolist() == [math.inf]
+
+
+def test_of_many_rows_it_is_the_test_of_two_proportions() -> None:
+    """With a million rows each Newcombe's interval is Wald's, to three digits of z."""
+    n = 1_000_000
+    p, q, bound = 0.30, 0.28, 0.018
+    z = (p - q - bound) / math.sqrt(p * (1 - p) / n + q * (1 - q) / n)
+    found = gaps_of([(int(p * n), n, int(q * n), n)]).standard_errors(0.5 + bound)
+    assert found[0] == pytest.approx(z, rel=1e-3)
+
+
+def draw_rates(rng: np.random.Generator, p: float, n: int, runs: int) -> Rates:
+    return Rates(rng.binomial(n, p, runs).astype(float), np.full(runs, float(n)))
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.08, 0.05), (0.5, 0.4), (0.97, 0.9)])
+@pytest.mark.parametrize(("n", "m"), [(40, 2000), (300, 300)])
+def test_a_gap_of_just_the_bound_is_seldom_found_to_break_it_or_to_keep_it(p: float, q: float, n: int, m: int) -> None:
+    """At 0.05: in 7.5 % of 4,000 draws at the most, where the few counts of a rate of 8 % allow no better."""
+    rng = np.random.default_rng(20261122)
+    runs = 4000
+    drawn = RateGaps(draw_rates(rng, p, n, runs), draw_rates(rng, q, m, runs))
+    for kind, bound in (("min", 0.5 + p - q), ("max", 0.5 + p - q), ("max_abs", p - q)):
+        violation, compliance = compare_with_bound(drawn, kind, bound)
+        assert (violation < 0.05).mean() <= 0.075, kind
+        assert (compliance < 0.05).mean() <= 0.075, kind
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.05, 200), (0.2, 40), (0.2, 2000), (0.9, 60)])
+def test_a_rate_at_just_the_bound_is_seldom_found_to_break_it_or_to_keep_it(p: float, n: int) -> None:
+    """By its very counts, so exactly: at 0.05 in 7.5 % of draws at the most, for counts leap."""
+    counted = np.arange(n + 1.0)
+    chance = binom.pmf(counted, n, p)
+    for kind in ("min", "max"):
+        for p_values in compare_with_bound(Rates(counted, np.full(n + 1, float(n))), kind, p):
+            assert chance[p_values < 0.05].sum() <= 0.075
+
+
+def test_where_hardly_a_row_is_expected_one_breaks_the_bound_too_easily() -> None:
+    """As the interval beside it says, too: of 100 rows, of which 0.1 may be counted, a draw in ten has one."""
+    (violation,), _ = compare_with_bound(rates_of((1, 100)), "max", 0.001)
+    assert violation < 0.005
+    assert wilson_interval(1, 100, 0.95)[0] > 0.001
+    assert binom.sf(0, 100, 0.001) == pytest.approx(0.095, abs=0.001)
+
+
+@pytest.mark.parametrize(("now", "before", "kind"), [(0.25, 0.2, "max_rise"), (0.05, 0.08, "max_drop")])
+def test_a_change_of_just_what_is_allowed_is_seldom_found_to_be_more_or_no_more(
+    now: float, before: float, kind: str
+) -> None:
+    rng = np.random.default_rng(20261124)
+    nights = draw_rates(rng, now, 200, 4000), draw_rates(rng, before, 300, 4000)
+    for p_values in compare_with_baseline(*nights, kind, abs(now - before)):
+        assert 0.03 < (p_values < 0.05).mean() <= 0.065
+
+
+def test_a_rise_of_just_the_bound_is_seldom_found_to_break_it_or_to_keep_it() -> None:
+    rng = np.random.default_rng(20261123)
+    runs, n, m = 4000, 200, 3000
+    now, before = (RateGaps(draw_rates(rng, p, n, runs), draw_rates(rng, 0.1, m, runs)) for p in (0.25, 0.20))
+    violation, compliance = compare_with_baseline(now, before, "max_rise", 0.05, of_size=True)
+    assert (violation < 0.05).mean() <= 0.065
+    assert (compliance < 0.05).mean() <= 0.065
