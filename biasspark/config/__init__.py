@@ -41,6 +41,7 @@ from biasspark.config.model import (
     redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
+from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
 from biasspark.config.wording import cut_to_width, measure_width, say_count, show_value, show_visibly
 
@@ -96,6 +97,7 @@ __all__ = [
     "parse_measures",
     "redact",
     "say_count",
+    "say_no_place",
     "say_unknown_identity",
     "show_value",
     "show_visibly",

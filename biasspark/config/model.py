@@ -120,6 +120,7 @@ class State:
 class Output:
     """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set.
 
+    A directory is neither the root of a file system, as ``/`` is, nor a pattern; that of a bucket may be one.
     ``views`` is the ``catalog.schema`` of the views where the catalog of the tables holds none.
     """
 

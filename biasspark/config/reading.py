@@ -31,7 +31,7 @@ from biasspark.config.model import (
     redact,
 )
 from biasspark.config.section import Section, guess, is_finite_number, keys_of
-from biasspark.config.source import apply_overrides, is_within, locate, read_toml
+from biasspark.config.source import apply_overrides, is_within, locate, read_toml, say_no_place
 from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
@@ -157,7 +157,9 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
     if gate and gate.paired and not corpus.id:
         faults.append('[corpus] id: missing. [gate] paired groups by it. Write, for example, id = "row_id".')
     output = _read_output(table.get("output"), base, faults)
-    if corpus.path and output.path and is_within(output.path, corpus.path):
+    if output.path and (fault := say_no_place(output.path)):
+        faults.append(f"[output] path = {quote(redact(output.path))}. {fault}")
+    elif corpus.path and output.path and is_within(output.path, corpus.path):
         faults.append(
             f"[output] path = {quote(redact(output.path))}. It lies in the path of [corpus], and the tables of a night "
             "would be rows of the next. Name a folder beside it."

@@ -5,18 +5,23 @@ from __future__ import annotations
 import copy
 import glob
 import os
+import posixpath
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from biasspark.config.wording import quote, show_key
+from biasspark.config.wording import quote, show_key, show_visibly
 from biasspark.errors import ConfigError
 
 KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 ASSIGNMENT = re.compile(rf"\s*({KEY_PART}(?:\s*\.\s*{KEY_PART})*)\s*=\s?(.*)", re.DOTALL)
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
+_PATTERN = re.compile(r"[*?\[\]{}\\\x00-\x1f]")
+_SHARED = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs"}
+"""Schemes whose host names a file system; that of others is a bucket or a container, often made for one purpose."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -127,6 +132,23 @@ def is_within(path: str, folder: str) -> bool:
     """Say whether a path is a folder, which may be a pattern, or lies in one."""
     own, pattern = (PurePosixPath(os.path.normpath(re.sub("^file:/+", "/", text))) for text in (path, folder))
     return any(place.match(str(pattern)) for place in (own, *own.parents))
+
+
+def say_no_place(path: str) -> str:
+    """Say why tables cannot lie at a path, and how to mend it; "" where they can.
+
+    A pattern is no place, nor is the root of a file system. The root of a bucket is one: ``s3a://bucket``.
+    """
+    if found := sorted(set(_PATTERN.findall(path))):
+        return (
+            f"It has {' '.join(map(show_visibly, found))}, and readers take such a path for a pattern. Choose one "
+            "without * ? [ ] { } \\ and control characters."
+        )
+    scheme, host, within = _PLACE.fullmatch(path).groups(default="")  # type: ignore[union-attr]  # it fits any text
+    is_root = posixpath.normpath(f"/{within.lstrip('/')}") == "/"
+    if is_root and (not host or scheme.lower() in _SHARED):
+        return "It is the root of a file system, where tables would lie among all else. Name a folder in it."
+    return ""
 
 
 def _split_key(dotted: str) -> list[str]:

@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from biasspark.config import redact
+from biasspark.config import redact, say_no_place, show_value
 from biasspark.errors import ConfigError, InputError
 from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side
 from biasspark.sql import quote_name, quote_string
@@ -41,16 +41,13 @@ class PathStore:
     Raises
     ------
     ConfigError
-        If the path has characters that Spark and DuckDB read as a pattern of several paths.
+        If the path is the root of a file system, or Spark and DuckDB would read it as a pattern of several paths.
     """
 
     def __init__(self, path: str) -> None:
-        if found := sorted(set(re.findall(r"[*?\[\]{}\\\x00-\x1f]", path))):
-            raise ConfigError(
-                f"output.path: {path!r} has {' '.join(map(repr, found))}. Readers take such a path for a pattern. "
-                "Choose a path without * ? [ ] { } \\ and control characters."
-            )
-        self.path = path.rstrip("/") or "/"
+        if fault := say_no_place(path):
+            raise ConfigError(f"output.path = {show_value(redact(path))}. {fault}")
+        self.path = path.rstrip("/")
 
     @property
     def root(self) -> str:
@@ -135,7 +132,7 @@ class PathStore:
         """See ``Store.tidy``: files are never touched again, so there is nothing to do."""
 
     def _folder(self, table: Table) -> str:
-        return f"{self.path.rstrip('/')}/{table.name}"
+        return f"{self.path}/{table.name}"
 
 
 class CatalogStore:

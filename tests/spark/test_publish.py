@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -223,10 +224,26 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     assert not (tmp_path / "bias_runs").exists()
 
 
-@pytest.mark.parametrize("path", ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb"])
-def test_a_path_that_is_a_pattern_is_refused(path: str) -> None:
-    with pytest.raises(ConfigError, match=r"output\.path: .* Readers take such a path for a pattern"):
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("/a/*", "*"), ("/a/b?", "?"), ("/a[1]", "[ ]"), ("/{a}", "{ }"), ("/a\\b", "\\"), ("/a\nb", "\\n")],
+)
+def test_a_path_that_is_a_pattern_is_refused(path: str, found: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         PathStore(path)
+    assert str(caught.value) == (
+        f"output.path = {json.dumps(path)}. It has {found}, and readers take such a path for a pattern. Choose one "
+        "without * ? [ ] { } \\ and control characters."
+    )
+
+
+def test_the_root_of_a_file_system_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        PathStore("/")
+    assert str(caught.value) == (
+        'output.path = "/". It is the root of a file system, where tables would lie among all else. Name a folder in '
+        "it."
+    )
 
 
 @pytest.mark.parametrize("catalog", ["", ".", "a..b", "a.", "`a", "a`b`"])

@@ -480,6 +480,19 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
                 ("s3a://lake/civil", "s3a://lake/civil/tables"),
             ]
         ),
+        *(
+            (
+                {"output": {"path": path}},
+                f'[output] path = "{path}". It is the root of a file system, where tables would lie among all else. '
+                "Name a folder in it.",
+            )
+            for path in ["/", "//", "/data/..", "file:/", "file:///", "hdfs:///", "hdfs://name-node:8020/", "dbfs:/"]
+        ),
+        (
+            {"output": {"path": "s3a://key:hunter2@lake/{a,b}/*?"}},
+            '[output] path = "s3a://(redacted)@lake/{a,b}/*?". It has * ? { }, and readers take such a path for a '
+            "pattern. Choose one without * ? [ ] { } \\ and control characters.",
+        ),
         (
             {"corpus": {"id": "id"}, "attribution": {"link": "probit"}},
             '[attribution] link = "probit". It must be "logit". Correct it, or remove the line where there is none.',
@@ -505,6 +518,11 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
 )
 def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(changed(**tables)) == (fault,)
+
+
+@pytest.mark.parametrize("path", ["s3a://lake", "gs://lake/", "abfss://c@a.dfs.core.windows.net/", "file:/x", "/#"])
+def test_a_bucket_may_be_a_place_of_its_own(path: str) -> None:
+    assert parse_config(changed(output={"path": path}), Path()).output.path == path
 
 
 def test_what_is_not_configured_is_not_measured() -> None:
