@@ -83,7 +83,7 @@ def find_error_condition(error: BaseException | None) -> str | None:
                 condition = _ask(holder, method)
                 if condition:
                     return condition
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 import pyspark.sql.functions as F
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, MapType, NumericType, StringType, StructType
 
-from biasspark.config import Label, Measures
+from biasspark.config import Label, Measures, show_value
+from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import analyse_condition
-from biasspark.errors import InputError, find_error_condition
+from biasspark.errors import InputError
 
 MOST_CATEGORICAL = 58
 _SINGLE = ((), "a single value")
@@ -19,27 +19,35 @@ _NUMBER = ((NumericType, StringType), "a number, or a text that holds one")
 _FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a text that holds either")
 
 
-def check_schema(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> None:
+def check_schema(
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, mend: str = "Name one of these."
+) -> None:
     """Raise `InputError` with every column that is missing or mistyped, and every predicate that does not fit.
+
+    Parameters
+    ----------
+    mend
+        What may be done where a column is missing, after a list of those that are there.
 
     Notes
     -----
     Looks at the schema only: no row is read, no job is run.
     """
     schema = corpus.schema
-    shown = show_columns(schema.names, {name for _, name, _, _ in _needed(measures, id_column)})
-    faults = [*_column_faults(schema, measures, id_column, shown), *_predicate_faults(corpus, measures, shown)]
+    needed = {name for _, name, _, _ in _needed(measures, id_column)}
+    shown, mended = show_columns(schema.names, needed), show_columns(schema.names, needed, mend)
+    faults = [*_column_faults(schema, measures, id_column, shown, mended), *_predicate_faults(corpus, measures, shown)]
     if faults:
         raise InputError(*faults)
 
 
-def show_columns(there: Collection[str], configured: Collection[str | None]) -> str:
-    """Say which columns a corpus has; only how many where it has none of the configured ones.
+def show_columns(there: Collection[str], configured: Collection[str | None], mend: str = "") -> str:
+    """Say which columns a corpus has, and a mend; only how many they are where none of the configured ones is there.
 
     Of a CSV file without a header line Spark takes the first row for the names, and no fault shows a row.
     """
     if not set(configured).isdisjoint(there):
-        return f"It has: {', '.join(there)}."
+        return f"It has: {', '.join(there)}.{mend and ' ' + mend}"
     separated = ', one that is separated otherwise than by commas `options = { sep = ";" }`' if len(there) == 1 else ""
     return (
         f"It has {len(there)} column{'' if len(there) == 1 else 's'}, not named here since the names may be data: a "
@@ -47,12 +55,14 @@ def show_columns(there: Collection[str], configured: Collection[str | None]) -> 
     )
 
 
-def _column_faults(schema: StructType, measures: Measures, id_column: str | None, shown: str) -> Iterator[str]:
+def _column_faults(
+    schema: StructType, measures: Measures, id_column: str | None, shown: str, mended: str
+) -> Iterator[str]:
     for where, name, kinds, rule in _needed(measures, id_column):
         twins = [other for other in schema.names if other.lower() == name.lower()]
         if name not in twins:
-            hint = f" Did you mean '{twins[0]}'?" if twins else ""
-            yield f"{where}: the corpus has no column '{name}'. {shown}{hint}"
+            hint = f"{shown} Did you mean '{twins[0]}'?" if twins else mended
+            yield f"{where}: the corpus has no column '{name}'. {hint}"
         elif len(twins) > 1:
             yield (
                 f"{where}: the corpus has the columns {', '.join(map(repr, twins))}, which Spark cannot tell apart. "
@@ -123,31 +133,46 @@ def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
         wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]
         if wrong:
             yield (
-                f"[label] positive = {list(label.positive)}: column '{label.column}' is of type {kind.simpleString()}. "
-                f"{wrong[0]!r} is never one of its values. Give values of that type."
+                f"[label] positive = {show_value(label.positive)}: column '{label.column}' is of type "
+                f"{kind.simpleString()}. {show_value(wrong[0])} is never one of its values. Give values of that type."
             )
+
+
+def find_predicate_fault(corpus: DataFrame, where: str, text: str, shown: str) -> str | None:
+    """Return what is wrong with a predicate over the columns of a corpus, None where it fits; reads no row.
+
+    Parameters
+    ----------
+    where
+        Where the configuration has it.
+    shown
+        Which columns the corpus has, as `show_columns` says it.
+    """
+    place = f'{where} = "{text}"'
+    try:
+        with input_faults(place):
+            kind = corpus.select(F.expr(text)).schema[0].dataType
+            if isinstance(kind, BooleanType):
+                analyse_condition(corpus, F.expr(text))
+                return None
+    except InputError as error:
+        return f"{error} It must be a Spark SQL predicate over the columns of the corpus. {shown} Correct it."
+    return f"{place}: it is of type {kind.simpleString()}. It must be true or false. Compare it with a value."
 
 
 def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str) -> Iterator[str]:
     for name, text in groupings.items():
-        where, reason = f'[attribution.groupings] {name} = "{text}"', None
+        where = f'[attribution.groupings] {name} = "{text}"'
         try:
-            kind = corpus.select(F.expr(text)).schema[0].dataType
-            analyse_condition(corpus, F.expr(text).isNotNull())
-        except AnalysisException as error:
-            reason = _say_refusal(error)
-        if reason:
-            rule = "It must be a column or a Spark SQL expression."
-            yield f"{where}: Spark refuses it ({reason}). {rule} {shown} Correct it."
-        elif not _fits(kind, ()):
-            yield f"{where}: it is of type {kind.simpleString()}. It must be a single value. Name another, or cast it."
-
-
-def _say_refusal(error: AnalysisException) -> str:
-    """Give the reason why Spark refuses an expression."""
-    if "eterministic expression" in str(error):
-        return "it is left to chance, and the corpus is read more than once; a hash is not: pmod(xxhash64(id), 10) = 0"
-    return (find_error_condition(error) or "it cannot be analysed").split(".")[0]
+            with input_faults(where):
+                kind = corpus.select(F.expr(text)).schema[0].dataType
+                analyse_condition(corpus, F.expr(text).isNotNull())
+        except InputError as error:
+            yield f"{error} It must be a column or a Spark SQL expression. {shown} Correct it."
+        else:
+            if not _fits(kind, ()):
+                found = kind.simpleString()
+                yield f"{where}: it is of type {found}. It must be a single value. Name another, or cast it."
 
 
 def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iterator[str]:
@@ -157,17 +182,5 @@ def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iter
         named += [(f"[attribution.segments] {name}", text) for name, text in measures.attribution.segments.items()]
         yield from _grouping_faults(corpus, measures.attribution.groupings, shown)
     for where, text in named:
-        try:
-            kind = corpus.select(F.expr(text)).schema[0].dataType
-            if isinstance(kind, BooleanType):
-                analyse_condition(corpus, F.expr(text))
-        except AnalysisException as error:
-            reason = _say_refusal(error)
-            yield (
-                f'{where} = "{text}": Spark refuses it ({reason}). It must be a Spark SQL predicate over the '
-                f"columns of the corpus. {shown} Correct the predicate."
-            )
-        else:
-            if not isinstance(kind, BooleanType):
-                found = kind.simpleString()
-                yield f'{where} = "{text}": it is of type {found}. It must be true or false. Compare it with a value.'
+        if fault := find_predicate_fault(corpus, where, text, shown):
+            yield fault

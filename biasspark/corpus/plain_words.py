@@ -19,6 +19,7 @@ _NO_CATALOG = (
     "their jars"
 )
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
+_MORE_ROWS = "it looks at more than its own row, as aggregates, windows and generators do"
 _SAYINGS = {
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
@@ -52,6 +53,8 @@ _SAYINGS = {
         "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
     ),
     "UNRESOLVED_COLUMN": "a column that it names is not there",
+    "INVALID_WHERE_CONDITION": _MORE_ROWS,
+    "UNSUPPORTED_GENERATOR": _MORE_ROWS,
 }
 _SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
     "CAST_INVALID_INPUT": "a text is cast to a type that it is none of. Use try_cast",
@@ -61,6 +64,7 @@ _SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
     "INVALID_ARRAY_INDEX": "an array has no such place. Use get",
     "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
     "MALFORMED_PATTERN": "a regular expression is none. Correct it",
+    "CANNOT_PARSE_TIMESTAMP": "a text is no date or time of such a pattern. Use try_to_timestamp",
 }
 _ALL_SAYINGS = _SAYINGS | _SAYINGS_OF_EXPRESSIONS
 _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
@@ -83,6 +87,7 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "URISyntaxException": "NO_FILE_SYSTEM",
     "flag can be true or false": "MALFORMED_OPTION",
     "eterministic expression": "LEFT_TO_CHANCE",
+    "window functions inside WHERE": "INVALID_WHERE_CONDITION",
     "PatternSyntaxException": "MALFORMED_PATTERN",
     "INVALID_PARAMETER_VALUE.PATTERN": "MALFORMED_PATTERN",
 }
@@ -93,6 +98,7 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"The column `(.*?)` already exists": "Column: {0}",
     r"Illegal Parquet type: (.*?)\.(?: SQLSTATE|\s*\n|$)": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
+    r"with name (`.*?`) cannot be resolved": "Column: {0}",
 }
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
 _WORKER_DIED = re.compile(
@@ -157,5 +163,6 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
         files = {plain_path(name) for name in _FILE.findall(text)}
         yield from (f"File: {name}" for name in sorted(files)[:3])
-    contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
-    yield from (f"Predicate: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
+    if condition in _SAYINGS_OF_EXPRESSIONS:  # which of those that an expression is made of
+        contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
+        yield from (f"Part: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")

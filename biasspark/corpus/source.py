@@ -10,12 +10,12 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
-from biasspark.config import Corpus, Measures, redact
-from biasspark.corpus.check import check_schema, show_columns
+from biasspark.config import FILTER, Corpus, Measures, redact
+from biasspark.corpus.check import check_schema, find_predicate_fault, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.files import list_files, refuse_empty_files, refuse_records_of_many_lines, refuse_unread_files
 from biasspark.corpus.plain_words import input_faults
-from biasspark.corpus.values import analyse_condition, column
+from biasspark.corpus.values import column
 from biasspark.errors import InputError
 from biasspark.sql import quote_name
 
@@ -53,7 +53,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         chosen = _filtered(chosen, corpus)
     with _gathered(faults):
         if measures is not None:
-            check_schema(rows, measures, corpus.id)
+            check_schema(rows, measures, corpus.id, _mend_missing(corpus))
     if faults:
         raise InputError(*faults)
     return chosen
@@ -100,14 +100,9 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
 def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
     if corpus.filter is None:
         return rows
-    try:
-        with input_faults(f'[corpus] filter = "{corpus.filter}"'):
-            analyse_condition(rows, F.expr(corpus.filter))
-            kept = rows.where(F.expr(corpus.filter))
-    except InputError as error:
-        shown = _show_columns(rows, corpus)
-        raise InputError(*(f"{fault} {shown}" for fault in error.faults)) from None
-    return kept
+    if fault := find_predicate_fault(rows, FILTER, corpus.filter, _show_columns(rows, corpus)):
+        raise InputError(fault)
+    return rows.where(F.expr(corpus.filter))
 
 
 def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -143,6 +138,14 @@ def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
             f'[corpus] run_date_column = "{name}": it is of type {kind.simpleString()}. It must be a date, a time, or '
             "a text that holds a date. Name another column, or cast it."
         )
+
+
+def _mend_missing(corpus: Corpus) -> str:
+    """Say what may be done about a column that is missing: of files with schemas of their own the first may lack it."""
+    of_files = corpus.path and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
+    if of_files and "mergeschema" not in map(str.lower, corpus.options):
+        return "Name one of these, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+    return "Name one of these."
 
 
 def _show_columns(rows: DataFrame, corpus: Corpus) -> str:

@@ -379,11 +379,13 @@ def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) ->
     part = {"numeric": ["job", "agee"], "groupings": {"g": "sum(age)"}, "segments": {"s": "age"}, "tree": {}}
     with pytest.raises(InputError) as caught:
         attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}), "id")
-    faults = str(caught.value).splitlines()
-    assert len(faults) == 3
-    assert "[attribution] numeric: the corpus has no column 'agee'." in faults[0]
-    assert '[attribution.groupings] g = "sum(age)"' in str(faults)
-    assert '[attribution.segments] s = "age": it is of type double. It must be true or false.' in str(faults)
+    columns = f"It has: {', '.join(corpus_of(spark).columns)}."
+    assert str(caught.value).splitlines() == [
+        f"[attribution] numeric: the corpus has no column 'agee'. {columns} Name one of these.",
+        '[attribution.groupings] g = "sum(age)": it looks at more than its own row, as aggregates, windows and '
+        f"generators do. It must be a column or a Spark SQL expression. {columns} Correct it.",
+        '[attribution.segments] s = "age": it is of type double. It must be true or false. Compare it with a value.',
+    ]
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,9 @@ from tests.ranking_without_spark import find_states
 
 NIGHT = date(2026, 1, 15)
 NAN, INFINITY = math.nan, math.inf
+IS_3_5 = pyspark.__version__.startswith("3.5.")
+CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
+OTHER_TYPE = "a column has another type in one file than in others. Write that file anew."
 
 
 def measures_of(**changes: Any) -> Measures:
@@ -176,14 +180,23 @@ def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSess
         check_schema(read_corpus(spark, source, NIGHT), measures_of(identities=identities, slices={"x": "n ="}), "id")
     with pytest.raises(InputError) as of_night:
         read_corpus(spark, replace(source, run_date_column="day", id="id"), NIGHT)
-    faults = [*of_columns.value.faults, *of_night.value.faults]
-    assert "secret" not in "".join(faults)
-    assert len(faults) == 10
-    for fault in faults:
-        assert (
-            "It has 3 columns, not named here since the names may be data: a CSV without a header line needs "
-            "`options = { header = false }` and a `schema`."
-        ) in fault
+    shown = (
+        "It has 3 columns, not named here since the names may be data: a CSV without a header line needs `options = { "
+        "header = false }` and a `schema`."
+    )
+    wanted = {"[corpus] id": "id", "[label] column": "y", "[models] s": "s", "[identities] columns": "u"}
+    wanted |= {"[identities] categorical": "race", "[identities] array": "groups", "[identities] terms.column": "text"}
+    rule = "It must be a Spark SQL predicate over the columns of the corpus."
+    assert of_columns.value.faults == (
+        *(f"{where}: the corpus has no column '{name}'. {shown}" for where, name in wanted.items()),
+        f'[slices] x = "n =": this is no Spark SQL. {rule} {shown} Correct it.',
+        f'[identities] predicates.old = "age > 60": a column that it names is not there. Column: `age`. {rule} {shown} '
+        "Correct it.",
+    )
+    assert of_night.value.faults == (
+        f'[corpus] run_date_column = "day": the corpus has no such column. {shown} Name one that it has, or remove the '
+        "line to read all rows.",
+    )
 
 
 def test_the_columns_are_shown_where_a_configured_one_is_there(spark: SparkSession, folder: Path) -> None:
@@ -225,11 +238,14 @@ def test_a_moment_is_of_the_day_in_the_time_zone_of_the_session(spark: SparkSess
     assert read_corpus(spark, corpus_of(table="moments", run_date_column="moment"), NIGHT).count() == 1
 
 
-@pytest.mark.parametrize("column", ["id", "y", "s"])
-def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, folder: Path, column: str) -> None:
+@pytest.mark.parametrize(("column", "kind"), [("id", "int"), ("y", "boolean"), ("s", "double")])
+def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, folder: Path, column: str, kind: str) -> None:
     with pytest.raises(InputError) as caught:
         read_corpus(spark, corpus_of(path=str(folder / "parquet"), run_date_column=column), NIGHT)
-    assert str(caught.value).startswith(f'[corpus] run_date_column = "{column}": ')
+    assert str(caught.value) == (
+        f'[corpus] run_date_column = "{column}": it is of type {kind}. It must be a date, a time, or a text that holds '
+        "a date. Name another column, or cast it."
+    )
 
 
 def test_a_filter_and_the_run_date_together(spark: SparkSession, folder: Path) -> None:
@@ -550,8 +566,12 @@ def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSes
         ("u & v", {"columns": ["u"], "array": "groups", "crossed": {"pairs": True}}),
     ):
         corpus = spark.createDataFrame([(True, 0.5, 1.0, [value, "v"])], kinds)
-        with pytest.raises(BiasSparkError, match=re.escape(value)):
+        with pytest.raises(BiasSparkError) as caught:
             measure(corpus, measures_of(identities=identities))
+        assert str(caught.value) == (
+            f"[identities]: '{value}' would name more than one identity, a value in the corpus among them. Each "
+            "identity has its own name. Rename the column or predicate, or filter the value."
+        )
 
 
 # ---- what is rejected, and that all of it is counted
@@ -712,11 +732,16 @@ def test_a_column_that_nobody_needs_may_be_broken(spark: SparkSession, tmp_path:
     assert [(row.n_low, row.n_high) for row in overall] == [(10, 10)]
     with pytest.raises(InputError) as caught, ranked_once(measure(corpus, measures_of(slices={"x": "text = '3'"}))):
         pass
-    assert str(caught.value).startswith("corpus: ")
-    assert str(tmp_path) in str(caught.value)
+    [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
+    assert str(caught.value) == f"corpus: {OTHER_TYPE} Column: text, INT32 for string. File: {file}."
 
 
 # ---- schemas that do not fit: all faults, word for word
+
+PREDICATE = "It must be a Spark SQL predicate over the columns of the corpus."
+LEFT_TO_CHANCE = (
+    "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0."
+)
 
 
 def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
@@ -743,7 +768,7 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
     columns = "Id, score, tags, map, toxic, twin, flag, day"
     assert str(caught.value).splitlines() == [
         f"[corpus] id: the corpus has no column 'id'. It has: {columns}. Did you mean 'Id'?",
-        f"[models] a: the corpus has no column 'missing'. It has: {columns}.",
+        f"[models] a: the corpus has no column 'missing'. It has: {columns}. Name one of these.",
         "[models] b: column 'flag' is of type boolean. It must be a number, or a text that holds one. "
         "Name another column, or cast it.",
         "[identities] columns: column 'day' is of type date. It must be a boolean, a number, or a text that holds "
@@ -755,12 +780,11 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         "[identities] terms.column: column 'twin' is of type int. It must be a text. Name another column, or cast it.",
         '[label] column = "toxic": it is of type double, and there is no threshold. A number is a label only with one. '
         "Set `threshold` (0.5), or `positive` to the values that are positive.",
-        '[slices] broken = "flag and (": Spark refuses it (PARSE_SYNTAX_ERROR). It must be a Spark SQL predicate over '
-        f"the columns of the corpus. It has: {columns}. Correct the predicate.",
+        f'[slices] broken = "flag and (": this is no Spark SQL. {PREDICATE} It has: {columns}. Correct it.',
         '[slices] number = "twin + 1": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.odd = "twin": it is of type int. It must be true or false. Compare it with a value.',
-        '[identities] predicates.typo = "twins = 1": Spark refuses it (UNRESOLVED_COLUMN). It must be a Spark SQL '
-        f"predicate over the columns of the corpus. It has: {columns}. Correct the predicate.",
+        '[identities] predicates.typo = "twins = 1": a column that it names is not there. Column: `twins`. '
+        f"{PREDICATE} It has: {columns}. Correct it.",
     ]
 
 
@@ -775,7 +799,7 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         (
             "INT",
             {"positive": ["bad"]},
-            "[label] positive = ['bad']: column 'y' is of type int. 'bad' is never one of its values. "
+            '[label] positive = ["bad"]: column \'y\' is of type int. "bad" is never one of its values. '
             "Give values of that type.",
         ),
         (
@@ -787,7 +811,7 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         (
             "INT",
             {"positive": [True]},
-            "[label] positive = [True]: column 'y' is of type int. True is never one of its values. "
+            "[label] positive = [true]: column 'y' is of type int. true is never one of its values. "
             "Give values of that type.",
         ),
         (
@@ -819,7 +843,10 @@ def test_a_predicate_looks_at_one_row(spark: SparkSession, predicate: str) -> No
     corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE")
     with pytest.raises(InputError) as caught:
         check_schema(corpus, measures_of(slices={"x": predicate}))
-    assert str(caught.value).startswith(f'[slices] x = "{predicate}": ')
+    assert str(caught.value) == (
+        f'[slices] x = "{predicate}": it looks at more than its own row, as aggregates, windows and generators do. '
+        f"{PREDICATE} It has: y, s, u. Correct it."
+    )
 
 
 def test_a_predicate_is_not_left_to_chance(spark: SparkSession) -> None:
@@ -827,11 +854,9 @@ def test_a_predicate_is_not_left_to_chance(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE")
     with pytest.raises(InputError) as caught:
         check_schema(corpus, measures_of(slices={"x": "rand(7) < 0.5", "y": "uuid() > s"}))
-    assert len(caught.value.faults) == 2
-    assert caught.value.faults[0] == (
-        '[slices] x = "rand(7) < 0.5": Spark refuses it (it is left to chance, and the corpus is read more than once; '
-        "a hash is not: pmod(xxhash64(id), 10) = 0). It must be a Spark SQL predicate over the columns of the corpus. "
-        "It has: y, s, u. Correct the predicate."
+    assert caught.value.faults == tuple(
+        f"{where}: {LEFT_TO_CHANCE} {PREDICATE} It has: y, s, u. Correct it."
+        for where in ('[slices] x = "rand(7) < 0.5"', '[slices] y = "uuid() > s"')
     )
 
 
@@ -895,14 +920,14 @@ def test_marker_files_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
 def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     (tmp_path / f"rows.{kind}").write_bytes(b"secret" * 1000)
     fault = fault_of(spark, tmp_path, format=kind)
-    assert fault.startswith(f"corpus: path {tmp_path}: a file cannot be read. ")
-    assert f"rows.{kind}" in fault
+    assert fault == f"corpus: path {tmp_path}: {CORRUPT} File: {tmp_path}/rows.{kind}."
 
 
 def test_garbage_beside_good_files(spark: SparkSession, tmp_path: Path) -> None:
     write_rows(spark, tmp_path / "rows")
     (tmp_path / "rows" / "zzz.parquet").write_bytes(b"secret" * 1000)
-    assert "zzz.parquet" in fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
+    fault = fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
+    assert fault == f"corpus: {CORRUPT} File: {tmp_path}/rows/zzz.parquet."
 
 
 @pytest.mark.parametrize("has_checksum", [False, True])
@@ -912,9 +937,7 @@ def test_a_file_that_was_cut_short(spark: SparkSession, tmp_path: Path, has_chec
     file.write_bytes(file.read_bytes()[:-20])
     if not has_checksum:
         (file.parent / f".{file.name}.crc").unlink()
-    fault = fault_of(spark, tmp_path / "rows")
-    assert "a file cannot be read" in fault
-    assert file.name in fault
+    assert fault_of(spark, tmp_path / "rows") == f"corpus: path {tmp_path}/rows: {CORRUPT} File: {file}."
 
 
 def test_a_page_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
@@ -925,9 +948,7 @@ def test_a_page_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
     file.write_bytes(content)
     for checksum in file.parent.glob(".*.crc"):
         checksum.unlink()
-    fault = fault_of(spark, tmp_path / "rows")
-    assert fault.startswith("corpus: a file cannot be read")
-    assert file.name in fault
+    assert fault_of(spark, tmp_path / "rows") == f"corpus: {CORRUPT} File: {file}."
 
 
 def test_files_of_different_types(spark: SparkSession, tmp_path: Path) -> None:
@@ -935,62 +956,83 @@ def test_files_of_different_types(spark: SparkSession, tmp_path: Path) -> None:
     text_scores = spark.range(5).selectExpr("id", "true AS y", "'secret' AS s", "1.0D AS u", "'x' AS text")
     text_scores.coalesce(1).write.parquet(str(tmp_path / "rows/part=1"))
     fault = fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
-    assert fault.startswith("corpus: a column has another type in one file than in others. ")
-    assert "part=1" in fault
+    [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
+    assert fault == f"corpus: {OTHER_TYPE} Column: s, BINARY for double. File: {file}."
 
 
 def test_a_format_that_is_none(spark: SparkSession, folder: Path) -> None:
     path = folder / "parquet"
-    assert fault_of(spark, path, format="parkett").startswith(f"corpus: path {path}: Spark knows no such format.")
+    assert fault_of(spark, path, format="parkett") == (
+        f"corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session."
+    )
 
 
 def test_a_missing_table(spark: SparkSession) -> None:
     with pytest.raises(InputError) as caught:
         read_corpus(spark, corpus_of(table="no_such_table"), NIGHT)
-    assert str(caught.value).startswith("corpus: table no_such_table: there is no such table. ")
+    assert str(caught.value) == (
+        "corpus: table no_such_table: there is no such table. Check `[corpus] table` and the catalogs of the session."
+    )
+
+
+COLUMNS = "It has: id, y, s, u, night, text, day, moment."
+OF_ONE_ROW = "it looks at more than its own row, as aggregates, windows and generators do."
 
 
 @pytest.mark.parametrize(
     ("text", "saying"),
     [
-        ("nosuch = 1", "a column that it names is not there."),
-        ("s >", "this is no Spark SQL."),
-        ("s", "Spark refuses it ("),
-        ("max(s) > 0", "Spark refuses it ("),
-        ("rand(7) < 0.5", "it is left to chance, and the corpus is read more than once. Use a hash, as in "),
+        ("nosuch = 1", f"a column that it names is not there. Column: `nosuch`. {PREDICATE} {COLUMNS} Correct it."),
+        ("s >", f"this is no Spark SQL. {PREDICATE} {COLUMNS} Correct it."),
+        ("s", "it is of type double. It must be true or false. Compare it with a value."),
+        ("max(s) > 0", f"{OF_ONE_ROW} {PREDICATE} {COLUMNS} Correct it."),
+        ("rand(7) < 0.5", f"{LEFT_TO_CHANCE} {PREDICATE} {COLUMNS} Correct it."),
     ],
 )
 def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str, saying: str) -> None:
-    fault = fault_of(spark, folder / "parquet", filter=text)
-    assert fault.startswith(f'[corpus] filter = "{text}": {saying}')
-    assert fault.endswith(" It has: id, y, s, u, night, text, day, moment.")
+    assert fault_of(spark, folder / "parquet", filter=text) == f'[corpus] filter = "{text}": {saying}'
+
+
+def part(of: str) -> str:
+    """Say which part of an expression fails, as Spark 4 knows."""
+    return "" if IS_3_5 else f" Part: {of}."
+
+
+NO_SUCH_TYPE = f"a text is cast to a type that it is none of. Use try_cast.{part('cast(text AS INT)')}"
 
 
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
     write_rows(spark, tmp_path / "rows")
-    fault = fault_of(spark, tmp_path / "rows", filter="cast(text AS INT) > 0")
-    assert fault.startswith("corpus: a text is cast to a type that it is none of. Use try_cast.")
+    assert fault_of(spark, tmp_path / "rows", filter="cast(text AS INT) > 0") == f"corpus: {NO_SUCH_TYPE}"
     text = "cast(text AS INT) > 0"
     corpus = spark.read.parquet(str(tmp_path / "rows")).where(text)
     expressions = {FILTER: text, "[slices] well": "id > 3"}
     with pytest.raises(InputError) as caught, corpus_faults(corpus, expressions):
         corpus.collect()
-    assert str(caught.value).startswith(f'[corpus] filter = "{text}": a text is cast to a type that it is none of.')
-    assert "secret" not in str(caught.value)
+    assert str(caught.value) == f'[corpus] filter = "{text}": {NO_SUCH_TYPE}'
 
 
 BAD_PATTERN = "a regular expression is none. Correct it."
 FAILING = {
-    "text": ("cast(text AS INT) > 0", "a text is cast to a type that it is none of. Use try_cast."),
-    "zero": ("1 / (id - 3) > 0", "something is divided by zero. Use try_divide."),
+    "text": ("cast(text AS INT) > 0", NO_SUCH_TYPE),
+    "zero": ("1 / (id - 3) > 0", f"something is divided by zero. Use try_divide.{part('1 / (id - 3)')}"),
     "regex": ("text RLIKE '('", BAD_PATTERN),
     "replaced": ("regexp_replace(text, '[', '') = ''", BAD_PATTERN),
-    "place": ("array(1)[cast(id AS INT)] = 1", "an array has no such place. Use get."),
+    "place": (
+        "array(1)[cast(id AS INT)] = 1",
+        f"an array has no such place. Use get.{part('array(1)[cast(id AS INT)]')}",
+    ),
     "narrow": ("cast(id * 1000 AS TINYINT) > 0", "a number is cast to a type that is too narrow for it. Use try_cast."),
-    "large": ("id + 9223372036854775807 > 0", "a sum or product overflows."),
+    "large": (
+        "id + 9223372036854775807 > 0",
+        f"a sum or product overflows. Use try_add, try_multiply or a wider type.{part('id + 9223372036854775807')}",
+    ),
     "raised": ("raise_error(text) IS NULL", "an error is raised. Correct the expression."),
-    "unheard of": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "it cannot be computed on some row"),
-    "moment": ("to_date(text, 'yyyy') IS NULL", "Spark refuses it ("),
+    "unheard of": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "it cannot be computed on some row. Correct it."),
+    "moment": (
+        "to_date(text, 'yyyy') IS NULL",
+        "a text is no date or time of such a pattern. Use try_to_timestamp.",
+    ),
 }
 
 
@@ -1004,8 +1046,7 @@ def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSe
         pass
     wanted = [f'[slices] {name} = "{text}": {saying}' for name, (text, saying) in FAILING.items()]
     wanted.append(f"[identities] predicates.p = \"text RLIKE '*'\": {BAD_PATTERN}")
-    assert [fault[: len(start)] for fault, start in zip(caught.value.faults, wanted, strict=True)] == wanted
-    assert "secret" not in str(caught.value)
+    assert list(caught.value.faults) == wanted
 
 
 def test_no_rows(spark: SparkSession, folder: Path) -> None:

@@ -83,11 +83,12 @@ def test_what_spark_knows_of_a_value_is_said_without_it() -> None:
     message = f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}\n\tat org.apache.spark.x"
     error = say(message)
     assert type(error) is ExpressionFault
-    assert str(error) == "corpus: Spark refuses it (CANNOT_PARSE_TIMESTAMP)."
+    assert str(error) == "corpus: a text is no date or time of such a pattern. Use try_to_timestamp."
     with pytest.raises(BiasSparkError) as caught, named_fault("warehouse", "written"):
         raise PySparkException(message)
-    assert str(caught.value).startswith(
-        "warehouse: could not be written, [CANNOT_PARSE_TIMESTAMP]. Nothing was published"
+    assert str(caught.value) == (
+        "warehouse: could not be written, [CANNOT_PARSE_TIMESTAMP]. Nothing was published. Mend the cause, then "
+        "run again."
     )
 
 
