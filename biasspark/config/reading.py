@@ -237,7 +237,7 @@ def _read_options(value: object, faults: list[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     for name, option in section.table.items():
         if not isinstance(name, str) or not name.strip():
-            section.complain(show_key(name), "the name of an option. It must be text and not empty. Rename it.")
+            section.complain(show_key(name), "this is an option's name. It must be text and not empty. Rename it.")
         elif not isinstance(option, str | bool) and not is_finite_number(option):
             section.complain(
                 show_key(name),

@@ -45,8 +45,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{where}: {say_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{where}: it is nested too deeply to be read. Make it flatter.") from None
-    except ValueError as error:
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
+    except ValueError:
+        raise ConfigError(f"{where}: a number in it has too many digits to be read. Write it shorter.") from None
 
 
 def decode_utf8(raw: bytes) -> str:
