@@ -27,9 +27,12 @@ MODEST = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
-HURRIED_JAVA = "-Djdk.lang.Process.launchMechanism=VFORK -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+HURRIED_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
+)
 """Of Java's two compilers the quick one alone, with room for all that it makes: by default it has so little that code
-is thrown away and made again. And the collector that takes no other thread's time."""
+is thrown away and made again. The collector that takes no other thread's time. And processes that begin in half the
+time: Hadoop starts one for every file and folder that it makes on this machine, to set who may read it."""
 
 UNCOMPILED = (
     "spark.sql.codegen.wholeStage=false",
