@@ -16,13 +16,13 @@ from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
-from biasspark.metrics.gate import Night, bias_alerts, choose_before, pair_nights
+from biasspark.metrics.gate import Accepted, Night, bias_alerts, choose_before, pair_nights
 from biasspark.placing import place_among
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
-from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
 from biasspark.tables.store import Store
 
 WORST_FIRST = (FAIL, WARN, INSUFFICIENT, PASS)
@@ -76,18 +76,18 @@ def judged(night: Night, config: Config, store: Store, run: Run) -> Iterator[Ver
 
     Notes
     -----
-    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` of accepted runs, and
-    ``jackknife_statistics`` of those that a change is measured against: never the corpus.
+    Reads the statistics and, where a rule is on a change, the ledger and ``u_statistics`` or ``threshold_rates`` of
+    accepted runs, and ``jackknife_statistics`` of those that a change is measured against: never the corpus.
     """
     if config.gate is None or not config.gate.of_nights:
         yield Verdict()
         return
     spark = night.statistics.sparkSession
     with describe(spark, "judge the night"):
-        baselines = _read_baselines(spark, config, store, run) if config.gate.of_changes else _Baselines()
-    before = None if baselines.statistics is None else choose_before(baselines.statistics, config.intervals)
-    with _paired(night.left_out, before, store, baselines.groups_alike) as paired:
-        alerts = bias_alerts(night, before, config.gate, config.intervals, paired.nights)
+        baselines = _read_baselines(spark, config, store, run)
+    before = choose_before(baselines.accepted, config.gate, config.intervals)
+    with _paired(night.left_out, before.aucs, store, baselines.groups_alike) as paired:
+        alerts = bias_alerts(night, before._replace(paired=paired.nights), config.gate, config.intervals)
         with _counted(alerts, (*baselines.warnings, *paired.warnings)) as verdict:
             yield verdict
 
@@ -120,7 +120,7 @@ def _counted(alerts: DataFrame, warnings: tuple[str, ...] = ()) -> Iterator[Verd
 class _Baselines(NamedTuple):
     """What changes are measured against, what was passed over, and the runs whose ids are in groups as tonight's."""
 
-    statistics: DataFrame | None = None
+    accepted: Accepted = Accepted()
     warnings: tuple[str, ...] = ()
     groups_alike: tuple[Run, ...] = ()
 
@@ -133,26 +133,36 @@ class _Pairing(NamedTuple):
 
 
 def _read_baselines(spark: SparkSession, config: Config, store: Store, run: Run) -> _Baselines:
-    """Return ``u_statistics`` of accepted runs, as far as they were measured alike, with the ``place`` of each run.
+    """Return what rules on changes need of accepted runs, as far as they were measured alike, and each run's ``place``.
 
     A night does not fail because an old one is gone. What is passed over is said of runs that are later than all of
     which nothing is.
     """
+    assert config.gate is not None
+    rules = {U_STATISTICS: config.gate.of_changes, THRESHOLD_RATES: config.gate.of_rate_changes}
+    if not any(rules.values()):
+        return _Baselines()
     accepted, resolved = list_accepted(spark, store, run), config.resolved()
     found = {own.run: find_otherwise(resolved, own.config, ("tonight", "then")) for own in accepted}
     alike = [own for own, otherwise in found.items() if not otherwise.everywhere]
-    rows, left = read_those_left(spark, store, U_STATISTICS, alike)
-    gone = set(alike) - set(left)
+    read: dict[Table, DataFrame] = {}
+    gone: dict[Run, list[str]] = {}
+    for table in (own for own in rules if rules[own]):
+        rows, left = read_those_left(spark, store, table, alike)
+        if rows is not None:
+            read[table] = _keep_alike(rows, found)
+        for own in set(alike) - set(left):
+            gone.setdefault(own, []).append(say_gone(store, table, own))
     incomplete = dict(takewhile(lambda item: item[1].phrases or item[0] in gone, found.items()))
     others: dict[tuple[str, ...], list[Run]] = {}
     for own, otherwise in incomplete.items():
         if otherwise.phrases:
             others.setdefault(otherwise.phrases, []).append(own)
-    faults = [say_gone(store, U_STATISTICS, own) for own in incomplete if own in gone]
+    faults = [fault for own in incomplete for fault in gone.get(own, ())]
     return _Baselines(
-        None if rows is None else _keep_alike(rows, found),
+        Accepted(read.get(U_STATISTICS), read.get(THRESHOLD_RATES)),
         (*starmap(_say_otherwise, others.items()), *faults),
-        tuple(own.run for own in accepted if own.run in left and _groups_alike(resolved, own.config)),
+        tuple(own.run for own in accepted if _groups_alike(resolved, own.config)),
     )
 
 
@@ -190,14 +200,14 @@ def _paired(
         yield _Pairing(None if rows is None else pair_nights(left_out, rows, before), tuple(gone))
 
 
-def _keep_alike(statistics: DataFrame, found: Mapping[Run, Otherwise]) -> DataFrame:
+def _keep_alike(rows: DataFrame, found: Mapping[Run, Otherwise]) -> DataFrame:
     """Return the rows of the models and slices that were measured as they are tonight, the latest run at place 1."""
     others = [
         (F.col("run_id") == F.lit(run.run_id)) & (F.col(MODEL).isin(*own.models) | F.col(SLICE).isin(*own.slices))
         for run, own in found.items()
         if own.models or own.slices
     ]
-    kept = statistics.where(~reduce(Column.__or__, others)) if others else statistics
+    kept = rows.where(~reduce(Column.__or__, others)) if others else rows
     return kept.withColumn("place", place_among((run.run_id for run in found), F.col("run_id")))
 
 

@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config.identities import Identities
 from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_value
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
 SUITE_METRICS = (*AUCS, *SUITE_GAPS)
-METRICS = (*SUITE_METRICS, *RATE_GAPS)
+AT_THRESHOLDS = (*RATES, *RATE_GAPS)
+METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
 SEVERITIES = (FAIL, WARN)
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
@@ -31,7 +32,7 @@ class Rule:
     name
         What the alerts call it.
     metric
-        A metric of the suite, ``auc``, the AUC of a whole slice, or the gap of a rate at a threshold.
+        A metric of the suite, ``auc``, the AUC of a whole slice, or a rate at a threshold or its gap.
     threshold
         That threshold; None of other metrics.
     models, slices
@@ -43,10 +44,10 @@ class Rule:
     crossed
         Whether every one means crossed pairs, too.
     min, max, max_abs
-        Bounds of the value, of an AUC or a gap; ``max_abs`` of a gap whatever its sign.
+        Bounds of the value; ``max_abs`` of a gap whatever its sign.
     max_drop, max_rise
-        Bounds of the change since the last accepted run, or from the baseline: of how far an AUC fell, of how far a gap
-        moved away from 0.
+        Bounds of the change since the last accepted run, or from the baseline: of how far an AUC or a rate fell, of how
+        far a rate rose or a gap moved away from 0.
     worst
         Whether the verdict on the worst identity is told as well.
     severity
@@ -84,6 +85,16 @@ class Rule:
         """Whether the bound is one of a change: since the last accepted run, or from the baseline."""
         return self.kind in CHANGES
 
+    @property
+    def is_gap(self) -> bool:
+        """Whether the metric is a gap, which has a sign."""
+        return self.metric in GAPS
+
+    @property
+    def of_size(self) -> bool:
+        """Whether the bound is on a change of the size of a gap, whatever its sign."""
+        return self.is_change and self.is_gap
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
@@ -94,7 +105,7 @@ class Gate:
     alpha
         The level at which evidence counts, adjusted over the rows of a rule.
     paired
-        Whether changes since the last accepted run are judged by the rows whose ids both nights have.
+        Whether changes of AUCs since the last accepted run are judged by the rows whose ids both nights have.
     rule
         The rules.
     """
@@ -110,12 +121,17 @@ class Gate:
 
     @property
     def of_changes(self) -> tuple[Rule, ...]:
-        """The rules on a change since the last accepted run."""
-        return tuple(rule for rule in self.of_nights if rule.is_change)
+        """The rules on a change of an AUC since the last accepted run, or of the size of its gap."""
+        return tuple(rule for rule in self.of_nights if rule.is_change and rule.threshold is None)
+
+    @property
+    def of_rate_changes(self) -> tuple[Rule, ...]:
+        """The rules on a change of a rate since the last accepted run, or of the size of its gap."""
+        return tuple(rule for rule in self.of_rates if rule.is_change)
 
     @property
     def of_rates(self) -> tuple[Rule, ...]:
-        """The rules on gaps of rates at thresholds."""
+        """The rules on rates at thresholds and on their gaps."""
         return tuple(rule for rule in self.of_nights if rule.threshold is not None)
 
     @property
@@ -149,10 +165,11 @@ def read_gate(value: object, measures: Mapping[str, Any], faults: list[str]) -> 
 
 def _check_paired(section: Section, gate: Gate, measures: Mapping[str, Any]) -> None:
     """Refuse to pair nights where nothing would be paired, or where that tells of groups that are withheld."""
-    bounds = {kind for rule in gate.of_nights for kind in CHANGES if getattr(rule, kind) is not None}
-    if gate.rule and not bounds:
-        rule = "No rule is on a change since the last accepted run."
-        section.refuse("paired", rule, "Remove the line, or write a rule with max_drop or max_rise.")
+    on_aucs = [rule for rule in gate.of_nights if rule.threshold is None]
+    changes = {kind for rule in on_aucs for kind in CHANGES if getattr(rule, kind) is not None}
+    if gate.rule and not changes:
+        rule = "No rule is on a change of an AUC since the last accepted run."
+        section.refuse("paired", rule, "Remove the line, or write one with max_drop or max_rise.")
     if measures["ranking"].engine == "binned":
         what = 'the engine is "binned", and bins tell of no single row'
         section.complain("paired", f'{what}. Set [ranking] engine = "blocks", or remove the line.')
@@ -197,8 +214,8 @@ def _read_metric(section: Section) -> str:
 
 
 def _read_threshold(section: Section, metric: str, measures: Mapping[str, Any]) -> float | None:
-    """Read at which of the thresholds the gap of a rate is looked at; None of another metric."""
-    if metric not in RATE_GAPS:
+    """Read at which of the thresholds a rate or its gap is looked at; None of another metric."""
+    if metric not in AT_THRESHOLDS:
         if "threshold" in section.table and metric in METRICS:
             section.refuse("threshold", f"{metric} has none.", f"Remove it, or take {RATE_GAPS[1]}.")
         return None
@@ -267,11 +284,10 @@ def _find_span(metric: str, kind: str) -> tuple[float, float]:
 
 def _find_right_bound(metric: str, kind: str) -> str | None:
     """Return the bound that is meant where a metric has none of this kind."""
-    if metric in RATE_GAPS:
-        return "max_abs" if kind in CHANGES else None
-    if metric in SUITE_GAPS:
-        return "max_rise" if kind == "max_drop" else None
-    return {"max_abs": "max", "max_rise": "max_drop"}.get(kind)
+    if metric in GAPS:
+        return {"max_drop": "max_rise"}.get(kind)
+    others = {} if metric in RATES else {"max_rise": "max_drop"}
+    return ({"max_abs": "max"} | others).get(kind)
 
 
 def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
@@ -279,7 +295,7 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
     name, compare, models = rule.baseline, measures["compare"], tuple(measures["models"])
     if name is None:
         return
-    if rule.metric in RATE_GAPS:
+    if rule.metric in AT_THRESHOLDS:
         what = "jobs/compare_models.py compares AUCs and their gaps alone. Remove it, or take another metric."
         section.complain("baseline", what)
         return

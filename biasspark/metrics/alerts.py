@@ -19,9 +19,12 @@ _CLAIMS = {
     "max": ("above", "at most"),
     "max_abs": ("further from 0 than", "no further from 0 than"),
     "max_drop": ("fell by more than", "fell by no more than"),
-    "max_rise": ("moved away from 0 by more than", "moved away from 0 by no more than"),
+    "max_rise": ("rose by more than", "rose by no more than"),
 }
 """Of each kind of bound what violation and compliance claim."""
+
+_OF_SIZE = ("moved away from 0 by more than", "moved away from 0 by no more than")
+"""The same of the size of a gap."""
 
 _COMPARISONS = {
     "max_drop": ("lower by more than", "lower by no more than"),
@@ -132,8 +135,7 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
     against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favour is None:
         return alert
-    claims = _CLAIMS if alert.baseline_model is None else _COMPARISONS
-    violated, kept = (f"{claim} {alert.bound:g}" for claim in claims[alert.bound_kind])
+    violated, kept = (f"{claim} {alert.bound:g}" for claim in _list_claims(ruling.rule))
     if against < ruling.alpha:
         outcome, said = ruling.rule.severity, f"{violated} (adjusted p {against:.2g})"
     elif in_favour < ruling.alpha:
@@ -146,6 +148,12 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
                 said += f"; by itself it would be shown: {claim} (p {p:.2g}), among the {n_tested} that the rule tests "
                 said += "it is not"
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
+
+
+def _list_claims(rule: Rule) -> tuple[str, str]:
+    if rule.baseline is not None:
+        return _COMPARISONS[rule.kind]
+    return _OF_SIZE if rule.of_size else _CLAIMS[rule.kind]
 
 
 def name_metric(alert: Alert) -> str:

@@ -1,9 +1,9 @@
-"""The alerts of a night: every rule of the gate on the U statistics of the night, and of those to compare with."""
+"""The alerts of a night: every rule of the gate on what the night measured, and the nights to compare with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -11,24 +11,27 @@ import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, RATE_GAPS, SLICE, SUITE_GAPS
+from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, RATE_GAPS, RATES, SLICE, SUITE_GAPS
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.differences import Paired
+from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.metrics.paired import PairedAucs
 from biasspark.metrics.suite import metric_of_pair
-from biasspark.metrics.thresholds import BACKGROUND, SHARES, count_decisions
+from biasspark.metrics.thresholds import BACKGROUND, bound_gap, bound_rate, count_rate
 from biasspark.metrics.verdicts import Candidate, Pair, judge
 from biasspark.tables.schemas import BIAS_ALERTS, JACKKNIFE_STATISTICS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
+_KEY_OF_RATES = (*_KEY, "threshold")
 _BOUNDS = ("auc_at_least", "auc_at_most", "auc_variance_at_least", "auc_variance_at_most")
 _NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
-_PAIR = (*_NUMBERS, "by_logit", "joined")
 _DECISIONS = ("counted", "among", "background_counted", "background_among")
-_BEFORE_RUN, _BY_ID = "before_run_id", "by_id_"
+_RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
+_BEFORE, _BY_ID = "before_", "by_id_"
+_BEFORE_RUN = f"{_BEFORE}run_id"
 _PAIRED = tuple(f"{_BY_ID}{name}" for name in PairedAucs._fields)
 
 
@@ -50,35 +53,62 @@ class Night(NamedTuple):
     left_out: DataFrame | None = None
 
 
-def bias_alerts(
-    night: Night, before: DataFrame | None, gate: Gate, intervals: Intervals, paired: DataFrame | None = None
-) -> DataFrame:
+class Accepted(NamedTuple):
+    """What accepted runs have of what rules on changes look at, with ``run_id`` and ``place``, the latest first.
+
+    Attributes
+    ----------
+    statistics
+        ``u_statistics``, where a rule is on an AUC.
+    rates
+        ``threshold_rates``, where a rule is on a rate.
+    """
+
+    statistics: DataFrame | None = None
+    rates: DataFrame | None = None
+
+
+class Before(NamedTuple):
+    """What changes are measured against; None where there is nothing.
+
+    Attributes
+    ----------
+    aucs, rates
+        From `choose_before`.
+    paired
+        Both nights' AUCs by the same groups of ids, from `pair_nights`.
+    """
+
+    aucs: DataFrame | None = None
+    rates: DataFrame | None = None
+    paired: DataFrame | None = None
+
+
+def bias_alerts(night: Night, before: Before, gate: Gate, intervals: Intervals) -> DataFrame:
     """Return the table ``bias_alerts``, less the run's columns.
 
     Parameters
     ----------
     night : Night
         What is judged.
-    before : DataFrame, optional
-        What changes are measured against, from `choose_before`, if there is any.
+    before : Before
+        What changes are measured against.
     gate : Gate
         The rules; those that name a baseline are left out.
     intervals : Intervals
         The level of the intervals; their method is that of the evidence.
-    paired : DataFrame, optional
-        Both nights' AUCs by the same groups of ids, from `pair_nights`.
 
     Notes
     -----
     Lazy. One Python task, which takes the rules one after the other: a row for each rule, model, slice and identity,
     none for a row of the corpus.
     """
-    measured = _measure(night.statistics, intervals)
-    before_names = [f"before_{name}" for name in _PAIR]
-    measured = _join(measured, before, dict.fromkeys(before_names, "double") | {_BEFORE_RUN: "string"})
-    measured = _join(measured, paired, dict.fromkeys(_PAIRED, "double"))
+    measured = _bound_aucs(_name_aucs(night.statistics), intervals)
+    measured = _join(_join(measured, before.aucs, _KEY), before.paired, _KEY)
+    measured = measured.withColumn("threshold", F.lit(None).cast("double"))
     if gate.of_rates and night.rates is not None:
-        measured = measured.unionByName(_measure_rates(night.rates), allowMissingColumns=True)
+        rates = _bound_rates(_name_rates(night.rates, gate.of_rates), intervals)
+        measured = measured.unionByName(_join(rates, before.rates, _KEY_OF_RATES), allowMissingColumns=True)
     rulings = [Ruling(rule, gate.alpha, intervals.level) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
@@ -87,24 +117,34 @@ def bias_alerts(
     return judge_rules(measured, rulings, judge_rows, BIAS_ALERTS)
 
 
-def choose_before(before: DataFrame, intervals: Intervals) -> DataFrame:
+def choose_before(accepted: Accepted, gate: Gate, intervals: Intervals) -> Before:
     """Return of each (model, slice, identity, metric) what it had in the latest run that has an interval of it.
-
-    Parameters
-    ----------
-    before : DataFrame
-        ``u_statistics`` of accepted runs, with their ``run_id`` and ``place``, the latest first.
 
     Notes
     -----
-    Lazy. An interval is where a variance is, so they are made of the chosen alone.
+    Lazy. An interval is where an AUC has a variance, or a rate is over any row, so they are made of the chosen alone.
     """
-    key = (MODEL, SLICE, IDENTITY, "low_cell", "high_cell")
-    rows = before.where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
-    others = F.struct(*(name for name in before.columns if name not in (*key, "place")))
+    aucs = rates = None
+    if accepted.statistics is not None:
+        known = _name_aucs(accepted.statistics).where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
+        aucs = _as_before(_bound_aucs(_choose_latest(known, _KEY), intervals), _KEY)
+    if accepted.rates is not None:
+        known = _name_rates(accepted.rates, gate.of_rate_changes).where(F.col("auc").isNotNull())
+        rates = _as_before(_bound_rates(_choose_latest(known, _KEY_OF_RATES), intervals), _KEY_OF_RATES)
+    return Before(aucs, rates)
+
+
+def _choose_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Return the row at the first place of each key."""
+    others = F.struct(*(name for name in rows.columns if name not in (*key, "place")))
     latest = rows.coalesce(1).groupBy(*key).agg(F.min_by(others, "place").alias("latest"))
-    chosen = _measure(latest.select(*key, "latest.*"), intervals, "run_id")
-    return chosen.select(*_KEY, *(F.col(name).alias(f"before_{name}") for name in (*_PAIR, "run_id")))
+    return latest.select(*key, "latest.*")
+
+
+def _as_before(chosen: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Return what was chosen of earlier runs, under names of its own."""
+    names = (name for name in chosen.columns if name not in (*key, CROSSED, "reason"))
+    return chosen.select(*key, *(F.col(name).alias(f"{_BEFORE}{name}") for name in names))
 
 
 def pair_nights(now: DataFrame, before: DataFrame, chosen: DataFrame) -> DataFrame:
@@ -163,26 +203,27 @@ def judge_rules(
     return candidates.groupBy("rule").applyInPandas(judge_rule, table.value_schema)
 
 
-def _join(measured: DataFrame, more: DataFrame | None, types: Mapping[str, str]) -> DataFrame:
-    """Add columns that belong to a (model, slice, identity, metric); all NULL where there are none."""
-    if more is None:
-        return measured.withColumns({name: F.lit(None).cast(kind) for name, kind in types.items()})
-    return measured.join(F.broadcast(more), on=list(_KEY), how="left")
+def _join(measured: DataFrame, more: DataFrame | None, key: Sequence[str]) -> DataFrame:
+    """Add columns that belong to a key, if there are any."""
+    return measured if more is None else measured.join(F.broadcast(more), on=list(key), how="left")
 
 
-def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> DataFrame:
-    """Return every AUC with what its p-values come of, by the metric's name; all numbers as DOUBLE."""
-    there = [name for name in _BOUNDS if name in statistics.columns]
+def _name_aucs(statistics: DataFrame) -> DataFrame:
+    """Add to every AUC the name of its metric."""
+    return statistics.withColumn("metric", metric_of_pair())
+
+
+def _bound_aucs(named: DataFrame, intervals: Intervals) -> DataFrame:
+    """Return every AUC with what its p-values come of; all numbers as DOUBLE."""
+    there = [name for name in _BOUNDS if name in named.columns]
     # What has no bounds is exact, as a run of before there were any.
     exact = {name: F.col("auc_variance" if "variance" in name else "auc") for name in _BOUNDS}
     known = exact | {name: F.coalesce(name, exact[name]) for name in there}
     pair = F.struct("auc", "auc_variance", "n_low", "n_high", *there)
     interval = auc_interval(pair, intervals.level, bounded=bool(there))
-    with_ends = (
-        statistics.withColumns(known).coalesce(1).withColumns({"metric": metric_of_pair(), "interval": interval})
-    )
+    with_ends = named.withColumns(known).coalesce(1).withColumn("interval", interval)
     return with_ends.select(
-        *(*_KEY, CROSSED, "reason", "auc"),
+        *(*_KEY, CROSSED, "reason", *_of_run(named), "auc"),
         F.col("auc_variance").alias("variance"),
         F.col("n_low").cast("double").alias("n_low"),
         F.col("n_high").cast("double").alias("n_high"),
@@ -190,22 +231,40 @@ def _measure(statistics: DataFrame, intervals: Intervals, *further: str) -> Data
         F.col("interval.high").alias("high"),
         (F.col("interval.method") == LOGIT_DELONG).cast("double").alias("by_logit"),
         F.col("interval.joined").cast("double").alias("joined"),
-        *(*_BOUNDS, *further),
+        *_BOUNDS,
     )
 
 
-def _measure_rates(rates: DataFrame) -> DataFrame:
-    """Return the gap of every rate at every threshold with what its p-values come of, by its name; all as DOUBLE."""
+def _name_rates(rates: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Return the rates and gaps that rules are on, a row each, with the decisions that they come of, as DOUBLE."""
 
-    def numbers(gap: str) -> Column:
-        decisions = [count_decisions(kinds, side) for side in ("", BACKGROUND) for kinds in SHARES[gap[:-4]]]
-        found = {"auc": F.col(gap), "low": F.col(f"{gap}_low"), "high": F.col(f"{gap}_high")}
-        found |= dict(zip(_DECISIONS, decisions, strict=True))
-        return F.struct(F.lit(gap).alias("metric"), *(own.cast("double").alias(name) for name, own in found.items()))
+    def find(metric: str) -> Column:
+        sides = ("", BACKGROUND) if metric in RATE_GAPS else ("",)
+        counts = [count for side in sides for count in count_rate(_RATE_OF.get(metric, metric), side)]
+        counts += [F.lit(None).cast("double")] * (len(_DECISIONS) - len(counts))
+        decisions = (count.alias(name) for name, count in zip(_DECISIONS, counts, strict=True))
+        return F.struct(F.lit(metric).alias("metric"), F.col(metric).alias("auc"), *decisions)
 
+    asked = rates.where(F.col("threshold").isin(*{rule.threshold for rule in rules}))
+    each = asked.select("*", F.explode(F.array(*map(find, sorted({rule.metric for rule in rules})))).alias("found"))
     reason = F.when(F.col("found.auc").isNull(), F.coalesce("reason", F.lit("it is over no rows"))).alias("reason")
-    each = rates.select("*", F.explode(F.array(*map(numbers, RATE_GAPS))).alias("found"))
-    return each.select(MODEL, SLICE, IDENTITY, CROSSED, "threshold", reason, "found.*")
+    return each.select(MODEL, SLICE, IDENTITY, "threshold", CROSSED, reason, *_of_run(rates), "found.*")
+
+
+def _bound_rates(named: DataFrame, intervals: Intervals) -> DataFrame:
+    """Add the intervals of rates and gaps."""
+    counted, among, background_counted, background_among = map(F.col, _DECISIONS)
+    own, background = (counted, among), (background_counted, background_among)
+    z = normal_quantile(intervals.level)
+    of_gap, of_rate = bound_gap(own, background, z), bound_rate(own, z)
+    is_gap = F.col("metric").isin(*RATE_GAPS)
+    ends = {name: F.when(is_gap, of_gap[end]).otherwise(of_rate[end]) for end, name in enumerate(("low", "high"))}
+    return named.withColumns(ends)
+
+
+def _of_run(rows: DataFrame) -> list[str]:
+    """Return which of the columns there are that tell accepted runs apart."""
+    return [name for name in ("run_id", "place") if name in rows.columns]
 
 
 def _selects(rule: Rule) -> Column:
@@ -228,16 +287,17 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
     """Read a row that pandas holds, in which NULL may be NaN."""
 
     def known(name: str) -> Any:
-        return None if pd.isna(row[name]) else row[name]
+        return None if pd.isna(row.get(name)) else row[name]
 
     def pair(prefix: str) -> Pair:
         numbers = {name: known(f"{prefix}{name}") for name in _NUMBERS}
-        return Pair(**numbers, by_logit=known(f"{prefix}by_logit") == 1, joined=known(f"{prefix}joined") == 1)
+        decisions = tuple(number for name in _DECISIONS if (number := known(f"{prefix}{name}")) is not None)
+        if decisions:
+            numbers |= {"auc_at_least": numbers["auc"], "auc_at_most": numbers["auc"]}
+        by_logit, joined = (known(f"{prefix}{name}") == 1 for name in ("by_logit", "joined"))
+        return Pair(**numbers, by_logit=by_logit, joined=joined, decisions=decisions)
 
-    now, before = pair(""), pair("before_")
-    if row["metric"] in RATE_GAPS and now.auc is not None:
-        decisions = tuple(row[name] for name in _DECISIONS)
-        now = replace(now, decisions=decisions, auc_at_least=now.auc, auc_at_most=now.auc)
+    now, before = pair(""), pair(_BEFORE)
     return Candidate(
         key=(row[MODEL], row[SLICE], row[IDENTITY]),
         reason=known("reason"),
@@ -250,7 +310,7 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
 
 def _read_paired(row: Mapping[Any, Any], now: Pair, before: Pair) -> Paired | None:
     """Read the evidence by the rows of the same ids, None where there is none."""
-    if pd.isna(row[f"{_BY_ID}difference_variance"]):
+    if pd.isna(row.get(f"{_BY_ID}difference_variance")):
         return None
     found, ends = PairedAucs(*(row[name] for name in _PAIRED)), ((now.low, now.high), (before.low, before.high))
     return Paired.of(found, ends, row["metric"] in SUITE_GAPS)

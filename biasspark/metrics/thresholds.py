@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -41,6 +42,9 @@ SHARES = {
 """Each rate as the decisions that it counts, of the decisions that it counts them among."""
 
 BACKGROUND = "background_"
+
+Share: TypeAlias = tuple[Column, Column]
+"""What a rate counts, and among how many, as doubles."""
 
 
 @dataclass(frozen=True)
@@ -146,35 +150,46 @@ def _reaching(cell: str) -> Column:
 
 
 def _share(name: str, side: str) -> Column:
-    counted, among = (count_decisions(names, side).cast("double") for names in SHARES[name])
-    return F.try_divide(counted, among)
+    return F.try_divide(*count_rate(name, side))
 
 
-def count_decisions(names: Sequence[str], side: str) -> Column:
-    """Return how many decisions are of these kinds; `side` is `BACKGROUND` for those in the background."""
-    return reduce(Column.__add__, (F.col(f"{side}{name}") for name in names))
+def count_rate(name: str, side: str = "") -> Share:
+    """Return of a rate how many decisions are counted, of how many; `side` is `BACKGROUND` for the background's."""
+    counted, among = (
+        reduce(Column.__add__, (F.col(f"{side}{kind}") for kind in kinds)).cast("double") for kinds in SHARES[name]
+    )
+    return counted, among
 
 
 def _rate_columns(name: str, z: float) -> list[Column]:
     own, other = _share(name, ""), _share(name, BACKGROUND)
-    own_low, own_high = _wilson(name, "", z)
-    other_low, other_high = _wilson(name, BACKGROUND, z)
-    gap = own - other
+    low, high = bound_gap(count_rate(name), count_rate(name, BACKGROUND), z)
     return [
         own.alias(name),
         other.alias(f"{BACKGROUND}{name}"),
-        gap.alias(f"{name}_gap"),
-        (gap - _length(own - own_low, other_high - other)).alias(f"{name}_gap_low"),
-        (gap + _length(own_high - own, other - other_low)).alias(f"{name}_gap_high"),
+        (own - other).alias(f"{name}_gap"),
+        low.alias(f"{name}_gap_low"),
+        high.alias(f"{name}_gap_high"),
     ]
 
 
-def _wilson(name: str, side: str, z: float) -> tuple[Column, Column]:
-    """Return the ends of Wilson's interval, (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²), within [0, 1]."""
-    counted, among = (count_decisions(names, side).cast("double") for names in SHARES[name])
+def bound_gap(own: Share, other: Share, z: float) -> tuple[Column, Column]:
+    """Return the ends of Newcombe's interval of the gap of two rates; NULL where one is over no rows."""
+    p, q = F.try_divide(*own), F.try_divide(*other)
+    (own_low, own_high), (other_low, other_high) = bound_rate(own, z), bound_rate(other, z)
+    gap = p - q
+    return gap - _length(p - own_low, other_high - q), gap + _length(own_high - p, q - other_low)
+
+
+def bound_rate(share: Share, z: float) -> tuple[Column, Column]:
+    """Return the ends of Wilson's interval, (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²), within [0, 1].
+
+    NULL where the rate is over no rows.
+    """
+    counted, among = share
     half = z * F.sqrt(z * z + 4 * counted * (1 - F.try_divide(counted, among)))
     low, high = ((2 * counted + z * z + sign * half) / (2 * among + 2 * z * z) for sign in (-1, 1))
-    return F.greatest(low, F.lit(0.0)), F.least(high, F.lit(1.0))
+    return F.when(among > 0, F.greatest(low, F.lit(0.0))), F.when(among > 0, F.least(high, F.lit(1.0)))
 
 
 def _length(x: Column, y: Column) -> Column:

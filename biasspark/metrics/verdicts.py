@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Floats
-from biasspark.columns import RATE_GAPS, SUITE_GAPS
+from biasspark.arrays import Flags, Floats
+from biasspark.columns import SUITE_GAPS
 from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 from biasspark.metrics.differences import Paired, weigh, weigh_margin
-from biasspark.metrics.evidence import Aucs, Bounds, compare_with_baseline, compare_with_bound, list_cases, weakest
+from biasspark.metrics.evidence import (
+    Aucs,
+    Bounds,
+    Estimates,
+    compare_with_baseline,
+    compare_with_bound,
+    list_cases,
+    weakest,
+)
 from biasspark.metrics.rates import RateGaps, Rates
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
@@ -28,8 +36,8 @@ _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 class Pair:
     """The AUC of two cells in one night, with its interval; None where there is none.
 
-    Of a rate ``auc``, ``low`` and ``high`` are its gap with its interval, and ``decisions`` what it comes of: rows that
-    are counted, of how many, in the subgroup and in the background. Those of an AUC are None.
+    Of a rate or its gap ``auc``, ``low`` and ``high`` are that with its interval, and ``decisions`` what it comes of:
+    rows that are counted, of how many, in the subgroup and, of a gap, in the background. Those of an AUC are empty.
     """
 
     auc: float | None = None
@@ -44,7 +52,7 @@ class Pair:
     auc_at_most: float | None = None
     auc_variance_at_least: float | None = None
     auc_variance_at_most: float | None = None
-    decisions: tuple[float, float, float, float] | None = None
+    decisions: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,37 +97,29 @@ def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
 
 def _weigh(rule: Rule, rows: Sequence[Candidate]) -> tuple[list[float | None], list[float | None]]:
     """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
-    if rule.metric in RATE_GAPS:
-        return _none_for_nan(compare_with_bound(_gaps(rows), rule.kind, _bound_of_auc(rule)))
-    now, bounds = _aucs([row.now for row in rows])
-    in_doubt = bounds.in_doubt
+    now, in_doubt = _estimate(rule, [row.now for row in rows])
     if rule.is_change:
-        before, bounds_before = _aucs([row.before for row in rows])
-        cases = product(list_cases(now, bounds), list_cases(before, bounds_before))
-        found = [
-            compare_with_baseline(*nights, rule.kind, rule.bound, of_size=rule.kind == "max_rise") for nights in cases
-        ]
-        in_doubt = in_doubt | bounds_before.in_doubt
+        before, before_in_doubt = _estimate(rule, [row.before for row in rows])
+        in_doubt = in_doubt | before_in_doubt
+        nights = product(now, before)
+        found = [compare_with_baseline(*both, rule.kind, rule.bound, of_size=rule.of_size) for both in nights]
     else:
-        found = [compare_with_bound(case, rule.kind, _bound_of_auc(rule)) for case in list_cases(now, bounds)]
-    return _none_for_nan([weakest(p_values, in_doubt) for p_values in zip(*found, strict=True)])
-
-
-def _none_for_nan(weighed: Sequence[Floats]) -> tuple[list[float | None], list[float | None]]:
+        offset = 0.5 if rule.is_gap and rule.kind != "max_abs" else 0.0
+        found = [compare_with_bound(case, rule.kind, rule.bound + offset) for case in now]
+    weighed = (weakest(p_values, in_doubt) for p_values in zip(*found, strict=True))
     violation, compliance = ([None if np.isnan(p) else float(p) for p in values] for values in weighed)
     return violation, compliance
 
 
-def _bound_of_auc(rule: Rule) -> float:
-    """Return the bound of a value as that of an AUC, which is 1/2 more than a gap."""
-    is_gap = rule.metric in SUITE_GAPS or rule.metric in RATE_GAPS
-    return rule.bound + 0.5 if is_gap and rule.kind != "max_abs" else rule.bound
-
-
-def _gaps(rows: Sequence[Candidate]) -> RateGaps:
-    nothing = (np.nan,) * 4
-    numbers = np.array([row.now.decisions or nothing for row in rows], float).reshape(-1, 4).T
-    return RateGaps(Rates(*numbers[:2]), Rates(*numbers[2:]))
+def _estimate(rule: Rule, pairs: Sequence[Pair]) -> tuple[Sequence[Estimates], Flags]:
+    """Return the estimates that a rule is on, as cases of what is only known between bounds, and where it is."""
+    if rule.threshold is None:
+        aucs, bounds = _aucs(pairs)
+        return list_cases(aucs, bounds), bounds.in_doubt
+    sides = 2 if rule.is_gap else 1
+    decisions = np.array([pair.decisions or (np.nan,) * (2 * sides) for pair in pairs], float)
+    own, *background = (Rates(*both) for both in decisions.reshape(-1, sides, 2).transpose(1, 2, 0))
+    return [RateGaps(own, *background) if background else own], np.zeros(len(pairs), bool)
 
 
 def _aucs(pairs: Sequence[Pair]) -> tuple[Aucs, Bounds]:
@@ -165,7 +165,7 @@ def _weigh_by_id(ruling: Ruling, row: Candidate, paired: Paired) -> dict[str, An
     """
     rule, alone, found = ruling.rule, None, weigh(paired, ruling.level)
     low, high = found.low, found.high
-    if rule.kind == "max_rise":
+    if rule.of_size:
         alone = float(compare_with_bound(_aucs([row.now])[0], "max_abs", rule.bound)[1][0])
         most, most_before = _ends(rule, row.now).high, _ends(rule, row.before).high
         high = high if high is None or most is None else min(high, most)
@@ -209,18 +209,17 @@ def _less(value: float | None, offset: float) -> float | None:
 
 
 def _measure_change(rule: Rule, row: Candidate) -> dict[str, Any]:
-    """Return the change of an AUC, or of the size of a gap, its bounds, and the interval that its p-values invert."""
+    """Return the change of a value, or of the size of a gap, its bounds, and the interval that its p-values invert."""
     if row.now.auc is None or row.before.auc is None:
         return {}
     now, before = _ends(rule, row.now), _ends(rule, row.before)
     least, most = now.lowest - before.highest, now.highest - before.lowest
-    change = _size(rule, row.now.auc) - _size(rule, row.before.auc)
-    found: dict[str, Any] = {"change": change, "change_at_least": least, "change_at_most": most}
+    found: dict[str, Any] = {"change": now.value - before.value, "change_at_least": least, "change_at_most": most}
     if now.low is None or now.high is None or before.low is None or before.high is None:
         return found
     down = np.hypot(now.lowest - now.low, before.high - before.highest)
     up = now.high - now.highest, before.lowest - before.low
-    may_be_0 = rule.kind == "max_rise" and before.low == 0
+    may_be_0 = rule.of_size and before.low == 0
     return found | {
         "change_low": float(least - down),
         "change_high": float(most + (sum(up) if may_be_0 else np.hypot(*up))),
@@ -228,31 +227,35 @@ def _measure_change(rule: Rule, row: Candidate) -> dict[str, Any]:
 
 
 class _Ends(NamedTuple):
-    """The interval of an AUC or of the size of a gap, which is not below 0, around what the value may be."""
+    """A value or the size of a gap, which is not below 0, with its interval, around what it may be."""
 
     low: float | None
     lowest: float
+    value: float
     highest: float
     high: float | None
 
+    @property
+    def size(self) -> _Ends:
+        """The same of the size."""
+        ends = self
+        if self.value < 0:
+            ends = _Ends(_negate(self.high), -self.highest, -self.value, -self.lowest, _negate(self.low))
+        return ends._replace(low=None if ends.low is None else max(ends.low, 0.0), lowest=max(ends.lowest, 0.0))
+
 
 def _ends(rule: Rule, pair: Pair) -> _Ends:
-    auc = pair.auc
-    assert auc is not None
-    lowest = auc if pair.auc_at_least is None else pair.auc_at_least
-    highest = auc if pair.auc_at_most is None else pair.auc_at_most
-    if rule.kind != "max_rise":
-        return _Ends(pair.low, lowest, highest, pair.high)
-    if auc >= 0.5:
-        ends = _Ends(_less(pair.low, 0.5), lowest - 0.5, highest - 0.5, _less(pair.high, 0.5))
-    else:
-        low, high = (None if end is None else 1 - end - 0.5 for end in (pair.high, pair.low))
-        ends = _Ends(low, 0.5 - highest, 0.5 - lowest, high)
-    return ends._replace(low=None if ends.low is None else max(ends.low, 0.0), lowest=max(ends.lowest, 0.0))
+    assert pair.auc is not None
+    lowest = pair.auc if pair.auc_at_least is None else pair.auc_at_least
+    highest = pair.auc if pair.auc_at_most is None else pair.auc_at_most
+    offset = _offset(rule)
+    low, high = _less(pair.low, offset), _less(pair.high, offset)
+    ends = _Ends(low, lowest - offset, pair.auc - offset, highest - offset, high)
+    return ends.size if rule.of_size else ends
 
 
-def _size(rule: Rule, auc: float) -> float:
-    return abs(auc - 0.5) if rule.kind == "max_rise" else auc
+def _negate(end: float | None) -> float | None:
+    return None if end is None else -end
 
 
 def _say_missing(alert: Alert, row: Candidate) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
 from biasspark.config import Gate, Measures, Rule, parse_measures
-from biasspark.metrics.gate import Night, bias_alerts
+from biasspark.metrics.gate import Before, Night, bias_alerts
 from biasspark.pipeline import Measurement, find_warnings, measure, ranked_once
 from biasspark.session import is_connect
 from biasspark.tables.schemas import BIAS_ALERTS, TABLES, Table
@@ -51,7 +51,7 @@ def collect(measurement: Measurement) -> Found:
     with ranked_once(measurement) as (_, profiles):
         tables = measurement.suite_tables() | measurement.further_tables()
         found = {table.name: frame.collect() for table, frame in tables.items() if table.name in COMPARED}
-        alerts = bias_alerts(Night(measurement.statistics), None, gate(), measurement.measures.intervals)
+        alerts = bias_alerts(Night(measurement.statistics), Before(), gate(), measurement.measures.intervals)
         found["bias_alerts"] = alerts.collect()
         found["warnings"] = [Row(text=text) for text in find_warnings(measurement, profiles)]
     return found

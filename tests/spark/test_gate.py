@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,12 +16,14 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from scipy.optimize import brentq
+from scipy.stats import norm
 
 import biasspark
 from biasspark.config import Config, Gate, Intervals, Rule, parse_config
 from biasspark.errors import InputError
 from biasspark.gating import Verdict, judged
-from biasspark.metrics.gate import Night, bias_alerts
+from biasspark.metrics.gate import Accepted, Before, Night, bias_alerts, choose_before
+from biasspark.metrics.thresholds import DECISIONS
 from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger
 from biasspark.tables.runs import Run, RunRecord
@@ -28,7 +31,7 @@ from biasspark.tables.schemas import JACKKNIFE_STATISTICS, TABLES, U_STATISTICS
 from biasspark.tables.store import PathStore
 from jobs import accept_run, bias_metrics
 from tests.least_configuration import changed
-from tests.oracle.further import newcombe_gap
+from tests.oracle.further import newcombe_gap, wilson_interval
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import frame_of, record_of
 
@@ -80,6 +83,16 @@ GUARDED = (
     "histograms.bins=4",
     "label_balance={length = 'length', buckets = [0, 50, 100]}",
     "pinned_auc.trials=0",
+)
+
+
+OF_RATES = 'metric="fpr", threshold=0.5, identities=["gay", "rare"]'
+LENIENT = (
+    '{name="bpsn holds", metric="bpsn_auc", max_drop=0.1, worst=true}',
+    f'{{name="quiet", max=0.5, severity="warn", {OF_RATES}}}',
+    f'{{name="no louder", max_rise=0.2, {OF_RATES}}}',
+    '{name="no wider", metric="fpr_gap", threshold=0.5, max_rise=0.2, identity="gay"}',
+    '{name="elsewhere", metric="fpr", threshold=0.2, max_drop=0.2, identity="gay"}',
 )
 
 
@@ -136,7 +149,7 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     (folder / "gate.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     bad = ("--set", f"corpus.path={folder}/bad")
     guarded = [*bad, *(part for change in GUARDED for part in ("--set", change))]
-    lenient = (*bad, "--set", 'gate.rule=[{name="bpsn holds", metric="bpsn_auc", max_drop=0.1, worst=true}]')
+    lenient = (*bad, "--set", "thresholds.at=[0.2, 0.5]", "--set", f"gate.rule=[{', '.join(LENIENT)}]")
     return Nights(
         folder,
         planned=run(bias_metrics, folder, "2026-01-01", "--dry-run"),
@@ -231,6 +244,31 @@ def test_a_person_accepts_a_night_and_the_next_is_compared_with_it(nights: Night
     assert found["bpsn holds", "rare"][:2] == ["insufficient_evidence", nights.good.summary["run_id"]]
     assert found["bpsn holds", "(overall)"] == ["insufficient_evidence", None, None]
     assert nights.after.summary["status"] == "accepted"
+
+
+def test_rates_are_judged_and_compared_with_the_accepted_night(nights: Nights) -> None:
+    """The night before had the threshold 0.5 alone, and withheld the rare identity."""
+    run_id = nights.again.summary["run_id"]
+    found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change, paired")
+    assert {key: values for key, values in found.items() if key[0] != "bpsn holds"} == {
+        ("quiet", "gay"): ["warn", None, None, None],
+        ("quiet", "rare"): ["insufficient_evidence", None, None, None],
+        ("no louder", "gay"): ["pass", run_id, 0, False],
+        ("no louder", "rare"): ["insufficient_evidence", None, None, None],
+        ("no wider", "gay"): ["pass", run_id, 0, False],
+        ("elsewhere", "gay"): ["insufficient_evidence", None, None, None],
+    }
+    ((value, low, high, x, n, p),) = nights.ask(
+        "SELECT a.value, a.value_low, a.value_high, r.n_false_positive, r.n_false_positive + r.n_true_negative, "
+        "a.p_compliance FROM latest_bias_alerts a JOIN latest_threshold_rates r "
+        "USING (run_id, model, slice, identity, threshold) WHERE a.rule = 'quiet' AND identity = 'gay'"
+    )
+    assert (value, (low, high)) == (x / n, pytest.approx(wilson_interval(x, n, 0.95), abs=1e-12))
+    assert p == pytest.approx(norm.cdf((value - 0.5) / math.sqrt(0.25 / n)), rel=1e-9)
+    gaps = "SELECT value - fpr_gap, value_low - fpr_gap_low, value_high - fpr_gap_high FROM latest_bias_alerts "
+    joined = "JOIN latest_threshold_rates USING (run_id, model, slice, identity, threshold) WHERE rule = 'no wider'"
+    assert nights.ask(gaps + joined) == [(0, 0, 0)]
+    assert "warn: quiet, m, all: fpr at 0.5 of gay is 0." in nights.after.out
 
 
 # ---- privacy and minimum evidence
@@ -425,7 +463,7 @@ def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, m
     )
 
 
-# ---- gaps of rates
+# ---- rates
 
 
 FALSE_ALARMS = {"loud": (30, 60), "quiet": (1, 80), "alike": (13, 130), "nobody": (0, 0)}
@@ -455,7 +493,7 @@ def p_value(one: tuple[int, int], other: tuple[int, int], bound: float) -> float
 def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: SparkSession) -> None:
     asked = {"metric": "fpr_gap", "threshold": 0.5, "models": ("score",), "worst": True}
     rules = (Rule(name="not louder", max=0.1, **asked), Rule(name="even", max_abs=0.15, **asked))
-    found = bias_alerts(Night(statistics_of(spark, 0.9), rates_of(spark)), None, Gate(rule=rules), Intervals())
+    found = bias_alerts(Night(statistics_of(spark, 0.9), rates_of(spark)), Before(), Gate(rule=rules), Intervals())
     alerts = {(row.rule, row.identity): row for row in found.collect()}
     outcomes = {name: [alerts[rule.name, name].outcome for rule in rules] for name in (*FALSE_ALARMS, "(overall)")}
     assert outcomes == {
@@ -477,6 +515,35 @@ def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: Spark
     assert alerts["even", "nobody"].message == "fpr_gap at 0.5 of nobody has no value: it is over no rows."
     assert alerts["even", "loud"].message.startswith("fpr_gap at 0.5 of loud is 0.4")
     assert alerts["even", "(overall)"].message.startswith("fpr_gap at 0.5 of the worst identity: broken by 1 of 4")
+
+
+def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(spark: SparkSession) -> None:
+    """The later of two withheld one identity; the earlier found fewer false alarms of every one."""
+    rates, nothing = rates_of(spark), F.lit(None).cast("double")
+    lacking = {name: F.when(F.col("identity") != "loud", F.col(name)) for name in ("fpr", "fpr_gap", *DECISIONS)}
+    fewer = F.col("n_false_positive") - F.expr("div(n_false_positive, 2)")
+    reached = fewer / (F.col("n_false_positive") + F.col("n_true_negative"))
+    earlier = {
+        "n_true_negative": F.col("n_true_negative") + F.expr("div(n_false_positive, 2)"),
+        "n_false_positive": fewer,
+        "fpr": F.when(F.col("n_false_positive") + F.col("n_true_negative") > 0, reached).otherwise(nothing),
+    }
+    own = [{"run_id": F.lit(f"r{place}"), "place": F.lit(place)} for place in (1, 2)]
+    accepted = rates.withColumns(lacking | own[0]).unionByName(rates.withColumns(earlier).withColumns(own[1]))
+    asked = {"threshold": 0.5, "models": ("score",), "max_rise": 0.1}
+    rules = (Rule(name="rise", metric="fpr", **asked), Rule(name="gap", metric="fpr_gap", **asked))
+    gate = Gate(rule=rules)
+    before = choose_before(Accepted(rates=accepted), gate, Intervals())
+    found = bias_alerts(Night(statistics_of(spark, 0.9), rates), before, gate, Intervals())
+    alerts = {(row.rule, row.identity): row for row in found.collect()}
+    names = [name for name in FALSE_ALARMS if name != "nobody"]
+    assert [alerts["rise", name].baseline_run_id for name in names] == ["r2", "r1", "r1"]
+    assert [alerts["gap", name].baseline_run_id for name in names] == ["r2", "r1", "r1"]
+    assert [alerts["rise", name].change for name in names] == [0.25, 0, 0]
+    loud = alerts["rise", "loud"]
+    assert (loud.change_low, loud.change_high) == pytest.approx(newcombe_gap((30, 60), (15, 60)), abs=1e-12)
+    assert loud.p_violation == pytest.approx(1 - p_value((30, 60), (15, 60), 0.1), rel=1e-6)
+    assert alerts["rise", "nobody"].message == "fpr at 0.5 of nobody has no value: it is over no rows."
 
 
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:

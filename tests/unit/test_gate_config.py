@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 FALL = {"name": "fall", "metric": "auc", "max_drop": 0.02}
 AUCS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
-METRICS = f'{AUCS}, "tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
+RATES = '"tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"'
+METRICS = f'{AUCS}, {RATES}, "tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
 
 
 def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
@@ -210,21 +211,57 @@ def test_a_pair_that_a_night_may_name_is_taken() -> None:
     assert gate_of(LEAST_RULE | {"identities": ["b & male", "a & a"]}, identities=anyone).rule[0].identities
 
 
-RATES = {"name": "even", "metric": "fpr_gap", "threshold": 0.5, "max_abs": 0.1}
+EVEN = {"name": "even", "metric": "fpr_gap", "threshold": 0.5, "max_abs": 0.1}
 AT = {"thresholds": {"at": [0.2, 0.5]}}
 
 
-def test_a_rule_may_be_on_the_gap_of_a_rate() -> None:
-    gate = gate_of(RATES, LEAST_RULE, **AT)
-    assert [rule.name for rule in gate.of_rates] == ["even"]
-    assert (gate.rule[0].threshold, gate.rule[0].kind, gate.rule[1].threshold) == (0.5, "max_abs", None)
+RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}
+
+
+def test_a_rule_may_be_on_a_rate_its_gap_and_the_change_of_either() -> None:
+    rules = (EVEN, LEAST_RULE, RISE, RISE | {"name": "wider", "metric": "fnr_gap"}, FALL)
+    gate = gate_of(*rules, **AT)
+    assert [rule.name for rule in gate.of_rates] == ["even", "rise", "wider"]
+    assert [[rule.name for rule in own] for own in (gate.of_changes, gate.of_rate_changes)] == [
+        ["fall"],
+        ["rise", "wider"],
+    ]
+    assert [(rule.threshold, rule.kind, rule.is_gap, rule.of_size) for rule in gate.rule[:4]] == [
+        (0.5, "max_abs", True, False),
+        (None, "min", False, False),
+        (0.2, "max_rise", False, False),
+        (0.2, "max_rise", True, True),
+    ]
+    config = parse_config(changed(gate={"rule": list(rules)}, **AT), Path())
+    assert parse_config(json.loads(config.json), Path()) == config
+
+
+@pytest.mark.parametrize("metric", ["tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"])
+@pytest.mark.parametrize("kind", ["min", "max", "max_drop", "max_rise"])
+def test_every_rate_may_have_either_bound_of_its_value_and_its_change(metric: str, kind: str) -> None:
+    rule = {"name": "rate", "metric": metric, "threshold": 0.5, kind: 0.1}
+    assert gate_of(rule, **AT).rule[0].kind == kind
 
 
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
         ({"threshold": 0.8}, "threshold = 0.8. [thresholds] has 0.2, 0.5. Write [thresholds] at = [0.8] or the like."),
-        ({"max_abs": None, "max_rise": 0.1}, "max_rise = 0.1. It is no bound of fpr_gap. Write max_abs in its place."),
+        (
+            {"max_abs": None, "max_drop": 0.1},
+            "max_drop = 0.1. It is no bound of fpr_gap. Write max_rise in its place.",
+        ),
+        ({"metric": "fpr"}, "max_abs = 0.1. It is no bound of fpr. Write max in its place."),
+        (
+            {"metric": "fpr", "max_abs": None, "max": 0},
+            "max = 0. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or none. "
+            "Correct it.",
+        ),
+        (
+            {"metric": "fpr", "max_abs": None, "max_drop": 1},
+            "max_drop = 1. It must lie between 0.0 and 1.0, the lower end included. At the ends every value would "
+            "pass, or none. Correct it.",
+        ),
         (
             {"max_abs": 1.5},
             "max_abs = 1.5. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or "
@@ -236,20 +273,14 @@ def test_a_rule_may_be_on_the_gap_of_a_rate() -> None:
             "Correct it.",
         ),
         (
-            {"max_abs": None, "max_rise": 0.1, "baseline": "old"},
-            "max_rise = 0.1. It is no bound of fpr_gap. Write max_abs in its place.",
+            {"metric": "fpr", "max_abs": None, "max_rise": 0.1, "baseline": "old"},
+            "baseline: jobs/compare_models.py compares AUCs and their gaps alone. Remove it, or take another metric.",
         ),
     ],
 )
 def test_each_fault_of_a_rule_on_a_rate_word_for_word(changes: dict[str, Any], fault: str) -> None:
-    given = {key: value for key, value in (RATES | changes).items() if value is not None}
-    faults = faults_of(gate={"rule": [given]}, **AT)
-    assert faults[0] == f'[[gate.rule]] "even" {fault}'
-    compared = (
-        ("compares AUCs and their gaps alone. Remove it, or take another metric.",) if "baseline" in given else ()
-    )
-    assert len(faults) == 1 + len(compared)
-    assert all(part in faults[1] for part in compared)
+    given = {key: value for key, value in (EVEN | changes).items() if value is not None}
+    assert faults_of(gate={"rule": [given]}, **AT) == (f'[[gate.rule]] "even" {fault}',)
 
 
 AGAINST = {"name": "no worse", "metric": "bpsn_auc", "baseline": "old", "max_drop": 0.02}
@@ -341,8 +372,8 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
         ),
         (
             {"corpus": {"id": "id"}, "gate": {"paired": True, "rule": [LEAST_RULE]}},
-            "[gate] paired = true. No rule is on a change since the last accepted run. Remove the line, or write a "
-            "rule with max_drop or max_rise.",
+            "[gate] paired = true. No rule is on a change of an AUC since the last accepted run. Remove the line, or "
+            "write one with max_drop or max_rise.",
         ),
         (
             {
@@ -351,8 +382,13 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
                 "compare": {"baseline": "old"},
                 "gate": {"paired": True, "rule": [FALL | {"baseline": "old"}]},
             },
-            "[gate] paired = true. No rule is on a change since the last accepted run. Remove the line, or write a "
-            "rule with max_drop or max_rise.",
+            "[gate] paired = true. No rule is on a change of an AUC since the last accepted run. Remove the line, or "
+            "write one with max_drop or max_rise.",
+        ),
+        (
+            {"corpus": {"id": "id"}, "gate": {"paired": True, "rule": [RISE]}, **AT},
+            "[gate] paired = true. No rule is on a change of an AUC since the last accepted run. Remove the line, or "
+            "write one with max_drop or max_rise.",
         ),
         (
             {"gate": {"paired": True, "rule": [FALL]}},

@@ -14,6 +14,7 @@ from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.differences import Paired
 from biasspark.metrics.verdicts import Candidate, Pair, judge
+from tests.oracle.further import newcombe_gap, wilson_interval
 
 RUN = "r1"
 
@@ -203,6 +204,91 @@ def test_of_gaps_near_0_the_size_by_itself_shows_that_the_bound_is_kept() -> Non
     assert (by_id.paired, by_id.outcome) == (True, "pass")
     assert by_id.p_compliance == alone.p_compliance
     assert by_id.change_high == pytest.approx(by_id.value_high)
+
+
+# ---- rates
+
+
+def rate_of(*sides: tuple[int, int]) -> Pair:
+    """A rate, or the gap of two, of counts, with its interval."""
+    if len(sides) == 1:
+        value, (low, high) = sides[0][0] / sides[0][1], wilson_interval(*sides[0], 0.95)
+    else:
+        value, (low, high) = sides[0][0] / sides[0][1] - sides[1][0] / sides[1][1], newcombe_gap(*sides)
+    decisions = tuple(float(count) for side in sides for count in side)
+    return Pair(auc=value, low=low, high=high, auc_at_least=value, auc_at_most=value, decisions=decisions)
+
+
+def rate_candidate(identity: str, now: Pair, before: Pair | None = None) -> Candidate:
+    earlier = {} if before is None else {"before": before, "before_run_id": RUN}
+    return Candidate(key=("m", "all", identity), now=now, **earlier)
+
+
+def rate_rule(**changes: Any) -> Rule:
+    return rule_of(**({"name": "loud", "metric": "fpr", "threshold": 0.5} | changes))
+
+
+def test_a_rate_is_judged_by_the_score_test() -> None:
+    counts = {"loud": (50, 200), "near": (22, 200), "quiet": (5, 200)}
+    rows = [rate_candidate(name, rate_of(own)) for name, own in counts.items()]
+    rows.append(Candidate(key=("m", "all", "nobody"), reason="it is over no rows", now=Pair(decisions=(0.0, 0.0))))
+    alerts = by_identity(judge(Ruling(rate_rule(max=0.1, worst=True), 0.05), rows))
+    assert {name: alert.outcome for name, alert in alerts.items()} == {
+        "loud": "fail", "near": "insufficient_evidence", "quiet": "pass", "nobody": "insufficient_evidence",
+        "(overall)": "fail",
+    }  # fmt: skip
+    for name, (x, n) in counts.items():
+        z = (x / n - 0.1) / math.sqrt(0.1 * 0.9 / n)
+        assert (alerts[name].p_violation, alerts[name].p_compliance) == pytest.approx(
+            (stats.norm.sf(z), stats.norm.cdf(z)), rel=1e-9
+        )
+    assert alerts["loud"].message.startswith("fpr at 0.5 of loud is 0.2500 (0.1951 to 0.3143): above 0.1 (adjusted p ")
+    assert alerts["nobody"].message == "fpr at 0.5 of nobody has no value: it is over no rows."
+    assert alerts["(overall)"].message.startswith(
+        "fpr at 0.5 of the worst identity: broken by 1 of 4 identities (loud)"
+    )
+
+
+def test_a_rate_rises_and_falls_by_newcombes_interval() -> None:
+    rows = [
+        rate_candidate("rose", rate_of((60, 200)), rate_of((20, 200))),
+        rate_candidate("same", rate_of((400, 4000)), rate_of((400, 4000))),
+        rate_candidate("fell", rate_of((20, 200)), rate_of((60, 200))),
+        rate_candidate("new", rate_of((60, 200))),
+    ]
+    rise, drop = (
+        by_identity(judge(Ruling(rate_rule(**bound), 0.05), rows)) for bound in ({"max_rise": 0.05}, {"max_drop": 0.05})
+    )
+    assert [rise[name].outcome for name in ("rose", "same", "fell")] == ["fail", "pass", "pass"]
+    assert [drop[name].outcome for name in ("rose", "same", "fell")] == ["pass", "pass", "fail"]
+    rose = rise["rose"]
+    assert (rose.baseline_run_id, rose.baseline_value, rose.paired) == (RUN, 0.1, False)
+    assert rose.change == pytest.approx(0.2)
+    assert (rose.change_low, rose.change_high) == pytest.approx(newcombe_gap((60, 200), (20, 200)))
+    assert (rose.change_at_least, rose.change_at_most) == (rose.change, rose.change)
+    assert "fpr at 0.5 of rose is 0.3000 (" in rose.message
+    assert "after 0.1000 in r1, a change of +0.2000 (+0.12" in rose.message
+    assert "): rose by more than 0.05 (adjusted p " in rose.message
+    assert ": rose by no more than 0.05 (adjusted p " in rise["fell"].message
+    assert ": fell by more than 0.05 (adjusted p " in drop["fell"].message
+    assert rise["new"].outcome == "insufficient_evidence"
+    assert rise["new"].message.endswith("no accepted run before this one has an interval of it to compare with.")
+
+
+def test_the_gap_of_a_rate_rises_when_it_moves_away_from_0_to_either_side() -> None:
+    others = (1000, 10_000)
+    rows = [
+        rate_candidate("wider", rate_of((10, 500), others), rate_of((60, 500), others)),
+        rate_candidate("turned", rate_of((400, 5000), others), rate_of((600, 5000), others)),
+    ]
+    alerts = by_identity(judge(Ruling(rate_rule(metric="fpr_gap", max_rise=0.02), 0.05), rows))
+    assert {name: alert.outcome for name, alert in alerts.items()} == {"wider": "fail", "turned": "pass"}
+    wider = alerts["wider"]
+    assert (wider.value, wider.baseline_value, wider.change) == pytest.approx((-0.08, 0.02, 0.06))
+    assert wider.change_low is not None
+    assert wider.change_high is not None
+    assert wider.change_low < 0.06 < wider.change_high
+    assert ": moved away from 0 by more than 0.02 (adjusted p " in wider.message
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
