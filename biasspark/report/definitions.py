@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from biasspark.columns import RATES
+from biasspark.columns import RATE_GAPS, RATES
 from biasspark.report.comparison import TITLES as SUITE_TITLES
 from biasspark.tables.schemas import TABLES
 
@@ -159,9 +159,14 @@ _LISTED = {
 }
 
 
-def list_definitions() -> dict[str, list[Definition]]:
-    """Return the definitions of all that a report shows, by table."""
-    return {table: [define(table, column) for column in columns] for table, columns in _LISTED.items()}
+def list_definitions(judged: Collection[str] = ()) -> dict[str, list[Definition]]:
+    """Return the definitions of all that a report shows, by table.
+
+    Of the gaps of rates one stands for all, but each is defined that is among the metrics that are `judged`.
+    """
+    gaps = [gap for gap in RATE_GAPS if gap in judged]
+    listed = _LISTED | {"threshold_rates": dict.fromkeys((*_LISTED["threshold_rates"], *gaps))}
+    return {table: [define(table, column) for column in columns] for table, columns in listed.items()}
 
 
 def say_reason(reason: str | None) -> str:

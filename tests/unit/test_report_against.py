@@ -258,6 +258,19 @@ def test_a_rule_on_the_gap_of_a_rate_names_its_threshold(facts: NightFacts) -> N
     assert "+0.240" in page
 
 
+def test_a_rule_on_a_rate_names_its_threshold_and_what_it_means(facts: NightFacts) -> None:
+    rate = {"metric": "fnr", "threshold": 0.8, "value": 0.2413, "value_low": 0.16, "value_high": 0.33, "bound": 0.2}
+    rise = {"metric": "tpr", "threshold": 0.8, "bound_kind": "max_drop", "bound": 0.02, "change": -0.1}
+    gap = {"metric": "precision_gap", "threshold": 0.8, "value": -0.3, "bound": 0.2}
+    page = write_undrawn(with_rows(facts, bias_alerts=[alert("fail", **own) for own in (rate, rise, gap)]))
+    for metric, title in (("fnr", "FNR"), ("tpr", "TPR"), ("precision-gap", "Precision gap")):
+        assert f'<a class="def" href="#def-threshold-rates-{metric}">{title}</a> at 0.800</small>' in page
+        assert f'id="def-threshold-rates-{metric}"' in page
+    assert ">0.241<small>" in page
+    assert ">−0.100</td>" in page
+    assert "<small>max drop</small>" in page
+
+
 def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> None:
     alerts = [alert("pass"), alert("insufficient_evidence", message="nobody knows", value=None), *[alert("warn")] * 20]
     verdict = reach_verdict(with_rows(facts, bias_alerts=alerts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from biasspark.tables.schemas.declaring import CROSSED, MODEL, SLICE, Table, bounds, columns
 from biasspark.tables.schemas.suite import U_STATISTICS
 
-_METRIC = "-0.5 to 0.5 for gaps of AUCs, -1 to 1 for those of rates, 0 to 1 for AUCs."
+_METRIC = "-0.5 to 0.5 for gaps of AUCs, -1 to 1 for those of rates, else 0 to 1."
 _ADJUSTED = "adjusted by Benjamini-Hochberg over the rows of the rule. 0 to 1."
 _WORST = "Of a verdict on the worst identity"
 
@@ -45,27 +45,29 @@ BIAS_ALERTS = Table(
     key=(_RULE, MODEL, SLICE, _IDENTITY, _METRIC_OF_RULE),
     values=columns(f"""
         value DOUBLE: The metric of this run. {_METRIC} NULL where it has none, and of a verdict on the worst identity.
-        value_low DOUBLE: Lower end of the interval of value, as beside it. {_METRIC} NULL where there is none.
-        value_high DOUBLE: Upper end of the interval of value, as beside it. {_METRIC} NULL where there is none.
+        value_low DOUBLE: Lower end of the interval of value, as beside it; of a rate Wilson's. {_METRIC} NULL where
+            there is none.
+        value_high DOUBLE: Upper end of the interval of value, as beside it; of a rate Wilson's. {_METRIC} NULL where
+            there is none.
         bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -1 to 1. Never NULL.
         baseline_run_id STRING: The run that a change is measured against: of the accepted ones before, the latest that
             has an interval of the metric. NULL where there is none, for bounds of the value, and of a verdict on
             identities of several.
         {_OUTCOME}
-        bound_kind STRING: min, max or max_abs of the value, max_drop of an AUC since the baseline, max_rise of the size
-            of a gap since the baseline.
+        bound_kind STRING: min, max or max_abs of the value, max_drop of an AUC or a rate since the baseline, max_rise
+            of a rate or of the size of a gap since the baseline.
         baseline_value DOUBLE: The metric of the baseline. {_METRIC} NULL where there is none.
-        change DOUBLE: value - baseline_value of an AUC, |value| - |baseline_value| of a gap. -1 to 1. NULL where there
-            is no baseline_value.
+        change DOUBLE: value - baseline_value, of a gap |value| - |baseline_value|. -1 to 1. NULL where there is no
+            baseline_value.
         {_EVIDENCE}
     """)
     + bounds("value", "-1 to 1")
-    + bounds("baseline_value", "-0.5 to 1")
+    + bounds("baseline_value", "-1 to 1")
     + bounds("change", "-1 to 1")
     + columns("""
         paired BOOLEAN: True where a change is judged by leaving the same groups of ids out of both runs, false where
             the variances of both are added. NULL where no change is judged.
-        threshold DOUBLE: Of the gap of a rate, the threshold of its decisions. A finite number, 0 to 1 for
+        threshold DOUBLE: Of a rate or its gap, the threshold of its decisions. A finite number, 0 to 1 for
             probabilities. NULL of other metrics.
     """),
 )
