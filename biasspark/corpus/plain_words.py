@@ -13,7 +13,10 @@ from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_val
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
-_OTHER_TYPE = "a column has another type in one file than in others. Write that file anew"
+_OTHER_TYPE = (
+    "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers as the "
+    "wider type by a `schema`"
+)
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
     "their jars"
@@ -158,6 +161,8 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     for sentence, detail in _NAMED.items():
         if found := re.search(sentence, text):
             yield detail.format(*found.groups())
+    if condition == "CANNOT_MERGE_SCHEMAS":
+        yield from _name_unlike(text)
     if condition == "MALFORMED_PATTERN" and (found := _PATTERN_FAULT.search(text)):
         yield found[1]
     if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
@@ -166,3 +171,12 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition in _SAYINGS_OF_EXPRESSIONS:  # which of those that an expression is made of
         contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
         yield from (f"Part: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
+
+
+def _name_unlike(text: str) -> Iterator[str]:
+    """Name the columns of which Spark says that two schemas have them of types that cannot be merged."""
+    schemas = (body.replace(" NOT NULL", "") for body in re.findall(r'"STRUCT<(.*)>"', text)[:2])
+    first, other = (dict(re.findall(r"(`[^`]*`|\w+): (.*?)(?=, (?:`[^`]*`|\w+): |$)", body)) for body in schemas)
+    for name in first:
+        if first[name] != other.get(name, first[name]):
+            yield f"Column: {name}, {other[name]} for {first[name]}"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
@@ -42,7 +42,10 @@ NIGHT = date(2026, 1, 15)
 NAN, INFINITY = math.nan, math.inf
 IS_3_5 = pyspark.__version__.startswith("3.5.")
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
-OTHER_TYPE = "a column has another type in one file than in others. Write that file anew."
+OTHER_TYPE = (
+    "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers as the "
+    "wider type by a `schema`."
+)
 
 
 def measures_of(**changes: Any) -> Measures:
@@ -232,10 +235,16 @@ def test_text_that_is_no_date_is_of_no_night(spark: SparkSession) -> None:
     assert read_corpus(spark, corpus_of(table="nights", run_date_column="night"), NIGHT).count() == 2
 
 
-def test_a_moment_is_of_the_day_in_the_time_zone_of_the_session(spark: SparkSession) -> None:
-    late = datetime(2026, 1, 15, 23, 59, tzinfo=UTC)
-    spark.createDataFrame([(late,)], "moment TIMESTAMP").createOrReplaceTempView("moments")
-    assert read_corpus(spark, corpus_of(table="moments", run_date_column="moment"), NIGHT).count() == 1
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "STRING"])
+def test_a_night_begins_and_ends_at_midnight_of_the_session(spark: SparkSession, kind: str) -> None:
+    """Which is UTC in jobs; a moment without a zone, and a text, are of the day that they say."""
+    moments = ["2026-01-14 23:59:59.999999", "2026-01-15 00:00:00", "2026-01-15 23:59:59.999999", "2026-01-16 00:00:00"]
+    if kind == "STRING":
+        moments.append("2026-01-15 23:30:00-05:00")  # another day in UTC
+    frame = spark.createDataFrame(enumerate(moments), "id INT, moment STRING")
+    frame.withColumn("moment", F.col("moment").cast(kind)).createOrReplaceTempView("moments")
+    rows = read_corpus(spark, corpus_of(table="moments", run_date_column="moment"), NIGHT)
+    assert sorted(row.id for row in rows.select("id").collect()) == ([1, 2, 4] if kind == "STRING" else [1, 2])
 
 
 @pytest.mark.parametrize(("column", "kind"), [("id", "int"), ("y", "boolean"), ("s", "double")])
@@ -344,6 +353,12 @@ def test_a_float32_score_is_the_same_number(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, 0.1, 1.0)], "y BOOLEAN, s FLOAT, u DOUBLE")
     [score] = examples_of(corpus, measures_of()).scores()
     assert score == float.fromhex("0x1.99999ap-4")
+
+
+def test_both_zeros_are_one_score(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([(True, -0.0, 1.0), (False, 0.0, 1.0)], "y BOOLEAN, s DOUBLE, u DOUBLE")
+    [overall] = measure(corpus, measures_of()).statistics.where("identity = '(overall)'").collect()
+    assert overall.u_doubled == 1  # a tie: half of one pair
 
 
 # ---- identities
@@ -958,6 +973,24 @@ def test_files_of_different_types(spark: SparkSession, tmp_path: Path) -> None:
     fault = fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
     [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
     assert fault == f"corpus: {OTHER_TYPE} Column: s, BINARY for double. File: {file}."
+
+
+def test_schemas_that_cannot_be_merged(spark: SparkSession, tmp_path: Path) -> None:
+    for number, kind in enumerate(("DOUBLE", "STRING")):
+        rows = spark.range(5).selectExpr("id", "true AS y", f"cast(id / 8.0D AS {kind}) AS `s, é`", "1.0D AS u")
+        rows.coalesce(1).write.parquet(str(tmp_path / f"rows/part={number}"))
+    fault = fault_of(spark, tmp_path / "rows", options={"mergeSchema": "true"})
+    assert fault == f"corpus: path {tmp_path}/rows: {OTHER_TYPE} Column: `s, é`, STRING for DOUBLE."
+
+
+def test_scores_of_another_width_in_a_later_file(spark: SparkSession, tmp_path: Path) -> None:
+    """The first file is the narrower one: a schema reads both as the wider."""
+    for number, kind in enumerate(("FLOAT", "DOUBLE")):
+        rows = spark.range(6).selectExpr("id", "id % 2 = 0 AS y", f"cast(id / 8.0D AS {kind}) AS s", "1.0D AS u")
+        rows.coalesce(1).write.parquet(str(tmp_path / f"rows/part={number}"))
+    [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
+    assert fault_of(spark, tmp_path / "rows") == f"corpus: {OTHER_TYPE} Column: s, DOUBLE for float. File: {file}."
+    read_and_rank(spark, tmp_path / "rows", schema="y BOOLEAN, s DOUBLE, u DOUBLE")
 
 
 def test_a_format_that_is_none(spark: SparkSession, folder: Path) -> None:

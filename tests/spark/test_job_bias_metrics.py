@@ -781,7 +781,8 @@ OF_THE_CORPUS: list[tuple[str, Damage, str]] = [
     (
         "another type in one file",
         change_type,
-        "corpus: a column has another type in one file than in others. Write that file anew. "
+        "corpus: a column has another type in one file than in others. Write those of the wrong type anew, or read "
+        "numbers as the wider type by a `schema`. "
         "Column: score, BINARY for double. File: {path}/part-1.parquet.",
     ),
     ("no rows", remove_rows, NO_ROWS),
