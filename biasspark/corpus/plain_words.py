@@ -14,8 +14,8 @@ from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_val
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
 _OTHER_TYPE = (
-    "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers as the "
-    "wider type by a `schema`"
+    "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
+    "read numbers as the wider type by a `schema`"
 )
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "

@@ -43,8 +43,8 @@ NAN, INFINITY = math.nan, math.inf
 IS_3_5 = pyspark.__version__.startswith("3.5.")
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
 OTHER_TYPE = (
-    "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers as the "
-    "wider type by a `schema`."
+    "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
+    "read numbers as the wider type by a `schema`."
 )
 
 
@@ -984,13 +984,14 @@ def test_schemas_that_cannot_be_merged(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_scores_of_another_width_in_a_later_file(spark: SparkSession, tmp_path: Path) -> None:
-    """The first file is the narrower one: a schema reads both as the wider."""
+    """The first file is the narrower one: Spark 4 reads both as the wider one of a schema."""
     for number, kind in enumerate(("FLOAT", "DOUBLE")):
         rows = spark.range(6).selectExpr("id", "id % 2 = 0 AS y", f"cast(id / 8.0D AS {kind}) AS s", "1.0D AS u")
         rows.coalesce(1).write.parquet(str(tmp_path / f"rows/part={number}"))
     [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
     assert fault_of(spark, tmp_path / "rows") == f"corpus: {OTHER_TYPE} Column: s, DOUBLE for float. File: {file}."
-    read_and_rank(spark, tmp_path / "rows", schema="y BOOLEAN, s DOUBLE, u DOUBLE")
+    if not IS_3_5:
+        read_and_rank(spark, tmp_path / "rows", schema="y BOOLEAN, s DOUBLE, u DOUBLE")
 
 
 def test_a_format_that_is_none(spark: SparkSession, folder: Path) -> None:
@@ -1046,6 +1047,8 @@ def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tm
 
 
 BAD_PATTERN = "a regular expression is none. Correct it."
+JAVA_SAYS = re.compile(r" Unclosed [a-z ]+ near index \d\.$")
+"""Follows where Spark 3.5, or compiled code, says it."""
 FAILING = {
     "text": ("cast(text AS INT) > 0", NO_SUCH_TYPE),
     "zero": ("1 / (id - 3) > 0", f"something is divided by zero. Use try_divide.{part('1 / (id - 3)')}"),
@@ -1079,7 +1082,7 @@ def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSe
         pass
     wanted = [f'[slices] {name} = "{text}": {saying}' for name, (text, saying) in FAILING.items()]
     wanted.append(f"[identities] predicates.p = \"text RLIKE '*'\": {BAD_PATTERN}")
-    assert list(caught.value.faults) == wanted
+    assert [JAVA_SAYS.sub("", fault) for fault in caught.value.faults] == wanted
 
 
 def test_no_rows(spark: SparkSession, folder: Path) -> None:

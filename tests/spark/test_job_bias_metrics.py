@@ -51,7 +51,7 @@ RACE = "race `x`"
 SLICE = "lang = 'en' \\"
 
 FOREIGN = "(others' words)"
-"""Stands in a message for what differs from run to run, or is said by Hadoop in its own way."""
+"""Stands in a message for what differs from run to run, or is said by Java in its own way."""
 COLUMNS = "It has: id, target, score, male, female, length, day, comment_text."
 PREDICATE_RULE = f"It must be a Spark SQL predicate over the columns of the corpus. {COLUMNS} Correct it."
 MORE_ROWS = "it looks at more than its own row, as aggregates, windows and generators do."
@@ -781,8 +781,8 @@ OF_THE_CORPUS: list[tuple[str, Damage, str]] = [
     (
         "another type in one file",
         change_type,
-        "corpus: a column has another type in one file than in others. Write those of the wrong type anew, or read "
-        "numbers as the wider type by a `schema`. "
+        "corpus: a column has another type in one file than in others. Write those of the wrong type anew, or have "
+        "Spark 4 read numbers as the wider type by a `schema`. "
         "Column: score, BINARY for double. File: {path}/part-1.parquet.",
     ),
     ("no rows", remove_rows, NO_ROWS),
@@ -833,7 +833,7 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"filter": "comment_text RLIKE '('"},
-        "[corpus] filter = \"comment_text RLIKE '('\": a regular expression is none. Correct it.",
+        f"[corpus] filter = \"comment_text RLIKE '('\": a regular expression is none. Correct it.{FOREIGN}",
     ),
     (
         {"filter": "split(comment_text, ' ')[7] = ''"},

@@ -111,15 +111,15 @@ def test_a_cause_is_said_rather_than_that_a_file_was_being_read() -> None:
         (
             "org.apache.spark.SparkException: Parquet column cannot be converted in file hdfs://h/x/a.parquet. Column: "
             "[score], Expected: double, Found: BINARY.",
-            "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers "
-            "as the wider type by a `schema`. Column: score, BINARY for double. File: hdfs://h/x/a.parquet.",
+            "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
+            "read numbers as the wider type by a `schema`. Column: score, BINARY for double. File: hdfs://h/x/a.parquet.",
         ),
         (
             'SparkException: [CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"STRUCT<id: BIGINT NOT '
             'NULL, n: STRUCT<a: INT>, `s, é`: DOUBLE, t: INT, u: INT>"\nSchema that cannot be merged with the initial '
             'schema:\n"STRUCT<id: BIGINT, n: STRUCT<a: INT>, `s, é`: STRING, u: DATE>". SQLSTATE: 42KD9\n\tat org.x',
-            "a column has another type in one file than in others. Write those of the wrong type anew, or read numbers "
-            "as the wider type by a `schema`. Column: `s, é`, STRING for DOUBLE. Column: u, DATE for INT.",
+            "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
+            "read numbers as the wider type by a `schema`. Column: `s, é`, STRING for DOUBLE. Column: u, DATE for INT.",
         ),
         (
             "org.apache.spark.sql.AnalysisException: Illegal Parquet type: INT64 (TIME(MICROS,true)).\n\tat org.x",
