@@ -1,9 +1,11 @@
-"""A night of the main job, from a corpus that was read to tables that are published; and how any night ends."""
+"""A night of the main job, from a corpus that was read to tables that are published; and how any begins and ends."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,11 +16,48 @@ from biasspark.highlights import WORST, worst_identities
 from biasspark.leaving_out import compute_left_out, leave_out_groups
 from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
+from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import PublishedRun, publish
-from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, SCORE_BLOCKS, WINDOW_TABLES
-from biasspark.tables.store import Store
+from biasspark.tables.runs import Run, RunRecord, new_run
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, BIAS_RUNS, SCORE_BLOCKS, WINDOW_TABLES, Table, tables_of
+from biasspark.tables.store import Store, open_store, session_settings
 from biasspark.tables.views import refresh_views
+
+
+class OneNight(NamedTuple):
+    """A job on one night of a corpus.
+
+    Attributes
+    ----------
+    job
+        Its name.
+    read
+        Reads the corpus.
+    describe
+        Gives its plan, from the configuration, how many columns are read, and its tables.
+    run
+        Measures and publishes.
+    """
+
+    job: str
+    read: Callable[[SparkSession], DataFrame]
+    describe: Callable[[Config, int, tuple[Table, ...]], str]
+    run: Callable[[DataFrame, Config, Store, Run, Progress], Outcome]
+
+
+def plan_or_run(night: OneNight, config: Config, arguments: argparse.Namespace) -> Outcome:
+    """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the night."""
+    progress, store, tables = Progress(), open_store(config.output), (*tables_of(night.job), BIAS_RUNS)
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {night.job}: {config.corpus.name}", session_settings(config.output)) as spark:
+        corpus = night.read(spark)
+        store.check(spark, tables)
+        if arguments.dry_run:
+            plan = night.describe(config, len(corpus.columns), tables)
+            return Outcome(summary={"job": night.job, "status": "planned", "config_hash": config.hash}, table=plan)
+        with follow_tasks(spark, progress.advance):
+            run = new_run(arguments.run_date, config.corpus.name, night.job)
+            return night.run(corpus, config, store, run, progress)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -15,39 +16,27 @@ from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.highlights import show_lost
-from biasspark.night import conclude
+from biasspark.night import OneNight, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_attribution
-from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_RUNS, tables_of
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.runs import Run
+from biasspark.tables.store import Store
 
 JOB = "attribution"
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, and plan or run the attribution."""
-    progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     if config.attribution is None:
         raise ConfigError(
             '[attribution]: missing. This job requires the table. Write, for example, numeric = ["comment_length"], '
             "tree = {}."
         )
-    store = open_store(config.output)
-    progress.stage("starting Spark")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
-        asked = replace(rows_alone(config), attribution=config.attribution)
-        corpus = read_corpus(spark, config.corpus, arguments.run_date, asked)
-        tables = (*tables_of(JOB), BIAS_RUNS)
-        store.check(spark, tables)
-        if arguments.dry_run:
-            plan = describe_attribution(config, len(corpus.columns), tables)
-            return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
-        with follow_tasks(spark, progress.advance):
-            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+    asked = replace(rows_alone(config), attribution=config.attribution)
+    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
+    return plan_or_run(OneNight(JOB, read, describe_attribution, run_night), config, arguments)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -19,35 +20,27 @@ from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.gating import judged_comparison, show_alerts
 from biasspark.highlights import show_changes
-from biasspark.night import conclude
+from biasspark.night import OneNight, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_comparison
-from biasspark.session import follow_tasks, job_session, persisted
+from biasspark.session import persisted
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_RUNS, COMPARISON_ALERTS, MODEL_COMPARISONS, tables_of
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS
+from biasspark.tables.store import Store
 
 JOB = MODEL_COMPARISONS.job
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, and plan or run the comparison."""
-    progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     if config.compare is None:
         example = '[compare] baseline = "old"'
         raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
-    store, tables = open_store(config.output), (*tables_of(JOB), BIAS_RUNS)
-    progress.stage("starting Spark")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
-        corpus = read_corpus(spark, config.corpus, arguments.run_date, compared_alone(config))
-        store.check(spark, tables)
-        if arguments.dry_run:
-            plan = describe_comparison(config, len(corpus.columns), tables)
-            return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
-        with follow_tasks(spark, progress.advance):
-            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+    asked = compared_alone(config)
+    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
+    return plan_or_run(OneNight(JOB, read, describe_comparison, run_night), config, arguments)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

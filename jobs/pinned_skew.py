@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -13,35 +14,30 @@ from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.highlights import MOVED, moved_most
-from biasspark.night import conclude
+from biasspark.night import OneNight, conclude, plan_or_run
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once, skew_classes
 from biasspark.plan import describe_plan, lay_out
-from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schemas import BIAS_RUNS, PINNED_SKEW
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import PINNED_SKEW, Table
+from biasspark.tables.store import Store
 
 JOB = "pinned_skew"
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, and plan or run the experiment."""
-    progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
+    asked = keep_identity(config, find_experiment(config).identity)
+    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
+    return plan_or_run(OneNight(JOB, read, describe_experiment, run_night), config, arguments)
+
+
+def describe_experiment(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:
+    """Return the plan of a night of one identity, and what is dropped."""
     skew = find_experiment(config)
-    narrowed, tables = keep_identity(config, skew.identity), (PINNED_SKEW, BIAS_RUNS)
-    store = open_store(config.output)
-    progress.stage("starting Spark")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
-        corpus = read_corpus(spark, config.corpus, arguments.run_date, narrowed)
-        store.check(spark, tables)
-        if arguments.dry_run:
-            drops = lay_out({"drops": describe_drops(skew)})
-            plan = f"{describe_plan(narrowed, len(corpus.columns), tables)}\n{drops}"
-            return Outcome(summary={"job": JOB, "status": "planned", "config_hash": config.hash}, table=plan)
-        with follow_tasks(spark, progress.advance):
-            return run_night(corpus, config, store, new_run(arguments.run_date, config.corpus.name, JOB), progress)
+    plan = describe_plan(keep_identity(config, skew.identity), n_columns, tables)
+    return f"{plan}\n{lay_out({'drops': describe_drops(skew)})}"
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
