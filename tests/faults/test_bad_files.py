@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
@@ -24,6 +23,7 @@ from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import InputError
 from biasspark.pipeline import measure, ranked_once
+from tests.spark_versions import IS_3_5
 
 NIGHT = datetime.date(2026, 1, 15)
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
@@ -243,7 +243,6 @@ def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path])
 
 # ---- types
 
-IS_3_5 = pyspark.__version__.startswith("3.5.")
 N_ODD = 40
 ODD_KINDS: dict[str, Any] = {
     "uint8": pa.array(range(N_ODD), pa.uint8()),

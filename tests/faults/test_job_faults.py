@@ -26,6 +26,7 @@ from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
 from tests.listening_sockets import find_descendants, find_listening, open_files
 from tests.sample_night import night_frames, read_latest, record_of, start_run
+from tests.spark_versions import say_part
 from tests.submitting import ROOT, Cluster, make_cluster, standalone, submit, submitted, wait_for
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
@@ -203,12 +204,19 @@ def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place,
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
     assert code == 2, printed
     (fault,) = (line for line in printed.splitlines() if not line.startswith("WARNING: Using incubator modules"))
-    assert fault.startswith('bias_metrics.py: error: [label] threshold = "high". It must be a number, not text.')
+    assert fault == (
+        'bias_metrics.py: error: [label] threshold = "high". It must be a number, not text. Correct it, or remove the '
+        "line."
+    )
 
     bad = ["--set", "slices.numbers=comment_text > 1"]
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
     assert code == 3, printed
-    assert 'error: [slices] numbers = "comment_text > 1": a text is cast to a type that it is none of.' in printed
+    [fault] = [line.partition("error: ")[2] for line in printed.splitlines() if "error: " in line]
+    assert fault == (
+        '[slices] numbers = "comment_text > 1": a text is cast to a type that it is none of. Use try_cast.'
+        + say_part("comment_text > 1")
+    )
     assert "Traceback" not in printed
     assert CANARY not in printed
     assert not (place.folder / "refused").exists()

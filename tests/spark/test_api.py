@@ -142,12 +142,14 @@ def test_what_comes_back_is_a_plan_that_can_be_queried(comments: DataFrame) -> N
 def test_faults_of_what_is_asked(comments: DataFrame) -> None:
     with pytest.raises(biasspark.ConfigError) as caught:
         biasspark.bias_metrics(comments, models=[], label="target", identities=[], engine="fast", level=2)
-    assert [fault[: fault.index("]") + 1] for fault in caught.value.faults] == [
-        "[models]",
-        "[identities]",
-        "[ranking]",
-        "[intervals]",
-    ]
+    assert caught.value.faults == (
+        '[models]: no model is named. At least one is required. Write, for example, toxicity = "toxicity".',
+        "[identities]: no identity is named. At least one of columns, categorical, array, predicates, terms is "
+        'required. Write, for example, columns = ["male", "female"].',
+        '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". Remove the line to use the '
+        'default, "blocks".',
+        "[intervals] level = 2. It must lie between 0 and 1, both excluded. Write, for example, level = 0.95.",
+    )
 
 
 def test_faults_of_the_columns_are_all_said_at_once(comments: DataFrame) -> None:
@@ -168,8 +170,11 @@ def test_an_unknown_keyword_is_refused(comments: DataFrame) -> None:
 
 
 def test_no_rows(comments: DataFrame) -> None:
-    with pytest.raises(biasspark.InputError, match="no rows"):
+    with pytest.raises(biasspark.InputError) as caught:
         biasspark.model_summary(comments.where("id < 0"), **MEASURED)
+    assert str(caught.value) == (
+        "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them."
+    )
 
 
 def test_columns_are_made_of_classes_that_are_looked_for_once(
@@ -201,10 +206,17 @@ def test_the_public_names() -> None:
 
 def test_what_is_no_list_of_columns_is_refused_and_nothing_is_ignored(comments: DataFrame) -> None:
     for wrong, fault in (
-        ({"identities": "male"}, '[identities] columns = "male". It must be a list of text'),
-        ({"slices": ["board"]}, "[slices]: this is a list"),
-        ({"identities": {"columns": ["male"]}, "unannotated": "background"}, "identities is a whole table here"),
+        (
+            {"identities": "male"},
+            '[identities] columns = "male". It must be a list of text, not text. Write columns = ["...", "..."].',
+        ),
+        ({"slices": ["board"]}, "[slices]: this is a list. It must be a table. Correct it, or remove the line."),
+        (
+            {"identities": {"columns": ["male"]}, "unannotated": "background"},
+            "identity_threshold = 0.5, unannotated = 'background': identities is a whole table here, which has its own "
+            "threshold and unannotated. Set them there.",
+        ),
     ):
         with pytest.raises(ConfigError) as caught:
             biasspark.bias_metrics(comments, **MEASURED | wrong)
-        assert fault in str(caught.value)
+        assert str(caught.value) == fault

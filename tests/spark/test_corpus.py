@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +36,10 @@ from biasspark.errors import BiasSparkError, InputError
 from biasspark.pipeline import find_warnings, measure, ranked_once
 from tests.oracle.pairs import State
 from tests.ranking_without_spark import find_states
+from tests.spark_versions import IS_3_5, say_part
 
 NIGHT = date(2026, 1, 15)
 NAN, INFINITY = math.nan, math.inf
-IS_3_5 = pyspark.__version__.startswith("3.5.")
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
 OTHER_TYPE = (
     "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
@@ -654,14 +653,15 @@ def test_a_missing_score_rejects_the_row_for_that_model_only(spark: SparkSession
     assert {row.model: row.n_low + row.n_high for row in statistics.collect()} == {"a": 7, "b": 10}
 
 
-def test_duplicate_ids_are_all_rejected(spark: SparkSession) -> None:
+def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: SparkSession) -> None:
     ids = [1, 2, 2, 3, 3, 3, None, None, 4, 5]
-    rows = [(id_, None if n == 1 else n % 2 == 0, 0.1 * n, 1.0) for n, id_ in enumerate(ids)]
-    corpus = spark.createDataFrame(rows, "id INT, y BOOLEAN, s DOUBLE, u DOUBLE").repartition(4)
+    rows = [(id_, None if n == 1 else n % 2 == 0, f"{n / 8}" if n else "high", 1.0) for n, id_ in enumerate(ids)]
+    corpus = spark.createDataFrame(rows, "id INT, y BOOLEAN, s STRING, u DOUBLE").repartition(4)
     tally, rejects = rank_and_reject(corpus, measures_of(), duplicates="reject")
-    assert rejects == {("2", None, "duplicate_id"): 2, ("3", None, "duplicate_id"): 3, (None, None, "null_id"): 2}
-    assert tally.rejects == {"duplicate_id": 5, "null_id": 2}
-    assert tally.n_eligible == {"s": 3}
+    wanted = {("2", None, "duplicate_id"): 2, ("3", None, "duplicate_id"): 3, (None, None, "null_id"): 2}
+    assert rejects == wanted | {("1", "s", "score_not_numeric"): 1}
+    assert tally.rejects == {"duplicate_id": 5, "null_id": 2, "score_not_numeric": 1}
+    assert tally.n_eligible == {"s": 2}
 
 
 def test_duplicate_ids_are_estimated_or_nobody_asks(spark: SparkSession) -> None:
@@ -1027,12 +1027,7 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str
     assert fault_of(spark, folder / "parquet", filter=text) == f'[corpus] filter = "{text}": {saying}'
 
 
-def part(of: str) -> str:
-    """Say which part of an expression fails, as Spark 4 knows."""
-    return "" if IS_3_5 else f" Part: {of}."
-
-
-NO_SUCH_TYPE = f"a text is cast to a type that it is none of. Use try_cast.{part('cast(text AS INT)')}"
+NO_SUCH_TYPE = f"a text is cast to a type that it is none of. Use try_cast.{say_part('cast(text AS INT)')}"
 
 
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -1051,17 +1046,17 @@ JAVA_SAYS = re.compile(r" Unclosed [a-z ]+ near index \d\.$")
 """Follows where Spark 3.5, or compiled code, says it."""
 FAILING = {
     "text": ("cast(text AS INT) > 0", NO_SUCH_TYPE),
-    "zero": ("1 / (id - 3) > 0", f"something is divided by zero. Use try_divide.{part('1 / (id - 3)')}"),
+    "zero": ("1 / (id - 3) > 0", f"something is divided by zero. Use try_divide.{say_part('1 / (id - 3)')}"),
     "regex": ("text RLIKE '('", BAD_PATTERN),
     "replaced": ("regexp_replace(text, '[', '') = ''", BAD_PATTERN),
     "place": (
         "array(1)[cast(id AS INT)] = 1",
-        f"an array has no such place. Use get.{part('array(1)[cast(id AS INT)]')}",
+        f"an array has no such place. Use get.{say_part('array(1)[cast(id AS INT)]')}",
     ),
     "narrow": ("cast(id * 1000 AS TINYINT) > 0", "a number is cast to a type that is too narrow for it. Use try_cast."),
     "large": (
         "id + 9223372036854775807 > 0",
-        f"a sum or product overflows. Use try_add, try_multiply or a wider type.{part('id + 9223372036854775807')}",
+        f"a sum or product overflows. Use try_add, try_multiply or a wider type.{say_part('id + 9223372036854775807')}",
     ),
     "raised": ("raise_error(text) IS NULL", "an error is raised. Correct the expression."),
     "unheard of": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "it cannot be computed on some row. Correct it."),

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,6 +34,7 @@ from tests.conftest import compiling
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import night_frames, read_latest, record_of, start_run
+from tests.spark_versions import say_part
 
 NIGHT = "2026-01-15"
 CANARY = "canary-3f1c"
@@ -814,11 +814,6 @@ def test_input_that_cannot_be_read_ends_with_3(
     assert_refused(done, 3, fault.format(path=path))
 
 
-def part(of: str) -> str:
-    """Say which part of an expression fails, as Spark 4 knows."""
-    return "" if pyspark.__version__.startswith("3.5.") else f" Part: {of}."
-
-
 NO_SUCH_FILES = "Spark cannot open such a path. Check its scheme and host, and the jars of the session."
 SOURCES: list[tuple[dict[str, Any], str]] = [
     ({"path": "nofs://x/y"}, f"corpus: path nofs://x/y: {NO_SUCH_FILES}"),
@@ -838,7 +833,7 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
     (
         {"filter": "split(comment_text, ' ')[7] = ''"},
         "[corpus] filter = \"split(comment_text, ' ')[7] = ''\": an array has no such place. Use get."
-        + part("split(comment_text, ' ')[7]"),
+        + say_part("split(comment_text, ' ')[7]"),
     ),
     (
         {"filter": "raise_error(comment_text) is null"},
@@ -871,12 +866,12 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
     (
         {"filter": "comment_text > 5"},
         '[corpus] filter = "comment_text > 5": a text is cast to a type that it is none of. Use try_cast.'
-        + part("comment_text > 5"),
+        + say_part("comment_text > 5"),
     ),
     (
         {"filter": "1 / (length - length) > 1"},
         '[corpus] filter = "1 / (length - length) > 1": something is divided by zero. Use try_divide.'
-        + part("1 / (length - length)"),
+        + say_part("1 / (length - length)"),
     ),
 ]
 """What test_corpus.py tries without a job."""
