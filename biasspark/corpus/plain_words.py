@@ -57,6 +57,7 @@ _SAYINGS = {
     ),
     "UNRESOLVED_COLUMN": "a column that it names is not there",
     "INVALID_WHERE_CONDITION": _MORE_ROWS,
+    "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
     "UNSUPPORTED_GENERATOR": _MORE_ROWS,
 }
 _SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
@@ -91,6 +92,7 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "flag can be true or false": "MALFORMED_OPTION",
     "eterministic expression": "LEFT_TO_CHANCE",
     "window functions inside WHERE": "INVALID_WHERE_CONDITION",
+    "window function inside an aggregate": "INVALID_WHERE_CONDITION",
     "PatternSyntaxException": "MALFORMED_PATTERN",
     "INVALID_PARAMETER_VALUE.PATTERN": "MALFORMED_PATTERN",
 }
