@@ -78,10 +78,10 @@ def find_error_condition(error: BaseException | None) -> str | None:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         for holder in (error, getattr(error, "java_exception", None)):
-            # getCondition is Spark 4's name, getErrorClass Spark 3.5's.
-            for method in ("getCondition", "getErrorClass"):
-                condition = _ask(holder, method)
-                if condition:
+            # getCondition is Spark 4's name, getErrorClass Spark 3.5's, of which PySpark 4 warns.
+            older = () if hasattr(type(holder), "getCondition") else ("getErrorClass",)
+            for method in ("getCondition", *older):
+                if condition := _ask(holder, method):
                     return condition
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import date
 
 import pyspark.sql.functions as F
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
@@ -112,7 +113,13 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(corpus.path)
     names = list_files(files)
     refuse_empty_files(files, names, corpus.path)
-    rows = _reader(spark, corpus).load(corpus.path)
+    try:
+        rows = _reader(spark, corpus).load(corpus.path)
+    except IllegalArgumentException:
+        raise InputError(
+            f"[corpus] options: Spark's reader of {corpus.format} refuses the value of one of "
+            f"{', '.join(sorted(corpus.options)) or 'none'}. Correct it."
+        ) from None
     refuse_unread_files(rows, names, corpus)
     if corpus.format.lower() == "json":
         refuse_records_of_many_lines(spark, rows, corpus)

@@ -975,6 +975,16 @@ def test_files_of_different_types(spark: SparkSession, tmp_path: Path) -> None:
     assert fault == f"corpus: {OTHER_TYPE} Column: s, BINARY for double. File: {file}."
 
 
+def test_an_option_of_a_value_that_its_reader_refuses(spark: SparkSession, tmp_path: Path) -> None:
+    """Options are named and no value, since one may be a password."""
+    spark.range(5).selectExpr("id", "true AS y", "1.0D AS s", "1.0D AS u").write.parquet(str(tmp_path / "rows"))
+    fault = fault_of(spark, tmp_path / "rows", options={"mergeSchema": "perhaps", "user": "Ada"})
+    assert (
+        fault
+        == "[corpus] options: Spark's reader of parquet refuses the value of one of mergeSchema, user. Correct it."
+    )
+
+
 def test_schemas_that_cannot_be_merged(spark: SparkSession, tmp_path: Path) -> None:
     for number, kind in enumerate(("DOUBLE", "STRING")):
         rows = spark.range(5).selectExpr("id", "true AS y", f"cast(id / 8.0D AS {kind}) AS `s, é`", "1.0D AS u")
