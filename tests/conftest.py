@@ -18,15 +18,23 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+INTERPRETED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--interpret",
         action="store_true",
-        help="have Spark interpret queries: to compile them takes longer than to run them on a few rows",
+        help="have Spark plan a query once and interpret it: the rest takes longer than to run it on a few rows",
     )
 
 
@@ -95,7 +103,7 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def compiling(spark: SparkSession) -> Iterator[None]:
-    """Have Spark compile the queries of a block, as it does outside of tests, whatever the run asks for."""
+    """Have Spark plan and compile the queries of a block as it does outside of tests, whatever the run asks for."""
     before = {key: spark.conf.get(key) for key in COMPILED}
     for key, value in COMPILED.items():
         spark.conf.set(key, value)
