@@ -173,6 +173,7 @@ DELTA = Delta(
     catalog={"": "org.apache.spark.sql.delta.catalog.DeltaCatalog"},
     artifacts={
         "3.5": "io.delta:delta-spark_2.12:3.3.2",
+        "4.0": "io.delta:delta-spark_4.0_2.13:4.4.0",
         "4.1": "io.delta:delta-spark_4.1_2.13:4.3.1",
         "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
     },
