@@ -1,4 +1,4 @@
-"""How strong the evidence is that an AUC keeps to a bound, or breaks it: p-values both ways. Numpy alone.
+"""How strong the evidence is that a metric keeps to a bound, or breaks it: p-values both ways. Numpy alone.
 
 Each p-value is the inverse of the interval that stands beside the value (``biasspark.metrics.intervals``): with the
 method that the row names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
@@ -10,7 +10,8 @@ method that the row names, the interval at level 1 - 2p ends at the bound. With 
     z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
 
 At least θ: compliance has p = Φ(-z), the chance of such an A or a higher one where the true AUC is θ; violation has
-Φ(z). At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound.
+Φ(z). At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have z of
+their own (``biasspark.metrics.rates``), and all that follows holds of them as well.
 
 **Within ±b.** A gap g keeps to it if it is below b *and* above -b. Compliance must reject both opposites, so its
 p-value is the larger of the two (intersection-union, no adjustment). Violation must reject that g lies anywhere within;
@@ -64,7 +65,7 @@ class Estimates(Protocol):
 
     @property
     def value(self) -> Floats:
-        """An AUC, or 1/2 more than a gap."""
+        """An AUC or a rate, or 1/2 more than a gap."""
 
     @property
     def mirrored(self: Own) -> Own:
@@ -187,7 +188,7 @@ def compare_with_bound(found: Estimates, kind: str, bound: float) -> tuple[Float
     Parameters
     ----------
     found : Estimates
-        AUCs; of gaps, gap + 1/2.
+        AUCs or rates; of gaps, gap + 1/2.
     kind : {"min", "max", "max_abs"}
         How the bound is meant; ``max_abs`` is the distance from 1/2.
     bound : float

@@ -1,7 +1,7 @@
 """What comes of one rule of the gate on a night: values and changes, and the evidence of each. No Spark.
 
-Where an AUC is only known between bounds, both p-values are the largest that the bounds allow: what they leave open is
-no evidence.
+A metric is an AUC, a rate at a threshold, or a gap of either. Where an AUC is only known between bounds, both p-values
+are the largest that the bounds allow: what they leave open is no evidence.
 """
 
 from __future__ import annotations
