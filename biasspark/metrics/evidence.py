@@ -24,7 +24,9 @@ AUC may be; its interval does. So each variance is recovered from the end of the
 Donner 2008). Let the change keep to its bound by D: the bound lies z standard errors away if the lower end of now and
 the upper end of before, both at z, are at distances r and r' with r² + r'² = D². Violation takes the other two ends.
 The ends of the size of a gap are those of the gap, no further in than 0; where that of before is 0, the rise is
-as large as the gap now, and its upper end that of now.
+as large as the gap now, and its upper end that of now. But a gap that seems to be small to one side may be large to the
+other: few rows of a subgroup, of which none is counted, leave more room above the background than below. So compliance
+holds for either sign of the gap now, and violation for either of that before; its p-value is the larger.
 
 **Nights that share rows.** The variance of A - B, the AUC now less that of before, is V_A + V_B - 2·C. To C each row
 that both nights have adds the product of its two placements, each as it departs from its mean: the covariance S_AB of
@@ -53,6 +55,7 @@ import numpy as np
 from biasspark.arrays import Flags, Floats
 
 _NEXT_TO_0 = 1e-15
+_HIGHER_THAN_ANY = 2.0
 _HALVINGS = 70
 """Steps in which an angle is found; each halves where it may be, and 60 reach the last bit of a double."""
 
@@ -228,16 +231,31 @@ def compare_with_baseline(
     violation, compliance : float64 arrays
         As of `compare_with_bound`.
     """
-    highest = 1.0
     if of_size:
-        now, before, highest = now.folded, before.folded, 0.5
-    elif kind == "max_rise":
+        return _compare_sizes(now.folded, before.folded, bound)
+    if kind == "max_rise":
         now, before = now.mirrored, before.mirrored
-    z = errors_of_difference(now, before, now.value - before.value + bound, highest)
+    z = errors_of_difference(now, before, now.value - before.value + bound)
     return upper_tail(-z), upper_tail(z)
 
 
-def errors_of_difference(one: Estimates, other: Estimates, margin: Floats, highest: float = 1.0) -> Floats:
+def _compare_sizes(now: Own, before: Own, bound: float) -> tuple[Floats, Floats]:
+    """Return the p-values of a rise of the size of gaps, which are given folded.
+
+    Each is the larger of two: that of violation with either sign of the gap before, of compliance of the gap now.
+    """
+
+    def weigh(one: Own, other: Own, *highest: float) -> Floats:
+        return errors_of_difference(one, other, one.value - other.value + bound, highest)
+
+    against = weigh(now, before, 0.5, 0.5), weigh(now, before.mirrored, 0.5, _HIGHER_THAN_ANY)
+    in_favour = against[0], weigh(now.mirrored, before, _HIGHER_THAN_ANY, 0.5)
+    return upper_tail(-np.maximum(*against)), upper_tail(np.minimum(*in_favour))
+
+
+def errors_of_difference(
+    one: Estimates, other: Estimates, margin: Floats, highest: Sequence[float] = (1.0, 1.0)
+) -> Floats:
     """Return how many standard errors a difference of independent estimates lies above a bound.
 
     Parameters
@@ -246,8 +264,8 @@ def errors_of_difference(one: Estimates, other: Estimates, margin: Floats, highe
         The difference is the value of one less that of the other.
     margin : array
         How far it lies above the bound.
-    highest : float
-        The most that a value may be.
+    highest : sequence of two floats
+        The most that the value of one may be, and that of the other.
 
     Returns
     -------
@@ -257,12 +275,13 @@ def errors_of_difference(one: Estimates, other: Estimates, margin: Floats, highe
         reaches the bound, NaN where a value is.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
+    highest_one, highest_other = highest
 
     def z_at(angle: Floats) -> tuple[Floats, Floats]:
         """Return how many standard errors both ends are away, that of one less of the length the smaller the angle."""
         return (
-            _standard_errors_to(one, -sign * length * np.sin(angle), highest),
-            _standard_errors_to(other, sign * length * np.cos(angle), highest),
+            _standard_errors_to(one, -sign * length * np.sin(angle), highest_one),
+            _standard_errors_to(other, sign * length * np.cos(angle), highest_other),
         )
 
     low, high = np.zeros_like(length), np.full_like(length, np.pi / 2)
@@ -272,8 +291,10 @@ def errors_of_difference(one: Estimates, other: Estimates, margin: Floats, highe
         high, low = np.where(of_one >= of_other, middle, high), np.where(of_one >= of_other, low, middle)
     z = np.minimum(*z_at(high))
     # Where the other may be as high as can be, its end goes no further, and one has all that is left to itself.
-    room = highest - other.value
-    alone = np.maximum(_standard_errors_to(other, room, highest), _standard_errors_to(one, room - length, highest))
+    room = highest_other - other.value
+    alone = np.maximum(
+        _standard_errors_to(other, room, highest_other), _standard_errors_to(one, room - length, highest_one)
+    )
     return sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
 
 

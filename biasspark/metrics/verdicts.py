@@ -213,21 +213,35 @@ def _measure_change(rule: Rule, row: Candidate) -> dict[str, Any]:
     if row.now.auc is None or row.before.auc is None:
         return {}
     now, before = _ends(rule, row.now), _ends(rule, row.before)
-    least, most = now.lowest - before.highest, now.highest - before.lowest
-    found: dict[str, Any] = {"change": now.value - before.value, "change_at_least": least, "change_at_most": most}
+    found: dict[str, Any] = {
+        "change": now.value - before.value,
+        "change_at_least": now.lowest - before.highest,
+        "change_at_most": now.highest - before.lowest,
+    }
     if now.low is None or now.high is None or before.low is None or before.high is None:
         return found
-    down = np.hypot(now.lowest - now.low, before.high - before.highest)
-    up = now.high - now.highest, before.lowest - before.low
-    may_be_0 = rule.of_size and before.low == 0
+    nows, befores = ((now, _ends(rule, row.now, turned=True)), (before, _ends(rule, row.before, turned=True)))
     return found | {
-        "change_low": float(least - down),
-        "change_high": float(most + (sum(up) if may_be_0 else np.hypot(*up))),
+        "change_low": min(_lower_end(now, own) for own in befores),
+        "change_high": max(_upper_end(own, before, may_be_0=rule.of_size and before.low == 0) for own in nows),
     }
 
 
+def _lower_end(now: _Ends, before: _Ends) -> float:
+    assert now.low is not None
+    assert before.high is not None
+    return float(now.lowest - before.highest - np.hypot(now.lowest - now.low, before.high - before.highest))
+
+
+def _upper_end(now: _Ends, before: _Ends, *, may_be_0: bool) -> float:
+    assert now.high is not None
+    assert before.low is not None
+    up = now.high - now.highest, before.lowest - before.low
+    return float(now.highest - before.lowest + (sum(up) if may_be_0 else np.hypot(*up)))
+
+
 class _Ends(NamedTuple):
-    """A value or the size of a gap, which is not below 0, with its interval, around what it may be."""
+    """A value or the size of a gap with its interval, around what it may be."""
 
     low: float | None
     lowest: float
@@ -236,22 +250,28 @@ class _Ends(NamedTuple):
     high: float | None
 
     @property
-    def size(self) -> _Ends:
-        """The same of the size."""
-        ends = self
-        if self.value < 0:
-            ends = _Ends(_negate(self.high), -self.highest, -self.value, -self.lowest, _negate(self.low))
-        return ends._replace(low=None if ends.low is None else max(ends.low, 0.0), lowest=max(ends.lowest, 0.0))
+    def negated(self) -> _Ends:
+        """The same with the sign turned."""
+        return _Ends(_negate(self.high), -self.highest, -self.value, -self.lowest, _negate(self.low))
+
+    @property
+    def clipped(self) -> _Ends:
+        """The same of a size, which is not below 0."""
+        return self._replace(low=None if self.low is None else max(self.low, 0.0), lowest=max(self.lowest, 0.0))
 
 
-def _ends(rule: Rule, pair: Pair) -> _Ends:
+def _ends(rule: Rule, pair: Pair, *, turned: bool = False) -> _Ends:
+    """Return the ends of a value, or of the size of a gap; `turned`, of a gap to the other side of 0."""
     assert pair.auc is not None
     lowest = pair.auc if pair.auc_at_least is None else pair.auc_at_least
     highest = pair.auc if pair.auc_at_most is None else pair.auc_at_most
     offset = _offset(rule)
     low, high = _less(pair.low, offset), _less(pair.high, offset)
     ends = _Ends(low, lowest - offset, pair.auc - offset, highest - offset, high)
-    return ends.size if rule.of_size else ends
+    if not rule.of_size:
+        return ends
+    size = ends if ends.value >= 0 else ends.negated
+    return size.negated if turned else size.clipped
 
 
 def _negate(end: float | None) -> float | None:

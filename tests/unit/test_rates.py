@@ -52,6 +52,7 @@ def level_at(end: Callable[[float], float], bound: float) -> float:
     return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
 
 
+@settings(deadline=None)
 @given(counts(), st.integers(1, 99).map(lambda number: number / 100), st.sampled_from(["min", "max"]))
 def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
@@ -86,6 +87,7 @@ CHANGES = st.sampled_from(["max_drop", "max_rise"])
 ALLOWED = st.integers(0, 40).map(lambda number: number / 100)
 
 
+@settings(deadline=None)
 @given(counts(), ALLOWED, CHANGES)
 def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, allowed: float, kind: str) -> None:
     now, before = row[:2], row[2:]
@@ -100,6 +102,7 @@ def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, all
     assert (compliance < violation) == ((gap(row) > at) == (kind == "max_drop"))
 
 
+@settings(deadline=None)
 @given(counts(), ALLOWED)
 def test_a_change_is_weighed_as_the_gap_of_two_nights(row: Counts, allowed: float) -> None:
     change = compare_with_baseline(rates_of(row[:2]), rates_of(row[2:]), "max_drop", allowed)
@@ -119,21 +122,22 @@ def test_all_rows_that_change_sides_break_any_bound() -> None:
     assert compare_with_baseline(rose, rose, "max_drop", 0.1)[1][0] < 1e-9
 
 
-def size_ends(row: Counts, level: float) -> tuple[float, float, float]:
-    """Ends of the size of a gap and itself, the lower no less than 0."""
+def signed_ends(row: Counts, level: float) -> list[tuple[float, float, float]]:
+    """Lower end, value and upper end of the size of a gap, no less than 0, and of the gap to the other side of 0."""
     size, (low, high) = gap(row), newcombe_gap(row[:2], row[2:], level)
     size, low, high = (size, low, high) if size >= 0 else (-size, -high, -low)
-    return max(low, 0), size, high
+    return [(max(low, 0), size, high), (-high, -size, -low)]
 
 
 def rise_end(now: Counts, before: Counts, level: float, upper: bool) -> float:
-    """The end of |gap now| - |gap before|, of which either end is recovered from both (Zou and Donner 2008)."""
-    (low, size, high), (low_before, size_before, high_before) = (size_ends(own, level) for own in (now, before))
+    """The end of |gap now| - |gap before| over either sign, recovered from those of both (Zou and Donner 2008)."""
+    of_now, of_before = (signed_ends(own, level) for own in (now, before))
+    (low, size, _), (low_before, size_before, _) = of_now[0], of_before[0]
     if not upper:
-        return size - size_before - math.hypot(size - low, high_before - size_before)
+        return min(size - own - math.hypot(size - low, high - own) for _, own, high in of_before)
     if low_before == 0:
-        return high
-    return size - size_before + math.hypot(high - size, size_before - low_before)
+        return max(high for *_, high in of_now)
+    return max(own - size_before + math.hypot(high - own, size_before - low_before) for _, own, high in of_now)
 
 
 @settings(max_examples=30, deadline=None)
@@ -249,6 +253,19 @@ def test_a_change_of_just_what_is_allowed_is_seldom_found_to_be_more_or_no_more(
     nights = draw_rates(rng, now, 200, 4000), draw_rates(rng, before, 300, 4000)
     for p_values in compare_with_baseline(*nights, kind, abs(now - before)):
         assert 0.03 < (p_values < 0.05).mean() <= 0.065
+
+
+def test_a_gap_that_few_rows_tell_of_is_not_shown_to_be_small() -> None:
+    """Of 50 rows none is counted, of the 5,000 others 1 in a thousand: the gap may be far above 0 all the same."""
+    before = gaps_of([(500, 10_000, 500, 10_000)])
+    for now in (0, 50, 0, 5000), (0, 50, 5, 5000):
+        _, (compliance,) = compare_with_baseline(gaps_of([now]), before, "max_rise", 0.03, of_size=True)
+        assert compliance > 0.05
+        (violation,), _ = compare_with_baseline(before, gaps_of([now]), "max_rise", 0.0, of_size=True)
+        assert violation > 0.05
+    rng = np.random.default_rng(20261125)
+    now, before = (RateGaps(draw_rates(rng, p, 50, 4000), draw_rates(rng, 0.001, 5000, 4000)) for p in (0.09, 0.001))
+    assert (compare_with_baseline(now, before, "max_rise", 0.088, of_size=True)[1] < 0.05).mean() <= 0.075
 
 
 def test_a_rise_of_just_the_bound_is_seldom_found_to_break_it_or_to_keep_it() -> None:
