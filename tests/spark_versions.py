@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyspark
 
 IS_3_5 = pyspark.__version__.startswith("3.5.")
+KNOWS_TIMES_OF_DAY = not pyspark.__version__.startswith(("3.5.", "4.0."))
 
 
 def say_part(of: str) -> str:

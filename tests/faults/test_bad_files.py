@@ -23,7 +23,7 @@ from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import InputError
 from biasspark.pipeline import measure, ranked_once
-from tests.spark_versions import IS_3_5
+from tests.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
 
 NIGHT = datetime.date(2026, 1, 15)
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
@@ -303,7 +303,7 @@ def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Pat
         (
             pa.array([datetime.time(3)] * N_ODD, pa.time64("us")),
             "a column is of a type that Spark cannot read. Write it as another (times: microseconds). Type: "
-            f"{'INT64 (TIME(MICROS,false))' if IS_3_5 else 'TIME'}.",
+            f"{'TIME' if KNOWS_TIMES_OF_DAY else 'INT64 (TIME(MICROS,false))'}.",
         ),
     ],
     ids=["half", "nanoseconds", "time of day"],
@@ -320,7 +320,8 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
         pytest.skip("Spark 3.5 cannot tell a file that holds half precision from a corrupt one")
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
-    assert fault_of(spark, tmp_path) == f"corpus: path {tmp_path}: {fault}"
+    found = fault_of(spark, tmp_path).replace("MICROS,true", "MICROS,false")  # an older pyarrow takes them for UTC
+    assert found == f"corpus: path {tmp_path}: {fault}"
     schema = "y BOOLEAN, u FLOAT, `wide decimal` DECIMAL(38,10)"
     assert rank(spark, tmp_path, "wide decimal", schema=schema).n_eligible == {"wide decimal": N_ODD}
 
