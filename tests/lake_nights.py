@@ -48,14 +48,12 @@ from tests.submitting import HURRIED_JAVA
 ROOT = Path(__file__).resolve().parents[1]
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 SPARK_OF_THE_FILES = "4.1"
-TOO_OLD_FOR_ICEBERG = {"3.5.0", "3.5.1"}
-"""Its runtime for Spark 3.5 asks for a class that these do not have."""
 FORMATS = {
     kind.name: kind
     for kind in (DELTA, ICEBERG)
-    if SPARK in kind.artifacts and not (kind is ICEBERG and pyspark.__version__ in TOO_OLD_FOR_ICEBERG)
+    if SPARK in kind.artifacts and pyspark.__version__ not in {"3.5.0", "3.5.1"}
 }
-"""Those that have a runtime for this Spark."""
+"""Those that have a runtime for this Spark; those of 3.5 ask for classes that it has since 3.5.2."""
 NEXT_NIGHT = NIGHT + timedelta(days=1)
 STORES: dict[str, Callable[[Path], CatalogStore]] = {
     "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
