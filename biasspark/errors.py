@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-ERROR_CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)*")
+ERROR_CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 _OF_A_VALUE = re.compile(
     r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE: ).)*SQLSTATE: (?:22|P0)\w{3}"
     # Spark 3.5 says no SQLSTATE

@@ -21,11 +21,13 @@ from sklearn.metrics import roc_auc_score
 
 from scripts.benchmarks.pandas_loop import measure_identity
 from scripts.benchmarks.task import PAIRS
+from scripts.drill_intervals import auc_interval, newcombe_gap
 
 OVERALL = "(overall)"
 EVERY_LENGTH = "(all)"
 BUCKETS = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
 POWER = -5
+LEVEL = 0.95
 SUMMARISED = {
     **dict.fromkeys(("subgroup_auc", "bpsn_auc", "bnsp_auc"), False),
     **dict.fromkeys(("negative_aeg", "positive_aeg"), True),
@@ -84,11 +86,12 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
             f"{side}_{label}": np.sort(score[known][of_side & of_label])
             for (side, of_side), (label, of_label) in product(sides, labels)
         }
-        tables["u_statistics"] |= {
-            (identity, low, high): compare_cells(cells[low], cells[high]) for low, high in PAIRS.values()
-        }
+        pairs = {metric: compare_cells(cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
+        tables["u_statistics"] |= {(identity, *PAIRS[metric]): pair for metric, pair in pairs.items()}
         metrics = measure_identity(score[known], positive[known], inside)
         tables["bias_metrics"][identity,] = count_cells(cells) | metrics
+        for metric, pair in pairs.items():
+            tables["bias_metrics"][identity,] |= enclose(metric, pair, 0.5 if metric.endswith("aeg") else 0.0)
         tables["pinned_auc"][identity,] = pin(cells, metrics) | {"overall_auc": overall["auc"]}
         tables["score_histograms"] |= count_bins(identity, cells, config)
         for threshold in config["thresholds"]["at"]:
@@ -128,6 +131,15 @@ def compare_cells(low: Scores, high: Scores) -> Values:
         "auc": share(int(of_high.sum()), 2 * len(low) * len(high)),
         "auc_variance": variance,
     }
+
+
+def enclose(name: str, pair: Values, shift: float = 0.0) -> Values:
+    """Give the interval of an AUC, less a shift, and its method."""
+    method, ends = "none", None
+    if pair["auc"] is not None:
+        method, ends = auc_interval(pair["auc"], pair["auc_variance"], pair["n_low"], pair["n_high"], LEVEL)
+    low, high = (None, None) if ends is None else (end - shift for end in ends)
+    return {f"{name}_low": low, f"{name}_high": high, f"{name}_method": method}
 
 
 def count_cells(cells: Cells) -> Values:
@@ -181,15 +193,22 @@ def decide(negative: Scores, positive: Scores, threshold: float) -> tuple[Values
         "n_true_negative": len(negative) - wrong,
         "n_false_negative": len(positive) - right,
     }
-    rates = {
-        "tpr": share(right, len(positive)),
-        "fpr": share(wrong, len(negative)),
-        "tnr": share(len(negative) - wrong, len(negative)),
-        "fnr": share(len(positive) - right, len(positive)),
-        "precision": share(right, right + wrong),
-        "selection_rate": share(right + wrong, len(positive) + len(negative)),
+    return counts, {name: share(*parts) for name, parts in rates_of(counts).items()}
+
+
+def rates_of(counts: Values) -> dict[str, tuple[int, int]]:
+    """Give of every rate how many rows are counted, and among how many."""
+    tp, fp, tn, fn = (
+        counts[f"n_{what}"] for what in ("true_positive", "false_positive", "true_negative", "false_negative")
+    )
+    return {
+        "tpr": (tp, tp + fn),
+        "fpr": (fp, fp + tn),
+        "tnr": (tn, fp + tn),
+        "fnr": (fn, tp + fn),
+        "precision": (tp, tp + fp),
+        "selection_rate": (tp + fp, tp + fp + tn + fn),
     }
-    return counts, rates
 
 
 def compare_rates(cells: Cells, threshold: float) -> Values:
@@ -198,8 +217,12 @@ def compare_rates(cells: Cells, threshold: float) -> Values:
     other_counts, other_rates = decide(cells["background_negative"], cells["background_positive"], threshold)
     values = counts | rates | {f"background_{name}": value for name, value in (other_counts | other_rates).items()}
     for name, rate in rates.items():
-        other = other_rates[name]
-        values[f"{name}_gap"] = None if rate is None or other is None else rate - other
+        other, gap = other_rates[name], f"{name}_gap"
+        values |= dict.fromkeys((gap, f"{gap}_low", f"{gap}_high"))
+        if rate is not None and other is not None:
+            values[gap] = rate - other
+            ends = newcombe_gap(rates_of(counts)[name], rates_of(other_counts)[name], LEVEL)
+            values |= {f"{gap}_low": ends[0], f"{gap}_high": ends[1]}
     return values
 
 
@@ -217,7 +240,7 @@ def sum_up(overall: Values, tables: Tables) -> Values:
     """Sum the metrics up over identities."""
     metrics = {identity: row for (identity,), row in tables["bias_metrics"].items()}
     summary = {"n_negative": overall["n_low"], "n_positive": overall["n_high"]}
-    summary |= {name: overall[name] for name in ("auc", "auc_variance")}
+    summary |= {name: overall[name] for name in ("auc", "auc_variance")} | enclose("auc", overall)
     for name, is_gap in SUMMARISED.items():
         values = {identity: row[name] for identity, row in metrics.items() if row[name] is not None}
         if is_gap:

@@ -1,6 +1,6 @@
 """What a warehouse publishes, held against the drill's oracle: every row of a table, and every number of a row.
 
-Not proved are intervals (`_low`, `_high`) with their methods, reasons, and the other tables, as that of the gate.
+Not proved are reasons, and the other tables, as that of the gate.
 """
 
 from __future__ import annotations
@@ -89,4 +89,4 @@ def differ(found: Any, wanted: Any) -> float:
         return 0.0 if found in wanted else math.inf
     if isinstance(wanted, float) and isinstance(found, float):
         return abs(found - wanted)
-    return 0.0 if found == wanted and isinstance(found, int | Decimal | None) else math.inf
+    return 0.0 if found == wanted and isinstance(found, int | str | Decimal | None) else math.inf

@@ -25,6 +25,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.views import duckdb_views, spark_views
 from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts, node
+from tests.spark_versions import OF_ARROW
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -61,7 +62,7 @@ def write_table(folder: Path, table: Table, rows: Rows, night: date, run_id: str
     filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
     place = folder / table.name / f"run_date={night}" / f"run_id={run_id}"
     place.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(filled, to_arrow_schema(schema)), place / "part.parquet")
+    pq.write_table(pa.Table.from_pylist(filled, to_arrow_schema(schema, **OF_ARROW)), place / "part.parquet")
 
 
 def made_up_rows() -> dict[str, Rows]:

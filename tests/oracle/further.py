@@ -10,13 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
+from scripts.drill_intervals import newcombe_gap
 from tests.oracle.suite import auc_by_pairs, cut_cells, ordered_doubled
 
 Scores = NDArray[np.floating[Any]]
@@ -129,23 +130,6 @@ def fraction_of(counts: Mapping[str, int], rate: str) -> tuple[int, int]:
 
 def divide(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def wilson_interval(part: int, whole: int, level: float) -> tuple[float, float]:
-    """Wilson 1927: the p from which part / whole is just z standard errors away, the error being that of p."""
-    z, p = NormalDist().inv_cdf((1 + level) / 2), part / whole
-    middle = p + z * z / (2 * whole)
-    half = z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
-    return (middle - half) / (1 + z * z / whole), (middle + half) / (1 + z * z / whole)
-
-
-def newcombe_gap(one: tuple[int, int], other: tuple[int, int], level: float = 0.95) -> tuple[float, float]:
-    """The interval of p1 - p2, each given as (part, whole), by Newcombe 1998, method 10: the hybrid score."""
-    p1, p2 = one[0] / one[1], other[0] / other[1]
-    (l1, u1), (l2, u2) = wilson_interval(*one, level), wilson_interval(*other, level)
-    below = math.sqrt((p1 - l1) ** 2 + (u2 - p2) ** 2)
-    above = math.sqrt((u1 - p1) ** 2 + (p2 - l2) ** 2)
-    return p1 - p2 - below, p1 - p2 + above
 
 
 def threshold_rates(score: Scores, label: Labels, inside: Scores, threshold: float, level: float = 0.95) -> Row:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 PAIRS = {
     "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
@@ -43,25 +41,6 @@ def delong_variance(low: ArrayLike, high: ArrayLike) -> float:
     return float(
         np.var(pairs.mean(axis=1), ddof=1) / pairs.shape[0] + np.var(pairs.mean(axis=0), ddof=1) / pairs.shape[1]
     )
-
-
-def logit_interval(auc: float, variance: float, level: float = 0.95) -> tuple[float, float]:
-    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance) / (auc * (1 - auc))
-    logit = math.log(auc / (1 - auc))
-    return 1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))
-
-
-def newcombe_interval(auc: float, m: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    z, n_star = NormalDist().inv_cdf((1 + level) / 2), (m + n) / 2 - 1
-
-    def excess(theta: float) -> float:
-        bracket = 1 + n_star * (1 - theta) / (2 - theta) + n_star * theta / (1 + theta)
-        return (auc - theta) ** 2 - z * z * theta * (1 - theta) / (m * n) * bracket
-
-    # At 0 and 1 the AUC itself is a root: step over it.
-    low = brentq(excess, 0, min(auc, 1 - 1e-13), xtol=1e-16) if auc > 0 else 0.0
-    high = brentq(excess, max(auc, 1e-13), 1, xtol=1e-16) if auc < 1 else 1.0
-    return float(low), float(high)
 
 
 def power_mean(values: Sequence[float], p: float = -5) -> float:

@@ -26,8 +26,9 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.pipeline import measure, ranked_once
 from biasspark.ranking.engine import rank, read_overview
 from biasspark.session import is_connect
+from scripts.drill_intervals import logit_interval
 from tests.oracle.pairs import State, cross_all
-from tests.oracle.suite import PAIRS, logit_interval, statistics_rows
+from tests.oracle.suite import PAIRS, statistics_rows
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -30,8 +30,8 @@ from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, TABLES, U_STATISTICS
 from biasspark.tables.store import PathStore
 from jobs import accept_run, bias_metrics
+from scripts.drill_intervals import newcombe_gap, wilson_interval
 from tests.least_configuration import changed
-from tests.oracle.further import newcombe_gap, wilson_interval
 from tests.running_jobs import Done, ask, run_main
 from tests.sample_night import frame_of, record_of
 

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 
 from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.intervals import SETTLED, auc_interval
-from tests.oracle.suite import logit_interval, newcombe_interval
+from scripts.drill_intervals import logit_interval, newcombe_interval
 
 Case = tuple[float | None, float | None, int, int]  # AUC, variance, sizes
 SIZES = (2, 3, 7, 40, 1_000, 3_000_000_000)

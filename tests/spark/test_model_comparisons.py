@@ -21,7 +21,8 @@ from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics
 from jobs import compare_models as job
-from tests.oracle.suite import PAIRS, delong_variance, logit_interval, newcombe_interval, ordered_doubled
+from scripts.drill_intervals import logit_interval, newcombe_interval
+from tests.oracle.suite import PAIRS, delong_variance, ordered_doubled
 from tests.running_jobs import Done, run_main
 
 N = 400

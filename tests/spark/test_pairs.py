@@ -15,7 +15,7 @@ from biasspark.attribution.pairs import pair_segments, sample_examples
 from biasspark.config.attribution import Pairs
 from biasspark.features import Feature
 from biasspark.sql import write_name
-from tests.oracle.suite import logit_interval, newcombe_interval
+from scripts.drill_intervals import logit_interval, newcombe_interval
 
 HOSTILE = (
     "",

@@ -25,7 +25,8 @@ from biasspark.metrics.evidence import (
     upper_tail,
     weakest,
 )
-from tests.oracle.suite import auc_by_pairs, delong_variance, logit_interval, newcombe_interval
+from scripts.drill_intervals import logit_interval, newcombe_interval
+from tests.oracle.suite import auc_by_pairs, delong_variance
 
 Case = tuple[float, float, int, int, bool]  # AUC, variance, sizes, by logit
 

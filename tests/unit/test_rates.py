@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from biasspark.metrics.evidence import compare_with_baseline, compare_with_bound
 from biasspark.metrics.rates import RateGaps, Rates
-from tests.oracle.further import newcombe_gap, wilson_interval
+from scripts.drill_intervals import newcombe_gap, wilson_interval
 
 Counts = tuple[int, int, int, int]  # counted, among, and of the background
 

@@ -14,7 +14,7 @@ from biasspark.config import Rule
 from biasspark.metrics.alerts import Alert, Ruling
 from biasspark.metrics.differences import Paired
 from biasspark.metrics.verdicts import Candidate, Pair, judge
-from tests.oracle.further import newcombe_gap, wilson_interval
+from scripts.drill_intervals import newcombe_gap, wilson_interval
 
 RUN = "r1"
 
