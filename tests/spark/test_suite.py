@@ -13,14 +13,13 @@ from biasspark.config import Intervals
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.suite import SUITE, bias_metrics
 from biasspark.tables.schemas import BIAS_METRICS
+from scripts.drill_intervals import logit_interval, newcombe_interval
 from tests.oracle.suite import (
     PAIRS,
     STATISTICS_SCHEMA,
     auc_by_pairs,
     cut_cells,
     delong_variance,
-    logit_interval,
-    newcombe_interval,
     statistics_rows,
 )
 

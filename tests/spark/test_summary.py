@@ -15,13 +15,13 @@ from biasspark.config import Intervals, PinnedAuc
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.summary import model_summary
 from biasspark.tables.schemas import MODEL_SUMMARY
+from scripts.drill_intervals import logit_interval
 from tests.oracle.suite import (
     PAIRS,
     STATISTICS_SCHEMA,
     auc_by_pairs,
     cut_cells,
     delong_variance,
-    logit_interval,
     pinned_auc,
     power_mean,
     statistics_rows,

@@ -45,9 +45,9 @@ BIAS_ALERTS = Table(
     key=(_RULE, MODEL, SLICE, _IDENTITY, _METRIC_OF_RULE),
     values=columns(f"""
         value DOUBLE: The metric of this run. {_METRIC} NULL where it has none, and of a verdict on the worst identity.
-        value_low DOUBLE: Lower end of the interval of value, as beside it; of a rate Wilson's. {_METRIC} NULL where
+        value_low DOUBLE: Lower end of the interval of value, as beside it, of a rate by Wilson. {_METRIC} NULL where
             there is none.
-        value_high DOUBLE: Upper end of the interval of value, as beside it; of a rate Wilson's. {_METRIC} NULL where
+        value_high DOUBLE: Upper end of the interval of value, as beside it, of a rate by Wilson. {_METRIC} NULL where
             there is none.
         bound DOUBLE: The bound of the rule, of the value or of its change, see bound_kind. -1 to 1. Never NULL.
         baseline_run_id STRING: The run that a change is measured against: of the accepted ones before, the latest that
