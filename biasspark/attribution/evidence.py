@@ -10,9 +10,9 @@ from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
 from biasspark.attribution.significance import (
     NO_ROWS,
     SIGNIFICANT,
+    Findings,
     Moments,
     chance_p_value,
-    is_found,
     welch_p_value,
 )
 from biasspark.features import Feature, say_condition, write_predicate
@@ -174,8 +174,7 @@ def decide(tested: Sequence[AnyEvidence]) -> list[AnyEvidence]:
             one,
             p_adjusted=p_value,
             p_chance_adjusted=p_chance,
-            found=is_found(p_value, one.false_discovery),
-            confirmed=is_found(p_value, one.false_discovery) and is_found(p_chance, one.false_discovery),
+            **Findings.of(p_value, p_chance, one.false_discovery)._asdict(),
         )
         for one, p_value, p_chance in zip(tested, p_values, p_chances, strict=True)
     ]

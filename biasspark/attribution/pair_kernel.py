@@ -34,7 +34,7 @@ from biasspark.attribution.pair_significance import (
     compare_samples,
     compare_with_all,
 )
-from biasspark.attribution.significance import SIGNIFICANT, is_found
+from biasspark.attribution.significance import SIGNIFICANT, Findings
 from biasspark.attribution.splits import Cut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
@@ -308,10 +308,13 @@ def _decide(segments: Sequence[Segment]) -> list[Segment]:
     leaves = [segment if segment.is_leaf else None for segment in segments]
     p_values = adjust([leaf and leaf.p_value for leaf in leaves])
     p_chances = adjust([leaf and leaf.p_chance for leaf in leaves])
-    decided = []
-    for segment, p_value, p_chance in zip(segments, p_values, p_chances, strict=True):
-        adjusted = segment._replace(p_adjusted=p_value, p_chance_adjusted=p_chance)
-        found = is_found(p_value, segment.false_discovery)
-        confirmed = found and is_found(p_chance, segment.false_discovery)
-        decided.append(adjusted._replace(found=found, confirmed=confirmed) if segment.is_leaf else adjusted)
-    return decided
+    return [
+        segment._replace(
+            p_adjusted=p_value,
+            p_chance_adjusted=p_chance,
+            **Findings.of(p_value, p_chance, segment.false_discovery)._asdict(),
+        )
+        if segment.is_leaf
+        else segment
+        for segment, p_value, p_chance in zip(segments, p_values, p_chances, strict=True)
+    ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import erfc, sqrt
+from typing import NamedTuple
 
 SIGNIFICANT = 0.05
 """A p-value below is taken as evidence."""
@@ -120,9 +121,18 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
 
 
-def is_found(p_adjusted: float | None, false_discovery: bool | None) -> bool:
-    """Return whether a test tells a segment from the rest, and the sample that searched does not contradict it."""
-    return p_adjusted is not None and p_adjusted < SIGNIFICANT and false_discovery is False
+class Findings(NamedTuple):
+    """Whether a segment is told from the rest, and from chance as well."""
+
+    found: bool
+    confirmed: bool
+
+    @classmethod
+    def of(cls, p_adjusted: float | None, p_chance_adjusted: float | None, false_discovery: bool | None) -> Findings:
+        """Decide on both tests, unless the sample that searched contradicts the one that estimates."""
+        if p_adjusted is None or p_adjusted >= SIGNIFICANT or false_discovery is not False:
+            return cls(found=False, confirmed=False)
+        return cls(found=True, confirmed=p_chance_adjusted is not None and p_chance_adjusted < SIGNIFICANT)
 
 
 def two_sided(difference: float, variance: float) -> float:
