@@ -41,6 +41,7 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore, PathSto
 from biasspark.tables.views import refresh_views
 from jobs import bias_metrics
 from scripts.nightly_drill import write_corpus
+from tests.conftest import INTERPRETED
 from tests.running_jobs import run_main
 from tests.sample_night import NIGHT, frame_of, record_of
 from tests.submitting import HURRIED_JAVA
@@ -124,9 +125,7 @@ def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "1",
         # Of a few rows, compiling what runs once takes nearly all the time.
         "spark.driver.extraJavaOptions": HURRIED_JAVA,
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
+        **INTERPRETED,
     }
     if any("catalog" in kind or "elsewhere" in kind or "hive" in kind for kind in kinds):
         settings["spark.sql.catalogImplementation"] = "hive"
