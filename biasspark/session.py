@@ -195,6 +195,16 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     return [FolderEntry(entry.getPath().getName(), entry.isDirectory(), entry.getLen()) for entry in entries]
 
 
+def write_file(spark: SparkSession, path: str, content: bytes) -> None:
+    """Write a small file that is not there yet, and the folders above it. Raises as ``list_folder``."""
+    files, place = _find_files(spark, path)
+    stream = files.create(place, False)
+    try:
+        stream.write(content)
+    finally:
+        stream.close()
+
+
 def delete_folder(spark: SparkSession, path: str) -> None:
     """Delete a folder with all that is in it; nothing happens where there is none. Raises as ``list_folder``."""
     files, place = _find_files(spark, path)

@@ -76,6 +76,11 @@ class LakeStore(CatalogStore):
             rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in newer})
             rows.writeTo(name).append()
 
+    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:  # noqa: ARG002 - others name it
+        """See ``Store.write_nothing``. No commit but those that make the table or add its new columns."""
+        with self._preparing, named_fault(self.name(table.name), "created"):
+            self._prepare(spark, table)
+
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """See ``Store.list_runs``. Reads two columns of the table; what was not committed is no row."""
         if not self.has(spark, table):

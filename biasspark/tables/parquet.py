@@ -7,19 +7,23 @@ two writers into one directory lose rows of each other, and overwriting loses th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark.sql.functions as F
+from pyarrow.parquet import write_table
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from biasspark.config import redact, say_no_place, show_value
 from biasspark.errors import ConfigError, InputError
-from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side
+from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side, write_file
 from biasspark.sql import quote_name, quote_string
 from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
@@ -27,6 +31,7 @@ from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 
 _NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
+_SCHEMA_FOR_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
@@ -86,6 +91,10 @@ class PathStore:
     def write(self, table: Table, rows: DataFrame, run: Run) -> None:
         """See ``Store.write``. One job."""
         _write_directory(rows, self.place(table, run))
+
+    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:
+        """See ``Store.write_nothing``. No job."""
+        _write_empty_file(spark, table, self.place(table, run))
 
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """See ``Store.read``. Files of other types than the contract's cannot be read."""
@@ -197,12 +206,13 @@ class CatalogStore:
 
     def write(self, table: Table, rows: DataFrame, run: Run) -> None:
         """See ``Store.write``. Makes schema and table where they are missing, and adds columns that are new."""
-        spark = rows.sparkSession
-        with named_fault(self.name(table.name), "created"):
-            location = self._prepare(spark, table)
-        _write_directory(rows, f"{location}/{run.partition}")
-        with named_fault(self.place(table, run), "added as a partition"):
-            spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
+        with self._partition_of(rows.sparkSession, table, run) as place:
+            _write_directory(rows, place)
+
+    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:
+        """See ``Store.write_nothing``. As a partition, for it to be listed and removed as any other."""
+        with self._partition_of(spark, table, run) as place:
+            _write_empty_file(spark, table, place)
 
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """See ``Store.read``. The types are those of the catalog."""
@@ -248,6 +258,15 @@ class CatalogStore:
     def _refresh(self, spark: SparkSession, table: Table) -> None:
         """See what another session has added since this one first looked."""
         spark.catalog.refreshTable(self.name(table.name))
+
+    @contextmanager
+    def _partition_of(self, spark: SparkSession, table: Table, run: Run) -> Iterator[str]:
+        """Give the directory of a run in a table, which becomes its partition after the block."""
+        with named_fault(self.name(table.name), "created"):
+            location = self._prepare(spark, table)
+        yield f"{location}/{run.partition}"
+        with named_fault(self.place(table, run), "added as a partition"):
+            spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, and return its location."""
@@ -300,6 +319,19 @@ def _write_directory(rows: DataFrame, place: str) -> None:
         # _SUCCESS beside each other one.
         writer = rows.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         writer.mode("error").parquet(place)
+
+
+def _write_empty_file(spark: SparkSession, table: Table, place: str) -> None:
+    """Write a file that has the columns of a table and no row. Spark's own would take a job, and ten times as long."""
+    if is_connect(spark):
+        _write_directory(no_rows(spark, table).coalesce(1), place)
+        return
+    columns = StructType([field for field in table.schema if field.name not in PARTITION])
+    schema = to_arrow_schema(columns).with_metadata({_SCHEMA_FOR_SPARK: columns.json()})
+    content = pa.BufferOutputStream()
+    write_table(schema.empty_table(), content)
+    with named_fault(place, "written"):
+        write_file(spark, f"{place}/part-00000.parquet", content.getvalue().to_pybytes())
 
 
 def _partition(run: Run) -> str:

@@ -22,7 +22,7 @@ from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.session import describe, run_side_by_side
 from biasspark.sql import quote_names
-from biasspark.tables.contract import list_columns, list_types, named_fault, no_rows
+from biasspark.tables.contract import list_columns, list_types, named_fault
 from biasspark.tables.runs import Run, RunRecord, from_micros, to_micros
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
 from biasspark.tables.store import Store
@@ -154,7 +154,7 @@ def _write(spark: SparkSession, table: Table, frame: DataFrame | None, run: Run,
     """Write the rows as one file, sorted so that equal runs write equal files, and say what went into it."""
     with describe(spark, f"publish: write {table.name}"):
         if frame is None:
-            store.write(table, _add_run(table, no_rows(spark, table), run).coalesce(1), run)
+            store.write_nothing(spark, table, run)
             return _NOTHING
         rows = _add_run(table, frame, run)
         rows = (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)

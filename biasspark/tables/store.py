@@ -46,6 +46,9 @@ class Store(Protocol):
             If it cannot be written, naming the place and the cause.
         """
 
+    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:
+        """Leave one table without rows of the run, but there, with its columns. Raises as ``write``."""
+
     def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
         """Return the run's rows of one table as readers get them, published or not."""
 
