@@ -5,6 +5,8 @@ unset CDPATH
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 venv="$root/.venv"
 python="$venv/bin/python"
+classes="$venv/java-classes.jsa" # made by scripts/quicken
+own_settings=()                  # options of spark-submit
 
 # fail MESSAGE: says what is wrong with the command or the machine, and ends the script.
 fail() {
@@ -27,13 +29,27 @@ prepare_environment() {
     find_java
     SPARK_HOME="$("$python" -c 'from importlib.util import find_spec as f; print(f("pyspark").submodule_search_locations[0])')"
     export SPARK_HOME
-    # Not SPARK_HOME/conf: quiet logging and the settings of conf/spark-defaults.conf.
-    export SPARK_CONF_DIR="${SPARK_CONF_DIR:-$root/conf}"
+    use_own_settings
     # Otherwise workers run the PATH's python3 whenever .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
     if sorts_slowly; then
         export NPY_DISABLE_CPU_FEATURES="${NPY_DISABLE_CPU_FEATURES-X86_V4 AVX512_ICL}"
     fi
+}
+
+# use_own_settings: has Spark log quietly and use conf/spark-defaults.conf, unless SPARK_CONF_DIR names other settings.
+# Not by that variable: it puts a folder on the class path, with which Java uses no archive of classes.
+use_own_settings() {
+    local java_options
+    [ -z "${SPARK_CONF_DIR:-}" ] || return 0
+    own_settings=(--properties-file "$root/conf/spark-defaults.conf")
+    export PYSPARK_SUBMIT_ARGS="${PYSPARK_SUBMIT_ARGS:-$(printf '%q ' "${own_settings[@]}")pyspark-shell}"
+    java_options="-Dlog4j2.configurationFile=\"$root/conf/log4j2.properties\""
+    if [ -e "$classes" ]; then
+        # Silent where the archive is not this Java's or Spark's: it is not used then.
+        java_options+=" -XX:SharedArchiveFile=\"$classes\" -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+    fi
+    export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-$java_options}"
 }
 
 # sorts_slowly: says whether the processor is an AMD Zen 4. numpy's AVX-512 sort relies on an instruction that is slow
