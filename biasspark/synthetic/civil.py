@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.blocks import map_ids
 from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_columns
 
 if TYPE_CHECKING:
@@ -56,5 +56,4 @@ def civil_corpus(
     """
     shape = CivilShape(rows, seed, unannotated, text)
     check_shape(shape)
-    numbers = number_blocks(spark, -(-rows // BLOCK_ROWS), rows)
-    return map_blocks(numbers, partial(civil_block, shape=shape), civil_columns(text))
+    return map_ids(spark, rows, partial(civil_block, shape=shape), civil_columns(text))

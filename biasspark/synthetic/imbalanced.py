@@ -20,7 +20,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.config import show_value
 from biasspark.declared import arrow_schema
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.blocks import BLOCK_ROWS, ids_of_block, map_ids
 from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults, to_units
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
@@ -171,8 +171,7 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
 def generate_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
     """Comments as they are requested, once the request is checked."""
     check_imbalanced(request)
-    numbers = number_blocks(spark, -(-request.rows // BLOCK_ROWS), request.rows)
-    return map_blocks(numbers, partial(imbalanced_block, request=request), COLUMNS)
+    return map_ids(spark, request.rows, partial(imbalanced_block, request=request), COLUMNS)
 
 
 def check_imbalanced(request: ImbalancedRequest) -> None:
@@ -257,7 +256,7 @@ def imbalanced_block(block: int, request: ImbalancedRequest) -> pa.RecordBatch:
     pyarrow.RecordBatch
         The columns of `SCHEMA`.
     """
-    ids = np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, request.rows))
+    ids = ids_of_block(block, request.rows)
     bits = _draw(bit_stream(request.seed, _HARMLESS if request.harmless else _CORPUS, block), 7)[:, : len(ids)]
     chances = tabulate(request)
     units = to_units(bits[:4])

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from biasspark.arrays import Ints
 from biasspark.errors import ConfigError
 from biasspark.sql import quote_name
-from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
+from biasspark.synthetic.blocks import ids_of_block, map_ids
 from biasspark.synthetic.draws import WORD, bit_stream, find_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
 
@@ -127,8 +127,7 @@ def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence
     """
     request = MadlibsRequest(rows, seed, tuple(terms))
     check_madlibs(request)
-    numbers = number_blocks(spark, -(-rows // BLOCK_ROWS), rows)
-    return map_blocks(numbers, partial(madlibs_block, request=request), madlibs_columns(request.terms))
+    return map_ids(spark, rows, partial(madlibs_block, request=request), madlibs_columns(request.terms))
 
 
 def madlibs_columns(terms: Sequence[str]) -> str:
@@ -234,7 +233,7 @@ def madlibs_block(block: int, request: MadlibsRequest) -> pa.RecordBatch:
     pyarrow.RecordBatch
         The columns of `madlibs_columns`.
     """
-    ids = np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, request.rows))
+    ids = ids_of_block(block, request.rows)
     turn, term = np.divmod(ids, len(request.terms))
     toxic = (turn + first_labels(request.terms)[term]) % 2
     template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(request.terms), request.seed))
