@@ -15,7 +15,7 @@ from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
 from biasspark.leaving_out import compute_left_out, leave_out_groups
 from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
-from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once
+from biasspark.pipeline import describe_run, measure, ranked_once, tabulate
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord, new_run
@@ -74,14 +74,14 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
         if measurement.left_out is not None:
             progress.stage(f"leaving out each of {GROUPS} groups of ids")
             compute_left_out(measurement)
-        tables = measurement.tables(tally, config.rejects.max_rows)
+        tables, found = tabulate(measurement, tally, profiles, config.rejects.max_rows)
         if config.state:
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
             progress.stage(f"gate of {say_count(len(config.gate.of_nights), 'rule')}")
         with judged(measurement.seen_by_gate(tables), config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
-            warnings = (*find_warnings(measurement, profiles), *verdict.warnings)
+            warnings = (*found, *verdict.warnings)
             record = replace(describe_run(config, tally, warnings, spark.version), status=verdict.status)
             published = publish(tables | {BIAS_ALERTS: verdict.alerts}, run, store, record)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -44,7 +46,7 @@ from biasspark.ranking.pinned_engine import sampled_pinned_auc
 from biasspark.ranking.placements import Profile
 from biasspark.ranking.skew_engine import sum_kept_rows
 from biasspark.ranking.state_header import Cut
-from biasspark.session import describe, persisted
+from biasspark.session import describe, persisted, run_side_by_side
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -130,12 +132,13 @@ class Measurement:
 
     def suite_tables(self) -> dict[Table, DataFrame]:
         """Return the rows of the tables that every configuration has."""
-        measures = self.measures
-        return {
-            U_STATISTICS: in_table(self.statistics, U_STATISTICS),
-            BIAS_METRICS: bias_metrics(self.statistics, measures.intervals),
-            MODEL_SUMMARY: model_summary(self.statistics, measures.intervals, measures.pinned_auc or PinnedAuc()),
+        statistics, intervals = self.statistics, self.measures.intervals
+        plans = {
+            U_STATISTICS: partial(in_table, statistics, U_STATISTICS),
+            BIAS_METRICS: partial(bias_metrics, statistics, intervals),
+            MODEL_SUMMARY: partial(model_summary, statistics, intervals, self.measures.pinned_auc or PinnedAuc()),
         }
+        return dict(zip(plans, run_side_by_side(statistics.sparkSession, list(plans.values())), strict=True))
 
     def further_tables(self) -> dict[Table, DataFrame]:
         """Return the rows of the tables that the configuration turns on by a part of its own."""
@@ -302,6 +305,18 @@ def skew_classes(measurement: Measurement) -> DataFrame:
     assert ranking.parts is not None  # the engine is blocks
     kept = sum_kept_rows(ranking.parts, ranking.ranked, measurement.codebook, skew)
     return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background)
+
+
+def tabulate(
+    measurement: Measurement, tally: Tally, profiles: Mapping[str, Profile], max_rejects: int
+) -> tuple[dict[Table, DataFrame | None], tuple[str, ...]]:
+    """Return the tables of a ranked corpus and its warnings: the former are planned while the latter are computed."""
+    parts: list[Callable[[], Any]] = [
+        partial(measurement.tables, tally, max_rejects),
+        partial(find_warnings, measurement, profiles),
+    ]
+    tables, warnings = run_side_by_side(measurement.corpus.sparkSession, parts)
+    return tables, warnings
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
