@@ -220,7 +220,7 @@ def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> S
         return Subgroups({}, names)
     marked, words = mark_rows(corpus, features, attributed.id_column, attribution.split, list(map(dict, names)))
     flags = (F.getbit(words[place // MOST_BITS], F.lit(place % MOST_BITS)) == 1 for place in range(len(names)))
-    marked = marked.withColumns(dict(zip(names.values(), flags, strict=True)))
+    marked = marked.select("*", *(flag.alias(name) for name, flag in zip(names.values(), flags, strict=True)))
     # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
     identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)
     measures = replace(attributed.measures, identities=identities)

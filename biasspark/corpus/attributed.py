@@ -51,7 +51,7 @@ def mark_rows(
     parts = [conditions[start : start + MOST_BITS] for start in range(0, len(conditions), MOST_BITS)]
     met = (F.when(F.col(_reserved(HONEST)), meet(part, features, list(map(F.col, bins)))) for part in parts)
     words = {_reserved(f"word {place}"): F.coalesce(word, F.lit(0)) for place, word in enumerate(met)}
-    return marked.withColumns(words), list(map(F.col, words))
+    return marked.select("*", *(word.alias(name) for name, word in words.items())), list(map(F.col, words))
 
 
 def pack(flags: Iterable[Column]) -> Column:

@@ -45,7 +45,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with input_faults(f"corpus: {source}"):
         rows = _load(spark, corpus)
-        rows.schema  # noqa: B018 - Connect looks at a source only when its schema is asked for
+        rows.schema  # noqa: B018 - Connect looks at a table only when its schema is asked for
     faults: list[str] = []
     chosen = rows
     with _gathered(faults):
@@ -115,6 +115,7 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
     refuse_empty_files(files, names, corpus.path)
     try:
         rows = _reader(spark, corpus).load(corpus.path)
+        rows.schema  # noqa: B018 - Connect looks at options only when the schema is asked for
     except IllegalArgumentException:
         raise InputError(
             f"[corpus] options: Spark's reader of {corpus.format} refuses the value of one of "
@@ -128,7 +129,9 @@ def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     reader = spark.read.format(corpus.format)
-    for key, value in (_DEFAULT_OPTIONS.get(corpus.format.lower(), {}) | corpus.options).items():
+    defaults, chosen = _DEFAULT_OPTIONS.get(corpus.format.lower(), {}), {key.lower() for key in corpus.options}
+    # Of one option that is given twice, in small and in capital letters, Spark takes the last and Connect either.
+    for key, value in ({key: defaults[key] for key in defaults if key.lower() not in chosen} | corpus.options).items():
         reader = reader.option(key, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
 

@@ -43,8 +43,8 @@ def auc_columns(statistics: DataFrame) -> tuple[str, ...]:
 def in_table(rows: DataFrame, table: Table) -> DataFrame:
     """Return rows with the columns of a table, in its order; bounds that they lack are the value itself."""
     lacking = [name for name in table.value_columns if name not in rows.columns]
-    bare = {name: F.col(name.removesuffix(ENDS[1]).removesuffix(ENDS[2])) for name in lacking}
-    return rows.withColumns(bare).to(table.value_schema)
+    bare = (F.col(name.removesuffix(ENDS[1]).removesuffix(ENDS[2])).alias(name) for name in lacking)
+    return rows.select("*", *bare).to(table.value_schema)
 
 
 def with_auc(statistics: DataFrame) -> DataFrame:

@@ -73,8 +73,8 @@ class LakeStore(CatalogStore):
                     "Run again, which takes a new run_id."
                 )
             newer = [field for field in spark.table(name).schema if field.name not in table.names]
-            rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in newer})
-            rows.writeTo(name).append()
+            nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in newer)
+            rows.select("*", *nulls).writeTo(name).append()
 
     def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:  # noqa: ARG002 - others name it
         """See ``Store.write_nothing``. No commit but those that make the table or add its new columns."""

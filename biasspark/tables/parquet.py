@@ -252,7 +252,7 @@ class CatalogStore:
         self._refresh(spark, table)
         rows = spark.table(self.name(table.name))
         later = [column.field for column in table.columns if column.name not in rows.columns]
-        rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in later})
+        rows = rows.select("*", *(F.lit(None).cast(field.dataType).alias(field.name) for field in later))
         return rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
 
     def _refresh(self, spark: SparkSession, table: Table) -> None:

@@ -63,7 +63,7 @@ def read_those_left(
 
     Notes
     -----
-    One scan. Directories are listed only where files of a run are gone.
+    One scan. Only where files of a run are gone is every run looked for.
     """
     if not runs:
         return None, []
@@ -73,10 +73,18 @@ def read_those_left(
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
             raise
-        there = store.list_runs(spark, table)
-        left = [run for run in runs if (run.run_date, run.run_id) in there]
+        left = [run for run in runs if _is_left(spark, store, table, run)]
         return (store.read_runs(spark, table, left) if left else None), left
     return rows, list(runs)
+
+
+def _is_left(spark: SparkSession, store: Store, table: Table, run: Run) -> bool:
+    """Say whether files of a published run are there; unlike a list of folders, Connect tells that, too."""
+    try:
+        read_published(spark, store, table, run)
+    except InputError:
+        return False
+    return True
 
 
 def say_gone(store: Store, table: Table, run: Run) -> str:
