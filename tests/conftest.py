@@ -62,13 +62,22 @@ def may_use_spark(module: str) -> bool:
     return "SparkSession" in (ROOT / module).read_text("utf-8")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked as for a classic session alone where the session is one of Spark Connect."""
+    if (marker := item.get_closest_marker("classic")) and os.environ.get("SPARK_REMOTE"):
+        pytest.skip(marker.args[0])
+
+
 @pytest.fixture(scope="session")
 def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two threads and two partitions; under Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`."""
     from biasspark.session import build_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
-    settings = {"spark.sql.shuffle.partitions": "2"}
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.timeType.enabled": "false",  # which SPARK_TESTING sets: a Connect server has a free port by it
+    }
     is_hurried = request.config.getoption("--interpret")
     if is_hurried:
         settings |= INTERPRETED

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.session import is_connect
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics as job
 from tests.listening_sockets import find_descendants, find_listening
@@ -55,10 +54,9 @@ def run_night(config: str, folder: Path) -> Done:
 # ---- sockets
 
 
+@pytest.mark.classic("the server of Spark Connect may be elsewhere")
 def test_nothing_listens_beyond_this_machine(spark: SparkSession) -> None:
     """A job runs: none of its processes listens beyond this machine."""
-    if is_connect(spark):
-        pytest.skip("the server may be elsewhere")
     assert spark.range(1).count() == 1
     addresses = find_listening(find_descendants(os.getpid()))
     assert addresses

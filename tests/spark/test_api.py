@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.errors import ConfigError
-from biasspark.session import is_connect
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 
 MEASURED: dict[str, Any] = {
@@ -177,11 +176,10 @@ def test_no_rows(comments: DataFrame) -> None:
     )
 
 
+@pytest.mark.classic("Spark Connect makes columns without a JVM")
 def test_columns_are_made_of_classes_that_are_looked_for_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("Spark Connect makes columns without a JVM")
     looked_for: list[str] = []
     classes = type(spark.sparkContext._jvm)
     look = classes.__getattr__

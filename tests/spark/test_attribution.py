@@ -28,7 +28,6 @@ from biasspark.corpus.attributed import is_honest, mark_rows
 from biasspark.corpus.features import bin_columns, survey_features
 from biasspark.errors import ConfigError, InputError
 from biasspark.features import Condition, Feature, write_predicate
-from biasspark.session import is_connect
 from biasspark.tables.schemas import tables_of
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
@@ -323,9 +322,8 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
             assert sorted(map(str, again)) == sorted(map(str, found[table.name])), table.name
 
 
+@pytest.mark.classic("plans of Spark Connect are not those that run")
 def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Any) -> None:
-    if is_connect(spark):
-        pytest.skip("plans of Spark Connect are not those that run")
     corpus_of(spark).write.parquet(str(tmp_path / "corpus"))
     rows = biasspark.example_attributions(
         spark.read.parquet(str(tmp_path / "corpus")), id="id", models=["s1", "s2"], label="target", ranges=3

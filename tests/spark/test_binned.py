@@ -13,7 +13,6 @@ import biasspark
 from biasspark.config import Gate, Measures, Rule, parse_measures
 from biasspark.metrics.gate import Before, Night, bias_alerts
 from biasspark.pipeline import Measurement, find_warnings, measure, ranked_once
-from biasspark.session import is_connect
 from biasspark.tables.schemas import BIAS_ALERTS, TABLES, Table
 from tests.awkward_corpus import THRESHOLDS, frame_of, in_order, make_rows
 
@@ -223,9 +222,8 @@ def test_values_are_known_within_a_tenth_of_a_percent(spark: SparkSession, smoot
 
 
 @pytest.mark.slow
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_no_row_is_shuffled(spark: SparkSession, smooth_path: str) -> None:
-    if is_connect(spark):
-        pytest.skip("a client of Spark Connect is not told what its queries moved")
     measurement = smooth_measurement(spark, smooth_path)
     context = spark.sparkContext
     context.setJobGroup("bins", "bins")

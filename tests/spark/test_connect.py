@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.session import is_connect
 from biasspark.tables.schemas import TABLES
 from tests.sample_night import read_latest
 
@@ -102,9 +101,8 @@ def measure_all(spark: SparkSession, folder: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.classic("compares with a classic session")
 def test_connect_gives_the_same_bits_as_a_classic_session(spark: SparkSession, folder: Path) -> None:
-    if is_connect(spark):
-        pytest.skip("compares with a classic session")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     # SPARK_TESTING gives the server a free port.
     remote = {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}

@@ -23,6 +23,7 @@ from jobs import maintain as job
 from tests.lake_nights import skew_frame
 from tests.sample_night import NIGHT, frame_of, read_latest, record_of
 
+LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
 EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0))
 
 
@@ -71,6 +72,7 @@ def run_maintenance(*flags: str) -> int:
     return run_job(job.main, job.maintenance_parser(), flags)
 
 
+@LISTING
 def test_the_job_says_what_would_go_and_then_lets_it_go(
     spark: SparkSession, warehouse: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +101,7 @@ def test_the_job_says_what_would_go_and_then_lets_it_go(
     assert sorted(path.name for path in (folder / "bias_runs").glob("*/*")) == ledger
 
 
+@LISTING
 def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path))
     rows = [{"model": "m", "slice": "all", "row_id": str(n), "label": n % 2 == 0, "score": n / 8} for n in range(8)]
@@ -120,6 +123,7 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     assert plan_maintenance(spark, store, policy, compact=True).scattered == ()
 
 
+@LISTING
 def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path) -> None:
     leave_behind(tmp_path)
     with pytest.raises(InputError, match="bias_runs has no row, yet tables hold rows of runs"):
@@ -133,6 +137,7 @@ def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
     spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
+@LISTING
 def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, catalog: CatalogStore) -> None:
     old, latest = (publish_skew(spark, catalog, auc) for auc in (0.6, 0.7))
     folder = Path(catalog._describe(spark, PINNED_SKEW)["Location"].removeprefix("file:"))

@@ -285,6 +285,7 @@ def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: Spar
     assert keyless_fault.startswith(f"{tmp_path}/bias_metrics: its columns are not those of bias_metrics.")
 
 
+@pytest.mark.classic("Spark Connect lists no folders")
 def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Older nights are not opened, however many there are."""
     store = PathStore(str(tmp_path))
@@ -320,7 +321,7 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
     store = PathStore("nosuch://me:secret@host/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         store.check(spark, [BIAS_METRICS])
-    assert "nosuch://(redacted)@host/warehouse: could not be read" in str(caught.value)
+    assert re.match(r"nosuch://\(redacted\)@host/warehouse(/bias_metrics)?: could not be read", str(caught.value))
     assert "secret" not in str(caught.value)
 
 

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.session import is_connect
 from biasspark.tables.schemas import WINDOW_TABLES
 from jobs import bias_metrics, window_metrics
 from tests.awkward_corpus import COLUMNS, make_rows
@@ -104,11 +103,8 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     )
     backfill = measure(config, f"{FIRST}..{LAST}")
     efforts: list[Effort] = []
-    if is_connect(spark_session):
+    with watch(spark_session, N_ROWS, efforts):
         union = measure(whole, LAST)
-    else:
-        with watch(spark_session, N_ROWS, efforts):
-            union = measure(whole, LAST)
     (folder / "corpus").rename(folder / "gone")
     window = merge(config, FIRST, LAST, "--allow-missing")
     return Place(folder, config, backfill, window, union, efforts)
@@ -167,9 +163,8 @@ def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
     assert place.window.summary["nights"] == 2
 
 
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(place: Place) -> None:
-    if not place.efforts:
-        pytest.skip("Spark Connect does not say what its jobs read")
     assert place.efforts[0].n_scans == 3  # survey, ranking, rejects
 
 
