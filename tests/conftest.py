@@ -28,6 +28,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
+"""Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,10 +76,7 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     from biasspark.session import build_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.timeType.enabled": "false",  # which SPARK_TESTING sets: a Connect server has a free port by it
-    }
+    settings = {"spark.sql.shuffle.partitions": "2"} | UNFINISHED
     is_hurried = request.config.getoption("--interpret")
     if is_hurried:
         settings |= INTERPRETED
