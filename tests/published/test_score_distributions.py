@@ -16,12 +16,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from scipy import integrate, stats
 
 import biasspark
+from biasspark.config import parse_measures
+from biasspark.pipeline import measure, ranked_once
 from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, score_shapes
+from biasspark.tables.schemas import BIAS_METRICS, U_STATISTICS
 
 TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "nuanced_table2_score_distributions.csv"
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -51,15 +55,16 @@ class Measured:
 @pytest.fixture(scope="module")
 def measured(spark_session: SparkSession) -> dict[str, Measured]:
     """The suite of all shapes at 1,000 rows a cell, as the published demonstration draws them."""
-    scores = score_shapes(spark_session, 1, shapes=DRAWN)
-    options = {
+    asked = {
         "models": ["score"],
-        "label": "label",
+        "label": {"column": "label"},
         "identities": ["subgroup"],
         "slices": SLICES | {PRINTED_A.name: f"shape = '{PRINTED_A.name}'"},
     }
-    suite = biasspark.bias_metrics(scores, **options).where("identity = 'subgroup'").collect()
-    pairs = biasspark.u_statistics(scores, **options).where("identity = 'subgroup'").collect()
+    measurement = measure(score_shapes(spark_session, 1, shapes=DRAWN), parse_measures(asked))
+    with ranked_once(measurement):
+        tables = measurement.suite_tables()
+        suite, pairs = (tables[name].where("identity = 'subgroup'").collect() for name in (BIAS_METRICS, U_STATISTICS))
     errors = {(row["slice"], row.low_cell, row.high_cell): math.sqrt(row.auc_variance) for row in pairs}
     return {
         row["slice"]: Measured(
@@ -115,6 +120,7 @@ def table_2() -> dict[str, dict[str, str]]:
 
 def true_metrics(shape: ScoreShape) -> dict[str, float]:
     """The metrics of the distributions themselves, by numerical integration."""
+    at = np.linspace(0.0, 1.0, 4001)
     normals = {}
     for group, means, sd in (
         ("background", shape.background, shape.background_sd),
@@ -124,14 +130,7 @@ def true_metrics(shape: ScoreShape) -> dict[str, float]:
             normals[f"{group}_{label}"] = stats.truncnorm(-mean / sd, (1.0 - mean) / sd, mean, sd)
 
     def auc(low: str, high: str) -> float:
-        area, _ = integrate.quad(
-            lambda x: normals[low].cdf(x) * normals[high].pdf(x),
-            0.0,
-            1.0,
-            points=[k / 20 for k in range(21)],
-            limit=200,
-        )
-        return float(area)
+        return float(integrate.simpson(normals[low].cdf(at) * normals[high].pdf(at), x=at))
 
     return {metric: auc(*cells) - (0.5 if metric in GAPS else 0.0) for metric, cells in CELLS.items()}
 
