@@ -342,33 +342,37 @@ def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSessio
     frame = spark.createDataFrame(
         [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"
     )
-    given = {"id": "id", "models": ["s"], "label": "y"}
-    (row,) = biasspark.loss_by_segment(frame, **given).collect()
+    models = {"raw": "s", "linked": "s"}
+    rows = biasspark.loss_by_segment(frame, id="id", models=models, label="y", link={"linked": "logit"}).collect()
+    row, linked = (next(row for row in rows if row["model"] == model) for model in models)
     assert (row["cross_entropy"], row["gini_impurity"]) == (None, None)
     assert row["mean_normalized_attribution"] == pytest.approx(row["auc"] / 2, abs=1e-12)
-    (linked,) = biasspark.loss_by_segment(frame, link="logit", **given).collect()
     examples = [Example(1 / (1 + math.exp(-((n * 7 % 11) - 5.0))), n % 3 == 0) for n in range(40)]
     assert linked["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, examples), abs=1e-12)
     assert linked["gini_impurity"] == pytest.approx(oracle.mean_of(oracle.gini, examples), abs=1e-12)
 
 
 def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) -> None:
-    """Either has the losses that it has by itself; trees of losses, too."""
-    values = "id INT, y BOOLEAN, log_odds DOUBLE, q DOUBLE, x INT"
-    rows = [(n, n % 3 == 0, (n * 7 % 11) - 5.0, (n * 5 % 13) / 12, n % 4) for n in range(80)]
-    frame, link = spark.createDataFrame(rows, values), {"log_odds": "logit"}
+    """Either has the losses of its probabilities; trees of losses, too."""
+    values = "id INT, y BOOLEAN, log_odds DOUBLE, p DOUBLE, q DOUBLE, x INT"
+    odds = [(n * 7 % 11) - 5.0 for n in range(80)]
+    rows = [(n, n % 3 == 0, own, 1 / (1 + math.exp(-own)), (n * 5 % 13) / 12, n % 4) for n, own in enumerate(odds)]
+    frame, link = spark.createDataFrame(rows, values), {"m": "logit"}
     searched = {"numeric": ["x"], "targets": ["gini"], "tree": {"min_leaf": 5, "max_depth": 1}}
 
-    def rows_of(models: list[str], link: str | dict[str, str]) -> dict[str, list[tuple[Any, ...]]]:
-        asked = {"models": models, "label": {"column": "y"}, "attribution": {**searched, "link": link}}
-        found = list_rows(attribute(frame, parse_measures(asked), "id"))
-        return {table: [tuple(row.values()) for row in rows] for table, rows in found.items() if rows}
+    def rows_of(column: str, link: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+        asked = {"models": {"m": column, "q": "q"}, "label": {"column": "y"}}
+        found = list_rows(attribute(frame, parse_measures(asked | {"attribution": {**searched, "link": link}}), "id"))
+        return {
+            table: sorted(rows, key=lambda row: tuple(map(str, row.values()))) for table, rows in found.items() if rows
+        }
 
-    together, log_odds, q = rows_of(["log_odds", "q"], link), rows_of(["log_odds"], "logit"), rows_of(["q"], {})
-    assert set(together) == {"loss_by_segment", "attribution_correlations", "attribution_segments"}
-    for table, rows in together.items():
-        assert sorted(rows) == sorted(log_odds[table] + q[table])
+    linked, plain = rows_of("log_odds", link), rows_of("p", {})
+    assert set(linked) == {"loss_by_segment", "attribution_correlations", "attribution_segments"}
+    for table, rows in linked.items():
+        assert rows == [pytest.approx(row, abs=1e-12) for row in plain[table]]
         assert len(rows) >= 2
+        assert {row["model"] for row in rows} == {"m", "q"}
     with pytest.raises(ConfigError, match="there is no such model"):
         biasspark.loss_by_segment(frame, id="id", label="y", models=["q"], link=link)
 
@@ -454,13 +458,16 @@ def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
     )
     crosses = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "g"})
     sides = [F.collect_set(f"{side}_group").alias(side) for side in ("positive", "negative")]
-    whole = crosses.agg(*sides, F.sum("n_pairs"), F.sum("ordered_doubled"), F.sum("headroom_share")).first()
+    counts = ("n_positive", "n_negative", "n_pairs", "ordered_doubled")
+    of_others = F.when(F.expr("positive_group = '(other)' AND negative_group = '(other)'"), F.struct(*counts))
+    sums = (F.sum("n_pairs"), F.sum("ordered_doubled"), F.sum("headroom_share"))
+    whole = crosses.agg(*sides, *sums, F.max(of_others).alias("others")).first()
     assert set(whole["positive"]) == set(whole["negative"]) == {"(other)", *(f"g{group:03}" for group in range(4, 204))}
     negatives, positives = ([score for _, label, score in rows if label == side] for side in (False, True))
     ordered = sum(2 * (high > low) + (high == low) for high in positives for low in negatives)
     assert (whole[2], whole[3]) == (404 * 404, ordered)
     assert whole[4] == pytest.approx(1, abs=1e-12)
-    (others,) = crosses.where("positive_group = '(other)' AND negative_group = '(other)'").collect()
+    others = whole["others"]
     assert (others["n_positive"], others["n_negative"], others["n_pairs"]) == (4, 4, 16)
     own = [[float(group + 3 * label) for group in range(4)] for label in (False, True)]
     assert others["ordered_doubled"] == sum(2 * (high > low) + (high == low) for high in own[1] for low in own[0])
