@@ -13,6 +13,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.config import FILTER, Corpus, Measures, parse_measures
@@ -94,7 +95,24 @@ def examples_of(
     """Collect EXAMPLES; `values` stands for what the survey finds in categorical and array columns."""
     found = {name: tuple(of_name) for name, of_name in (values or {}).items()}
     codebook = build_codebook(measures, Survey(1, found, ()))
-    rows = label_examples(corpus, measures, codebook, id_column).collect()
+    return read_examples(codebook, label_examples(corpus, measures, codebook, id_column).collect())
+
+
+def examples_of_each(cases: Sequence[tuple[DataFrame, Measures]]) -> list[Examples]:
+    """Collect EXAMPLES of several corpora by one query."""
+    codebooks = [build_codebook(measures, Survey(1, {}, ())) for _, measures in cases]
+    frames = [
+        label_examples(corpus, measures, codebook, None).withColumn("case", F.lit(number))
+        for number, ((corpus, measures), codebook) in enumerate(zip(cases, codebooks, strict=True))
+    ]
+    rows = reduce(DataFrame.union, frames).collect()
+    return [
+        read_examples(codebook, [row for row in rows if row["case"] == number])
+        for number, codebook in enumerate(codebooks)
+    ]
+
+
+def read_examples(codebook: Codebook, rows: Sequence[Row]) -> Examples:
     kinds = dict.fromkeys(codebook.word_columns, pa.int64()) | dict.fromkeys(codebook.score_columns, pa.float64())
     for place, name in codebook.value_columns.items():
         kinds[name] = pa.string() if codebook.sources[place].kind == "category" else pa.list_(pa.string())
@@ -264,88 +282,97 @@ def test_a_filter_and_the_run_date_together(spark: SparkSession, folder: Path) -
 # ---- labels and scores
 
 
-@pytest.mark.parametrize(
-    ("kind", "values", "label", "wanted"),
-    [
-        ("BOOLEAN", [True, False, None], {}, [True, False, "null_label"]),
-        ("STRING", ["true", " F ", "1", "maybe", None], {}, [True, False, True, "null_label", "null_label"]),
-        (
-            "DOUBLE",
-            [0.5, 0.4999999999999999, 1.0, NAN, None],
-            {"threshold": 0.5},
-            [True, False, True, "null_label", "null_label"],
-        ),
-        ("FLOAT", [0.5, 0.25, NAN], {"threshold": 0.5}, [True, False, "null_label"]),
-        ("DECIMAL(5,3)", [Decimal("0.500"), Decimal("0.499")], {"threshold": 0.5}, [True, False]),
-        ("INT", [0, 1, 2, None], {"threshold": 1}, [False, True, True, "null_label"]),
-        ("STRING", ["0.7", "0.1", "toxic", "true"], {"threshold": 0.5}, [True, False, "null_label", True]),
-        (
-            "STRING",
-            ["bad", "good", "Bad", "", None],
-            {"positive": ["bad", "worse"]},
-            [True, False, False, False, "null_label"],
-        ),
-        (
-            "STRING",
-            ["True", " TRUE ", "1", "yes", "no", "maybe", "", None],
-            {"positive": [True]},
-            [True, True, True, True, False, False, False, "null_label"],
-        ),
-        (
-            "STRING",
-            ["False", "n", "true", "maybe", None],
-            {"positive": False},
-            [True, True, False, False, "null_label"],
-        ),
-        (
-            "STRING",
-            ["1", "1.0", " 1e0 ", "2", "2.50", "0", "true", "NaN", "", None],
-            {"positive": [1, 2.5]},
-            [True, True, True, False, True, False, False, False, False, "null_label"],
-        ),
-        ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, "null_label"]),
-        ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, "null_label"]),
-        ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, "null_label"]),
-        ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, "null_label"]),
-        (
-            "DOUBLE",
-            [0.0, 1.0, 1.5, -0.1, None, NAN, INFINITY],
-            {"threshold": 0.5, "range": [0, 1]},
-            [False, True, *["label_out_of_range"] * 2, *["null_label"] * 2, "label_out_of_range"],
-        ),
-        # As the column holds them: the float32 that is written 0.7 is less than 0.7.
-        ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, "label_out_of_range", True]),
-        ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, "label_out_of_range", "null_label"]),
-    ],
-)
-def test_labels(spark: SparkSession, kind: str, values: list[Any], label: dict[str, Any], wanted: list[Any]) -> None:
-    corpus = spark.createDataFrame([(value, 0.5, 1.0) for value in values], f"y {kind}, s DOUBLE, u DOUBLE")
-    assert examples_of(corpus.coalesce(1), measures_of(label={"column": "y"} | label)).labels == wanted
+LABELS: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
+    ("BOOLEAN", [True, False, None], {}, [True, False, "null_label"]),
+    ("STRING", ["true", " F ", "1", "maybe", None], {}, [True, False, True, "null_label", "null_label"]),
+    (
+        "DOUBLE",
+        [0.5, 0.4999999999999999, 1.0, NAN, None],
+        {"threshold": 0.5},
+        [True, False, True, "null_label", "null_label"],
+    ),
+    ("FLOAT", [0.5, 0.25, NAN], {"threshold": 0.5}, [True, False, "null_label"]),
+    ("DECIMAL(5,3)", [Decimal("0.500"), Decimal("0.499")], {"threshold": 0.5}, [True, False]),
+    ("INT", [0, 1, 2, None], {"threshold": 1}, [False, True, True, "null_label"]),
+    ("STRING", ["0.7", "0.1", "toxic", "true"], {"threshold": 0.5}, [True, False, "null_label", True]),
+    (
+        "STRING",
+        ["bad", "good", "Bad", "", None],
+        {"positive": ["bad", "worse"]},
+        [True, False, False, False, "null_label"],
+    ),
+    (
+        "STRING",
+        ["True", " TRUE ", "1", "yes", "no", "maybe", "", None],
+        {"positive": [True]},
+        [True, True, True, True, False, False, False, "null_label"],
+    ),
+    (
+        "STRING",
+        ["False", "n", "true", "maybe", None],
+        {"positive": False},
+        [True, True, False, False, "null_label"],
+    ),
+    (
+        "STRING",
+        ["1", "1.0", " 1e0 ", "2", "2.50", "0", "true", "NaN", "", None],
+        {"positive": [1, 2.5]},
+        [True, True, True, False, True, False, False, False, False, "null_label"],
+    ),
+    ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, "null_label"]),
+    ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, "null_label"]),
+    ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, "null_label"]),
+    ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, "null_label"]),
+    (
+        "DOUBLE",
+        [0.0, 1.0, 1.5, -0.1, None, NAN, INFINITY],
+        {"threshold": 0.5, "range": [0, 1]},
+        [False, True, *["label_out_of_range"] * 2, *["null_label"] * 2, "label_out_of_range"],
+    ),
+    # As the column holds them: the float32 that is written 0.7 is less than 0.7.
+    ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, "label_out_of_range", True]),
+    ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, "label_out_of_range", "null_label"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "values", "wanted"),
-    [
-        ("INT", [3, -1, None], [3.0, -1.0, "null_score"]),
-        ("BIGINT", [2**53, -(2**40)], [2.0**53, -(2.0**40)]),
-        ("DECIMAL(20,10)", [Decimal("0.1"), Decimal("-12.5"), None], [0.1, -12.5, "null_score"]),
-        ("FLOAT", [0.5, NAN, -INFINITY], [0.5, "nan_score", "infinite_score"]),
-        (
-            "DOUBLE",
-            [1e308, -5e-324, None, NAN, INFINITY],
-            [1e308, -5e-324, "null_score", "nan_score", "infinite_score"],
-        ),
-        ("STRING", ["0.1", "-1E-3", " 7 ", ".5"], [0.1, -0.001, 7.0, 0.5]),
-        (
-            "STRING",
-            ["", "high", "1,5", None, "nan", "inf", "1e999"],
-            [*["score_not_numeric"] * 3, "null_score", "nan_score", *["infinite_score"] * 2],
-        ),
-    ],
-)
-def test_scores(spark: SparkSession, kind: str, values: list[Any], wanted: list[Any]) -> None:
-    corpus = spark.createDataFrame([(True, value, 1.0) for value in values], f"y BOOLEAN, s {kind}, u DOUBLE")
-    assert examples_of(corpus.coalesce(1), measures_of()).scores() == wanted
+def test_labels(spark: SparkSession) -> None:
+    kinds = "y {}, s DOUBLE, u DOUBLE"
+    corpora = [
+        spark.createDataFrame([(value, 0.5, 1.0) for value in values], kinds.format(kind)).coalesce(1)
+        for kind, values, _, _ in LABELS
+    ]
+    asked = [measures_of(label={"column": "y"} | label) for _, _, label, _ in LABELS]
+    found = examples_of_each(list(zip(corpora, asked, strict=True)))
+    assert [own.labels for own in found] == [wanted for *_, wanted in LABELS]
+
+
+SCORES: list[tuple[str, list[Any], list[Any]]] = [
+    ("INT", [3, -1, None], [3.0, -1.0, "null_score"]),
+    ("BIGINT", [2**53, -(2**40)], [2.0**53, -(2.0**40)]),
+    ("DECIMAL(20,10)", [Decimal("0.1"), Decimal("-12.5"), None], [0.1, -12.5, "null_score"]),
+    ("FLOAT", [0.5, NAN, -INFINITY], [0.5, "nan_score", "infinite_score"]),
+    (
+        "DOUBLE",
+        [1e308, -5e-324, None, NAN, INFINITY],
+        [1e308, -5e-324, "null_score", "nan_score", "infinite_score"],
+    ),
+    ("STRING", ["0.1", "-1E-3", " 7 ", ".5"], [0.1, -0.001, 7.0, 0.5]),
+    (
+        "STRING",
+        ["", "high", "1,5", None, "nan", "inf", "1e999"],
+        [*["score_not_numeric"] * 3, "null_score", "nan_score", *["infinite_score"] * 2],
+    ),
+]
+
+
+def test_scores(spark: SparkSession) -> None:
+    kinds = "y BOOLEAN, s {}, u DOUBLE"
+    corpora = [
+        spark.createDataFrame([(True, value, 1.0) for value in values], kinds.format(kind)).coalesce(1)
+        for kind, values, _ in SCORES
+    ]
+    found = examples_of_each([(corpus, measures_of()) for corpus in corpora])
+    assert [own.scores() for own in found] == [wanted for *_, wanted in SCORES]
 
 
 def test_a_float32_score_is_the_same_number(spark: SparkSession) -> None:
@@ -526,7 +553,11 @@ def test_column_names_of_any_characters(spark: SparkSession) -> None:
     assert sizes == {"(overall)": 12, annotation: 6, "select= ": 4, "select=x": 4, "select=y": 4, "word": 12}
 
 
-@pytest.mark.parametrize("ranking", [{}, {"engine": "windows"}, {"engine": "binned", "bins": 8}], ids=str)
+@pytest.mark.parametrize(
+    "ranking",
+    [{}, {"engine": "binned", "bins": 8}, pytest.param({"engine": "windows"}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ranking: dict[str, Any]) -> None:
     """A row that has no label tells nothing, nor does one of a single model that has no score."""
     rows = [(number % 2 == 0, number / 10, None, None, 0.2, float(number % 3 == 0), "gay") for number in range(20)]
