@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
+    BIAS_RUNS,
     MODEL_SUMMARY,
     REJECTED_ROWS,
     TABLES,
@@ -79,7 +80,8 @@ def record_of(n_rows: int = 100) -> RunRecord:
 
 def read_latest(folder: Path, columns: str, where: str = "true", table: str = "bias_metrics") -> list[tuple[Any, ...]]:
     """Give what a reader sees of the latest published runs, sorted; read by DuckDB, which shares nothing with Spark."""
-    there = [table for table in TABLES.values() if list((folder / table.name).glob("run_date=*/run_id=*/*.parquet"))]
+    asked = (TABLES[table], BIAS_RUNS)
+    there = [own for own in asked if list((folder / own.name).glob("run_date=*/run_id=*/*.parquet"))]
     with duckdb.connect() as connection:
         connection.execute(duckdb_views(str(folder), there))
         return connection.execute(f"SELECT {columns} FROM latest_{table} WHERE {where} ORDER BY ALL").fetchall()

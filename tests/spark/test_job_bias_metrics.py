@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -28,11 +27,11 @@ from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import PathStore
-from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE
+from biasspark.tables.views import SPARK_FILE
 from jobs import bias_metrics as job
 from tests.conftest import compiling
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
-from tests.running_jobs import Done, ask, run_main
+from tests.running_jobs import Done, ask, open_views, run_main
 from tests.sample_night import night_frames, read_latest, record_of, start_run
 from tests.spark_versions import say_part
 
@@ -325,13 +324,12 @@ def test_the_numbers_are_those_of_the_definitions(night: Night) -> None:
         ),
     }
     run_id = night.first.summary["run_id"]
+    views = open_views(night.warehouse)
     for (identity, cut), (inside, use) in cases.items():
-        with duckdb.connect() as connection:
-            connection.execute((night.warehouse / DUCKDB_FILE).read_text(encoding="utf-8"))
-            found = connection.execute(
-                f"SELECT {', '.join(PAIRS)} FROM bias_metrics WHERE (run_id, model, identity, slice) = (?, ?, ?, ?)",
-                [run_id, MODEL, identity, cut],
-            ).fetchall()
+        found = views.execute(
+            f"SELECT {', '.join(PAIRS)} FROM bias_metrics WHERE (run_id, model, identity, slice) = (?, ?, ?, ?)",
+            [run_id, MODEL, identity, cut],
+        ).fetchall()
         wanted = expected_aucs(rows, inside, use)
         assert found == [pytest.approx(tuple(wanted.values()), abs=1e-14)]
 

@@ -21,8 +21,8 @@ from biasspark.errors import InputError
 from biasspark.mitigation import classifier
 from biasspark.mitigation.settings import Mitigation
 from biasspark.mitigation.training_data import generate_additions, read_snippets
-from biasspark.tables.views import DUCKDB_FILE
 from jobs import mitigation_experiment as job
+from tests.running_jobs import ask
 
 NIGHT = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
@@ -63,12 +63,11 @@ class Done:
 
     def ask(self, query: str, corpus: str = "") -> list[tuple[Any, ...]]:
         """Ask the tables, or one of the corpora, which stands where the query says FROM it."""
+        if not corpus:
+            return ask(self.warehouse, query)
         with duckdb.connect() as database:
-            database.execute((self.warehouse / DUCKDB_FILE).read_text("utf-8"))
-            database.execute("SET TimeZone = 'UTC'")
-            if corpus:
-                files = f"read_parquet('{self.corpora / corpus}/*.parquet', hive_partitioning = false)"
-                database.execute(f"CREATE VIEW it AS SELECT * FROM {files}")
+            files = f"read_parquet('{self.corpora / corpus}/*.parquet', hive_partitioning = false)"
+            database.execute(f"CREATE VIEW it AS SELECT * FROM {files}")
             return database.execute(query).fetchall()
 
 
