@@ -190,8 +190,15 @@ HEADER_FAULT = (
 )
 
 
-@pytest.mark.parametrize("header", ["id,y,u,s", "y,s,u"])
-@pytest.mark.parametrize("multiline", ["true", "false"])
+@pytest.mark.parametrize(
+    ("header", "multiline"),
+    [
+        ("id,y,u,s", "true"),
+        ("id,y,u,s", "false"),
+        pytest.param("y,s,u", "true", marks=pytest.mark.slow),
+        ("y,s,u", "false"),
+    ],
+)
 def test_a_csv_file_with_another_header_line_is_named(
     spark: SparkSession, tmp_path: Path, header: str, multiline: str
 ) -> None:

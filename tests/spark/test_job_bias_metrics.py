@@ -831,15 +831,6 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
         {"filter": "comment_text RLIKE '('"},
         f"[corpus] filter = \"comment_text RLIKE '('\": a regular expression is none. Correct it.{FOREIGN}",
     ),
-    (
-        {"filter": "split(comment_text, ' ')[7] = ''"},
-        "[corpus] filter = \"split(comment_text, ' ')[7] = ''\": an array has no such place. Use get."
-        + say_part("split(comment_text, ' ')[7]"),
-    ),
-    (
-        {"filter": "raise_error(comment_text) is null"},
-        '[corpus] filter = "raise_error(comment_text) is null": an error is raised. Correct the expression.',
-    ),
 ]
 SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
     ({"path": "/nowhere/at all"}, "corpus: path /nowhere/at all: there is nothing at this path. Check the path."),
@@ -873,6 +864,15 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
         {"filter": "1 / (length - length) > 1"},
         '[corpus] filter = "1 / (length - length) > 1": something is divided by zero. Use try_divide.'
         + say_part("1 / (length - length)"),
+    ),
+    (
+        {"filter": "split(comment_text, ' ')[7] = ''"},
+        "[corpus] filter = \"split(comment_text, ' ')[7] = ''\": an array has no such place. Use get."
+        + say_part("split(comment_text, ' ')[7]"),
+    ),
+    (
+        {"filter": "raise_error(comment_text) is null"},
+        '[corpus] filter = "raise_error(comment_text) is null": an error is raised. Correct the expression.',
     ),
 ]
 """What test_corpus.py tries without a job."""
