@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
 from biasspark.report.against import hold_against
+from biasspark.report.facts import NightFacts
 from biasspark.report.narrowing import keep_worst_alerts
 from biasspark.report.verdict import reach_verdict
 from biasspark.tables.runs import Run
@@ -121,22 +122,27 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     return store
 
 
-def test_what_comes_to_the_driver_does_not_grow_with_identities(
-    spark: SparkSession, large: PathStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    brought = count_collected(monkeypatch, spark)
-    facts = night_report(spark, large, NIGHT, "civil").facts
+@pytest.fixture(scope="module")
+def read(spark_session: SparkSession, large: PathStore) -> tuple[NightFacts, int]:
+    """What the report has of the large night, and how many rows came to the driver for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        brought = count_collected(patch, spark_session)
+        return night_report(spark_session, large, NIGHT, "civil").facts, sum(brought)
+
+
+def test_what_comes_to_the_driver_does_not_grow_with_identities(read: tuple[NightFacts, int]) -> None:
+    facts, n_brought = read
     worst, named = 100, 1  # i000 has the largest AEGs, which are equal, that enough rows tell of
     identities = worst + named
     ledger, pairs, alerts, compared, templates = 3, 8, 200, identities + 50, identities
     of_metrics = worst + 1 + 2 * identities + 1 + 2 * pairs + 2
-    assert sum(brought) == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
+    assert n_brought == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
     assert facts.identities() == [*(f"i{n:03}" for n in range(N_WEAK, N_WEAK + 100)), "i000"]
     assert facts.n_identities == MANY
 
 
-def test_what_is_not_read_is_counted_and_the_worst_is_read(spark: SparkSession, large: PathStore) -> None:
-    facts = night_report(spark, large, NIGHT, "civil").facts
+def test_what_is_not_read_is_counted_and_the_worst_is_read(read: tuple[NightFacts, int]) -> None:
+    facts, _ = read
     assert reach_verdict(facts).title == f"The gate failed: {MANY} of {2 * MANY} checks"
     assert [row["identity"] for row in facts.alerts()[:3]] == [f"i{MANY - n}" for n in (1, 2, 3)]
     assert facts.alerts()[0]["excess"] == pytest.approx(0.8 - 0.77 + (MANY - 1) / 1000)
