@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
+from biasspark import pipeline
+from biasspark.config import parse_measures
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.awkward_corpus import (
@@ -40,17 +42,28 @@ def measure(frame: DataFrame, table: str, unannotated: str = "exclude", **option
     return function(frame, **asked, **measures(unannotated, **options)).collect()
 
 
+def measure_all(frame: DataFrame, unannotated: str, ranges: int) -> dict[str, list[Row]]:
+    """Every table, of one ranking."""
+    asked = measures(unannotated)
+    own = {name: asked[name] for name in ("models", "identities", "slices")}
+    own["label"] = {"column": asked["label"], "threshold": asked["label_threshold"]}
+    own |= {"thresholds": {"at": list(THRESHOLDS)}, "histograms": {"bins": BINS}, "intervals": {"level": LEVEL}}
+    measurement = pipeline.measure(frame, parse_measures(own | {"ranking": {"ranges": ranges}}))
+    with pipeline.ranked_once(measurement):
+        found = measurement.further_tables().items()
+        return {table.name: rows.select(*table.value_columns).collect() for table, rows in found}
+
+
 @pytest.fixture(scope="module")
 def excluded(spark_session: SparkSession) -> dict[str, list[Row]]:
     """Every table, of many ranges and partitions."""
-    return {table: measure(frame_of(spark_session, ROWS, 3), table, ranges=3) for table in TABLES}
+    return measure_all(frame_of(spark_session, ROWS, 3), "exclude", ranges=3)
 
 
 @pytest.fixture(scope="module")
 def as_background(spark_session: SparkSession) -> dict[str, list[Row]]:
     """Every table with unknown annotations in the background, of one range and partition."""
-    frame = frame_of(spark_session, shuffled(ROWS), 1)
-    return {table: measure(frame, table, "background", ranges=1) for table in TABLES}
+    return measure_all(frame_of(spark_session, shuffled(ROWS), 1), "background", ranges=1)
 
 
 Measured = tuple[dict[str, list[Row]], Meaning]
