@@ -470,7 +470,9 @@ FALSE_ALARMS = {"loud": (30, 60), "quiet": (1, 80), "alike": (13, 130), "nobody"
 """Of the negatives of each identity, how many reach the threshold; of the 200 others 20 do."""
 
 
-def rates_of(spark: SparkSession) -> DataFrame:
+@pytest.fixture(scope="module")
+def rates(spark_session: SparkSession) -> DataFrame:
+    """Rates of a corpus that is ranked once."""
     groups = {**FALSE_ALARMS, None: (20, 200)}
     rows = [
         (False, float(n < reached), *(name == own for own in FALSE_ALARMS))
@@ -478,9 +480,10 @@ def rates_of(spark: SparkSession) -> DataFrame:
         for n in range(total)
     ]
     schema = ", ".join(["toxic BOOLEAN", "score DOUBLE", *(f"{name} BOOLEAN" for name in FALSE_ALARMS)])
-    frame = spark.createDataFrame([*rows, (True, 1.0, *[False] * len(FALSE_ALARMS))], schema)
+    frame = spark_session.createDataFrame([*rows, (True, 1.0, *[False] * len(FALSE_ALARMS))], schema)
     names = list(FALSE_ALARMS)
-    return biasspark.threshold_rates(frame, models=["score"], label="toxic", identities=names, at=[0.2, 0.5])
+    found = biasspark.threshold_rates(frame, models=["score"], label="toxic", identities=names, at=[0.2, 0.5])
+    return spark_session.createDataFrame(found.collect(), found.schema).coalesce(1)
 
 
 def p_value(one: tuple[int, int], other: tuple[int, int], bound: float) -> float:
@@ -490,10 +493,10 @@ def p_value(one: tuple[int, int], other: tuple[int, int], bound: float) -> float
     return (1 + level) / 2 if above else (1 - level) / 2
 
 
-def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: SparkSession) -> None:
+def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: SparkSession, rates: DataFrame) -> None:
     asked = {"metric": "fpr_gap", "threshold": 0.5, "models": ("score",), "worst": True}
     rules = (Rule(name="not louder", max=0.1, **asked), Rule(name="even", max_abs=0.15, **asked))
-    found = bias_alerts(Night(statistics_of(spark, 0.9), rates_of(spark)), Before(), Gate(rule=rules), Intervals())
+    found = bias_alerts(Night(statistics_of(spark, 0.9), rates), Before(), Gate(rule=rules), Intervals())
     alerts = {(row.rule, row.identity): row for row in found.collect()}
     outcomes = {name: [alerts[rule.name, name].outcome for rule in rules] for name in (*FALSE_ALARMS, "(overall)")}
     assert outcomes == {
@@ -517,9 +520,9 @@ def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: Spark
     assert alerts["even", "(overall)"].message.startswith("fpr_gap at 0.5 of the worst identity: broken by 1 of 4")
 
 
-def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(spark: SparkSession) -> None:
+def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(spark: SparkSession, rates: DataFrame) -> None:
     """The later of two withheld one identity; the earlier found fewer false alarms of every one."""
-    rates, nothing = rates_of(spark), F.lit(None).cast("double")
+    nothing = F.lit(None).cast("double")
     lacking = {name: F.when(F.col("identity") != "loud", F.col(name)) for name in ("fpr", "fpr_gap", *DECISIONS)}
     fewer = F.col("n_false_positive") - F.expr("div(n_false_positive, 2)")
     reached = fewer / (F.col("n_false_positive") + F.col("n_true_negative"))
