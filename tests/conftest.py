@@ -22,11 +22,16 @@ COMPILED = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.constraintPropagation.enabled": "true",
+    "spark.sql.ui.explainMode": "formatted",
 }
 INTERPRETED = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What is inferred about columns saves rows, of which there are few; and nobody looks at the plan of every query.
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
 }
 UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
 """Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
@@ -90,7 +95,9 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         if is_hurried:
             from tests.submitting import HURRIED_JAVA
 
-            settings["spark.driver.extraJavaOptions"] = HURRIED_JAVA
+            # Over some hundred tests much is kept: with less room every tenth second would be spent on collecting it.
+            settings["spark.driver.memory"] = "2g"
+            settings["spark.driver.extraJavaOptions"] = f"{HURRIED_JAVA} -Xmn1g -XX:MetaspaceSize=256m"
             settings["spark.python.daemon.module"] = "tests.python_workers"
     if not remote:
         settings["spark.master"] = "local[2]"

@@ -22,6 +22,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
+from tests.conftest import compiling
 from tests.sample_night import NIGHT, TABLES_OF_A_RUN, night_frames, record_of, run_at, start_run, suite_frames
 
 NEXT_NIGHT = date(2026, 1, 16)
@@ -94,8 +95,8 @@ def test_spark_views_have_the_columns_and_comments_of_the_contract(spark_views_m
 
 def scans_of_one_night(spark: SparkSession, view: str) -> list[bool]:
     """Give for each scan of files whether its partitions are those of the night that is asked for."""
-    query = f"EXPLAIN SELECT * FROM {view} WHERE run_date = DATE'2026-01-16'"
-    plan = str(spark.sql(query).collect()[0][0])
+    with compiling(spark):  # the night of the ledger is inferred from that of the rows
+        plan = str(spark.sql(f"EXPLAIN SELECT * FROM {view} WHERE run_date = DATE'2026-01-16'").collect()[0][0])
     return ["2026-01-16" in line.split("PartitionFilters")[1] for line in plan.splitlines() if "FileScan" in line]
 
 
