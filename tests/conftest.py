@@ -60,13 +60,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 @cache
 def may_use_spark(module: str) -> bool:
-    """Say whether tests of a module may ask for the session: they do in these folders, or name its type.
+    """Say whether tests of a module may ask for the session: they do in these folders, or say of which type it is.
 
     Those of tests/processes start a Spark of their own instead, beside the one of the session.
     """
     if module.startswith(("tests/spark/", "tests/published/", "tests/faults/")):
         return True
-    return "SparkSession" in (ROOT / module).read_text("utf-8")
+    return ": SparkSession" in (ROOT / module).read_text("utf-8")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
