@@ -99,6 +99,7 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             settings["spark.driver.memory"] = "2g"
             settings["spark.driver.extraJavaOptions"] = f"{HURRIED_JAVA} -Xmn1g -XX:MetaspaceSize=256m"
             settings["spark.python.daemon.module"] = "tests.python_workers"
+            keep_pickled()
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
@@ -106,14 +107,39 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     session.stop()
 
 
+def keep_pickled() -> None:
+    """Have Java take the rows of `createDataFrame` as they were pickled.
+
+    At every scan of them PySpark has Python workers read them and pickle them again, in batches of another size.
+    """
+    from pyspark import RDD
+    from pyspark.serializers import BatchedSerializer
+
+    pickle_anew = RDD._pickled
+
+    def pickle_once(rows: RDD[object]) -> RDD[object]:
+        return rows if isinstance(rows._jrdd_deserializer, BatchedSerializer) else pickle_anew(rows)
+
+    RDD._pickled = pickle_once  # type: ignore[method-assign]
+
+
 @pytest.fixture
 def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     """Give the shared session, and take away what the test left in it: cached frames and temporary views."""
     yield spark_session
     spark_session.catalog.clearCache()
+    if not has_views(spark_session):
+        return
     for view in spark_session.sql("SHOW VIEWS").collect():
         if view.isTemporary:
             spark_session.catalog.dropTempView(view.viewName)
+
+
+def has_views(spark: SparkSession) -> bool:
+    """Say whether there may be temporary views. To list them is a query, and few tests make any."""
+    from biasspark.session import is_connect
+
+    return is_connect(spark) or spark._jsparkSession.sessionState().catalog().listLocalTempViews("*").size() > 0
 
 
 @contextmanager
