@@ -34,15 +34,22 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-import biasspark
+from biasspark.config import parse_measures
+from biasspark.pipeline import measure, ranked_once
 from biasspark.synthetic.heights import heights_corpus
+from biasspark.tables.schemas import BIAS_METRICS, PINNED_AUC
 
 SLIDE = Path(__file__).resolve().parents[3] / "shared" / "papers" / "slides_tall_average_short.csv"
 ROWS_PER_CELL = 20_000
 TOLERANCE = 2 / ROWS_PER_CELL + 1e-6
 SHIFTS = {"tall": 0.0, "average": 0.0, "short": 2.2}
 NORMAL = NormalDist()
-MEASURED: dict[str, Any] = {"models": ["score"], "label": "label", "identities": {"categorical": ["height"]}}
+MEASURED: dict[str, Any] = {
+    "models": ["score"],
+    "label": {"column": "label"},
+    "identities": {"categorical": ["height"]},
+    "pinned_auc": {"trials": 20, "seed": 3},
+}
 
 
 def crossed_auc(of_negatives: str, of_positives: str) -> float:
@@ -60,16 +67,24 @@ def pinned_auc(height: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def pinned(spark_session: SparkSession) -> dict[str, Row]:
+def found(spark_session: SparkSession) -> dict[str, dict[str, Row]]:
+    """The suite and pinned AUC of each height, of one ranking."""
     corpus = heights_corpus(spark_session, 1, rows_per_cell=ROWS_PER_CELL)
-    rows = biasspark.pinned_auc(corpus, trials=20, seed=3, **MEASURED).collect()
-    return {row.identity.removeprefix("height="): row for row in rows}
+    measurement = measure(corpus, parse_measures(MEASURED))
+    with ranked_once(measurement):
+        tables = measurement.suite_tables() | measurement.further_tables()
+        rows = {table.name: tables[table].collect() for table in (BIAS_METRICS, PINNED_AUC)}
+    return {name: {row.identity.removeprefix("height="): row for row in own} for name, own in rows.items()}
 
 
-@pytest.fixture(scope="module")
-def suite(spark_session: SparkSession) -> dict[str, Row]:
-    corpus = heights_corpus(spark_session, 1, rows_per_cell=ROWS_PER_CELL)
-    return {row.identity.removeprefix("height="): row for row in biasspark.bias_metrics(corpus, **MEASURED).collect()}
+@pytest.fixture
+def suite(found: dict[str, dict[str, Row]]) -> dict[str, Row]:
+    return found["bias_metrics"]
+
+
+@pytest.fixture
+def pinned(found: dict[str, dict[str, Row]]) -> dict[str, Row]:
+    return found["pinned_auc"]
 
 
 def test_closed_form_is_what_the_slide_prints() -> None:
