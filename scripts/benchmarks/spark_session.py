@@ -142,6 +142,23 @@ def list_suite(metrics: DataFrame) -> list[Number]:
     return [Number(row["model"], row["identity"], metric, row[metric]) for row in rows for metric in PAIRS]
 
 
+def hold_bounds(bounded: DataFrame, exact: Sequence[Number]) -> dict[str, float]:
+    """Return how far the bounds of the engine binned are apart at the most, and in the middle of all numbers.
+
+    Raises
+    ------
+    AssertionError
+        If an exact number lies outside.
+    """
+    found, widths = {(row["model"], row["identity"]): row for row in bounded.collect()}, []
+    for number in exact:
+        row = found[number.model, number.identity]
+        least, most = (row[f"{number.metric}_at_{end}"] for end in ("least", "most"))
+        assert least <= number.value <= most, f"{number}: not from {least} to {most}"
+        widths.append(most - least)
+    return {"numbers": len(widths), "widest": max(widths), "median": statistics.median(widths)}
+
+
 def main() -> None:
     """Run one group."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,7 +184,10 @@ def main() -> None:
         details: dict[str, Any] = {"seconds": seconds, "medians": medians, "settings": settings}
         if arguments.group == "growth":
             details["exponents"] = exponents(medians)
-        Outcome(list_suite(numbers()), next(iter(medians.values())), details).write(arguments.outcome)
+        exact = list_suite(numbers())
+        if arguments.group == "binned":
+            details["bounds"] = hold_bounds(suite(corpora[0], "binned", columns=list(IDENTITY_NAMES)), exact)
+        Outcome(exact, next(iter(medians.values())), details).write(arguments.outcome)
     finally:
         spark.stop()
 
