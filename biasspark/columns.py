@@ -69,3 +69,6 @@ WITHHELD, BELOW_MINIMUM_ROWS = "withheld", "below_minimum_rows"
 
 PASS, WARN, FAIL, INSUFFICIENT = "pass", "warn", "fail", "insufficient_evidence"
 """What comes of a rule of the gate."""
+
+BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
+"""What comes of comparing two models: the verdicts of `model_comparisons`."""

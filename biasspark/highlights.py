@@ -9,7 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.cli import format_table
-from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
+from biasspark.columns import BETTER, CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, WORSE
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
@@ -125,7 +125,7 @@ def show_changes(spark: SparkSession, store: Store, run: Run, most: int = 10) ->
     order = ("p_value", F.abs("difference").desc(), MODEL, SLICE, IDENTITY, "metric")  # many p-values round to 0
     changed = [
         (verdict, _format_rows(found.where(F.col("verdict") == verdict).orderBy(*order), CHANGED, most))
-        for verdict in ("worse", "better")
+        for verdict in (WORSE, BETTER)
     ]
     counts = found.groupBy(MODEL, "baseline_model", SLICE, "verdict").count()
     shown = [f"{verdict}:\n{table}" for verdict, table in changed if table]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biasspark.attribution.significance import SIGNIFICANT
+from biasspark.columns import BETTER, INSUFFICIENT_DATA, NO_EVIDENCE, WORSE
 from biasspark.metrics.differences import Evidence
 from biasspark.metrics.evidence import adjust
-
-BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
 
 
 def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[tuple[float | None, str]]:

@@ -6,14 +6,25 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUITE_AUCS, SUITE_GAPS
+from biasspark.columns import (
+    ALL_ROWS,
+    BETTER,
+    CROSSED,
+    IDENTITY,
+    INSUFFICIENT_DATA,
+    MODEL,
+    NO_EVIDENCE,
+    OVERALL,
+    SUITE_AUCS,
+    SUITE_GAPS,
+    WORSE,
+)
 from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, show_interval, show_name, show_number, show_p
 from biasspark.report.definitions import TITLES
 from biasspark.report.facts import NightFacts, Row
 
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
-WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT = "worse", "better", "no_evidence", "insufficient_data"
-VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT)
+VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT_DATA)
 MOST_CHANGES = 12
 _MARKS = {WORSE: "▼ ", BETTER: "▲ "}
 
@@ -86,7 +97,7 @@ class Against:
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         of = f"{sum(n.values()):,} comparisons on the same rows"
         rest = f"{n[BETTER]:,} {'is' if n[BETTER] == 1 else 'are'} surely better, {n[NO_EVIDENCE]:,} not told from "
-        rest += f"chance, {n[INSUFFICIENT]:,} of too few rows."
+        rest += f"chance, {n[INSUFFICIENT_DATA]:,} of too few rows."
         if not n[WORSE]:
             return f"{model} is surely worse than {baseline} nowhere: of {of} {rest}"
         most = ""
@@ -181,7 +192,7 @@ def _cell(row: Row) -> Cell:
     if row["difference"] is None:
         return Cell(text="–", note="no rows in a cell", weak=True)
     verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
-    weak = verdict == INSUFFICIENT
+    weak = verdict == INSUFFICIENT_DATA
     evidence = "too few rows to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
     return Cell(
         text=_MARKS.get(verdict, "") + show_number(row["difference"], signed=True),

@@ -9,7 +9,7 @@ from operator import or_
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, WORSE
 from biasspark.placing import place_among
 from biasspark.report.cells import WIDE
 from biasspark.report.facts import MOST_ALERTS, OUTCOMES
@@ -135,7 +135,7 @@ def keep_comparisons(comparisons: DataFrame, shown: Sequence[str]) -> DataFrame:
     of_all_rows = keep_all_rows(comparisons)
     is_shown = F.col(IDENTITY).isin(*shown)
     order = (F.col("p_value"), F.abs("difference").desc(), IDENTITY, "metric", MODEL)
-    worse = of_all_rows.where(~is_shown & (F.col("verdict") == "worse")).orderBy(*order).limit(MOST_WORSE)
+    worse = of_all_rows.where(~is_shown & (F.col("verdict") == WORSE)).orderBy(*order).limit(MOST_WORSE)
     return of_all_rows.where(is_shown).unionByName(worse)
 
 
