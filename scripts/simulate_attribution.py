@@ -26,8 +26,8 @@ from biasspark.attribution.pair_kernel import Examples, Samples, Segment, segmen
 from biasspark.config.attribution import Pairs, SliceSearch, Tree
 from biasspark.features import Feature
 from scripts.simulations import RESULTS, keep_results
-from tests.slices_without_spark import UNIT, find_slices
-from tests.trees_without_spark import Sample, grow_samples, sum_nodes
+from scripts.slices_without_spark import UNIT, find_slices
+from scripts.trees_without_spark import Sample, grow_samples, sum_nodes
 
 ROWS = 4000
 POSITIVE = 0.3

@@ -1,4 +1,4 @@
-"""Which nights of a window do not merge, and in what they differ, in words."""
+"""Which nights of a window do not merge, and in what they differ, in words. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is drawn from: the rows of one night and of those before it, read once. No Spark."""
+"""What a report is drawn from: the rows of one night and of those before it, read once, without a session."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.config.attribution import Tree
 from biasspark.features import Feature
+from scripts.trees_without_spark import Sample, grow_samples
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
-from tests.trees_without_spark import Sample, grow_samples
 
 AGES = (18.0, 30.0, 45.5, 60.0)
 WORK = ("it's", "\\", "a\\nb", "${x} $1", 'say "so"\n', "plain", "' OR 1=1 --")

@@ -14,8 +14,8 @@ from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.growth import GrownTree, Limits, grow
 from biasspark.config.attribution import Tree
 from biasspark.features import Feature
+from scripts.trees_without_spark import Sample, grow_samples, measure_samples, sum_nodes
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
-from tests.trees_without_spark import Sample, grow_samples, measure_samples, sum_nodes
 
 
 def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:

@@ -7,6 +7,7 @@ finds nothing is known to look.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -38,42 +39,9 @@ MAPS = (
     *("pipeline", "attributing", "comparing", "gating", "leaving_out", "merging"),
     *("api", "attribution_api", "attribution_tables"),
 )
-KERNELS = (
-    "biasspark/declared.py",
-    "biasspark/attribution/comparison_rules.py",
-    "biasspark/attribution/growth.py",
-    "biasspark/attribution/pair_kernel.py",
-    "biasspark/attribution/pair_significance.py",
-    "biasspark/attribution/slice_counter.py",
-    "biasspark/attribution/slice_evidence.py",
-    "biasspark/attribution/slice_kernel.py",
-    "biasspark/attribution/splits.py",
-    "biasspark/attribution/verdicts.py",
-    "biasspark/corpus/codebook.py",
-    "biasspark/metrics/alerts.py",
-    "biasspark/metrics/differences.py",
-    "biasspark/metrics/evidence.py",
-    "biasspark/metrics/paired.py",
-    "biasspark/metrics/rates.py",
-    "biasspark/metrics/verdicts.py",
-    "biasspark/ranking/bins.py",
-    "biasspark/ranking/blocks.py",
-    "biasspark/ranking/combine.py",
-    "biasspark/ranking/crowds.py",
-    "biasspark/ranking/fields.py",
-    "biasspark/ranking/grouped_blocks.py",
-    "biasspark/ranking/memberships.py",
-    "biasspark/ranking/paired_blocks.py",
-    "biasspark/ranking/pinned_trials.py",
-    "biasspark/ranking/placements.py",
-    "biasspark/ranking/reached.py",
-    "biasspark/ranking/segments.py",
-    "biasspark/ranking/skew_trials.py",
-    "biasspark/ranking/sorting.py",
-    "biasspark/ranking/state_blocks.py",
-    "biasspark/ranking/state_header.py",
-    "biasspark/ranking/subsets.py",
-)
+KERNEL_STAGES = ("ranking", "metrics", "attribution")
+SAYS_NO_SPARK = re.compile(r"no Spark|numpy( and \w+)? (only|alone)", re.IGNORECASE)
+"""What the docstring of a kernel says: it is tested without Spark, and loads none."""
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}
 NEWER_THAN_3_5 = {"applyInArrow", "toArrow", "try_cast", "arrow_udf", "mergeInto", "array_position"}
 """The last finds literals alone in 3.5: `biasspark.placing` has one for columns."""
@@ -143,7 +111,7 @@ def only_maps_join_stages(path: str, source: str) -> Iterator[str]:
         for stage, line in stages.items():
             yield f"{path}:{line}: the ground floor imports the stage {stage}. It may import the ground floor only."
     elif len(stages) > 1:
-        yield f"{path}: imports the stages {', '.join(sorted(stages))}. Only pipeline.py, api.py and jobs/ join stages."
+        yield f"{path}: imports the stages {', '.join(sorted(stages))}. Only jobs/ and {', '.join(MAPS)} do."
 
 
 def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
@@ -170,12 +138,30 @@ def nothing_newer_than_3_5(path: str, source: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: uses {node.attr}, which PySpark 3.5 lacks."
 
 
-def kernels_are_numpy_alone(path: str, source: str) -> Iterator[str]:
-    if path not in KERNELS:
-        return
+def is_kernel(source: str) -> bool:
+    """Say whether the docstring of a module promises that it needs no Spark."""
+    return bool(SAYS_NO_SPARK.search(ast.get_docstring(ast.parse(source)) or ""))
+
+
+def kernels_import_no_spark(path: str, source: str) -> Iterator[str]:
     for line, name in imports(source):
-        if is_within(name, "pyspark"):
-            yield f"{path}:{line}: imports {name}. A kernel is numpy alone and tested without Spark."
+        if is_kernel(source) and is_within(name, "pyspark"):
+            yield f"{path}:{line}: imports {name}. Its docstring says that it needs no Spark."
+
+
+def what_imports_no_spark_says_so(path: str, source: str) -> Iterator[str]:
+    """So a module is made a kernel, or is one no more, by a line that a reviewer sees."""
+    in_stage = Path(path).parts[:1] == ("biasspark",) and stage_of(module_of(path)) in KERNEL_STAGES
+    if not in_stage or not source or path.endswith("__init__.py") or is_kernel(source):
+        return
+    if not any(is_within(name, "pyspark") for _, name in imports(source)):
+        yield f"{path}: imports no Spark. Say so in its docstring, numpy only or No Spark, and it is kept to it."
+
+
+def nothing_imports_tests(path: str, source: str) -> Iterator[str]:
+    for line, name in imports(source):
+        if not path.startswith("tests/") and is_within(name, "tests"):
+            yield f"{path}:{line}: imports {name}. Tests use the project, never the reverse."
 
 
 def nothing_is_overwritten(path: str, source: str) -> Iterator[str]:
@@ -207,7 +193,9 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     only_session_builds_sessions,
     only_session_is_classic,
     nothing_newer_than_3_5,
-    kernels_are_numpy_alone,
+    kernels_import_no_spark,
+    what_imports_no_spark_says_so,
+    nothing_imports_tests,
     nothing_is_overwritten,
     files_are_short,
 )
@@ -231,8 +219,10 @@ BAD = [
     (only_session_is_classic, "jobs/bias_metrics.py", "spark._jvm.java.lang"),
     (only_session_is_classic, "biasspark/api.py", "df._jdf"),
     (nothing_newer_than_3_5, "biasspark/ranking/engine.py", "df.groupBy('a').applyInArrow(f, s)"),
-    (kernels_are_numpy_alone, "biasspark/ranking/blocks.py", "import pyspark"),
-    (kernels_are_numpy_alone, "biasspark/corpus/codebook.py", "from pyspark.sql import functions as F"),
+    (kernels_import_no_spark, "biasspark/ranking/blocks.py", '"""Blocks. numpy only."""\nimport pyspark'),
+    (kernels_import_no_spark, "biasspark/features.py", '"""No Spark."""\nfrom pyspark.sql import functions as F'),
+    (what_imports_no_spark_says_so, "biasspark/ranking/blocks.py", '"""Blocks."""\nimport numpy'),
+    (nothing_imports_tests, "scripts/simulations.py", "from tests.conftest import compiling"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.mode('overwrite').parquet(p)"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.parquet(p, mode='Overwrite')"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.insertInto(t, overwrite=True)"),
@@ -254,7 +244,10 @@ GOOD = [
     (only_maps_join_stages, "biasspark/cli.py", "from biasspark.tables import store, schemas"),
     (only_session_builds_sessions, "biasspark/session.py", "SparkSession.builder.getOrCreate()"),
     (only_session_is_classic, "biasspark/session.py", "spark.sparkContext"),
-    (kernels_are_numpy_alone, "biasspark/ranking/engine.py", "import pyspark"),
+    (kernels_import_no_spark, "biasspark/ranking/engine.py", '"""Kernels are numpy alone."""\nimport numpy'),
+    (what_imports_no_spark_says_so, "biasspark/ranking/blocks.py", '"""Blocks. numpy and pyarrow only."""'),
+    (what_imports_no_spark_says_so, "biasspark/ranking/engine.py", "import pyspark.sql.functions as F"),
+    (nothing_imports_tests, "tests/unit/test_growth.py", "from tests.conftest import compiling"),
     (nothing_is_overwritten, "biasspark/tables/store.py", '"""Never overwrite."""\ndf.write.mode("errorifexists")'),
     (files_are_short, "jobs/bias_metrics.py", "x = 1\n" * 80),
 ]
@@ -290,13 +283,16 @@ def test_names_say_content() -> None:
     assert [fault for path in paths for fault in names_say_content(path, "")] == []
 
 
-def test_kernels_are_there() -> None:
-    assert [path for path in KERNELS if not (ROOT / path).is_file()] == []
+def test_tests_are_imported_by_tests_alone() -> None:
+    paths = files_under("scripts", "examples")
+    assert [fault for path in paths for fault in nothing_imports_tests(path, (ROOT / path).read_text("utf-8"))] == []
 
 
 def test_kernels_load_without_spark() -> None:
     """What they import, and the packages that they lie in, import no Spark either."""
-    modules = ["biasspark", *(path.removesuffix(".py").replace("/", ".") for path in KERNELS)]
+    kernels = [path for path in files_under("biasspark") if is_kernel((ROOT / path).read_text("utf-8"))]
+    assert {stage_of(module_of(path)) for path in kernels} >= set(KERNEL_STAGES)
+    modules = ["biasspark", *(path.removesuffix(".py").replace("/", ".") for path in kernels)]
     program = f"import sys, {', '.join(modules)}; print(*sorted({{'pyspark', 'py4j'}} & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == []

@@ -24,9 +24,9 @@ from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
 from biasspark.config.attribution import SliceSearch, Tree
 from biasspark.features import Condition, Feature
+from scripts.slices_without_spark import UNIT, find_slices, inside, search_samples
+from scripts.trees_without_spark import Sample, grow_samples
 from tests.oracle.slices import SearchedRow, search_by_force
-from tests.slices_without_spark import UNIT, find_slices, inside, search_samples
-from tests.trees_without_spark import Sample, grow_samples
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d"), True)

@@ -17,7 +17,7 @@ from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
 from biasspark.config.attribution import SliceSearch
 from biasspark.features import Condition, Feature
-from tests.trees_without_spark import Sample
+from scripts.trees_without_spark import Sample
 
 UNIT = 2.0**-30
 """What a value of 1 stands for."""
@@ -50,6 +50,7 @@ class CountBatches:
         self.asked: list[Mapping[int, Candidates]] = []
 
     def __call__(self, batch: Mapping[int, Candidates]) -> dict[int, dict[Slice, Counts]]:
+        """Count the candidates of each tree."""
         self.asked.append(batch)
         found = {}
         for tree, candidates in batch.items():
