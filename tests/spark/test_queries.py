@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -270,21 +270,28 @@ def count_rows(printed: str) -> dict[str, int]:
     return {name: len(found) for name, found in lines.items()}
 
 
-@pytest.mark.slow
-def test_the_sql_shell_answers(warehouse: Path, answers: dict[str, Rows], tmp_path: Path) -> None:
-    script = tmp_path / "queries.sql"
+def run_queries(shell: Sequence[str], warehouse: Path, folder: Path) -> str:
+    """Run the queries in one of Spark's shells, and give what it prints."""
+    script = folder / "queries.sql"
     script.write_text(script_of(warehouse), "utf-8")
+    program, *options = shell
     done = subprocess.run(
-        [SPARK_HOME / "bin" / "spark-sql", "--master", "local[1]", *SETTINGS, "-f", script],
+        [SPARK_HOME / "bin" / program, *options, "-f", script],
         env=os.environ | ENVIRONMENT,
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert count_rows(done.stdout) == {name: len(rows) for name, rows in answers.items()}
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_sql_shell_answers(warehouse: Path, answers: dict[str, Rows], tmp_path: Path) -> None:
+    printed = run_queries(["spark-sql", "--master", "local[1]", *SETTINGS], warehouse, tmp_path)
+    assert count_rows(printed) == {name: len(rows) for name, rows in answers.items()}
 
 
 def free_port() -> int:
@@ -331,18 +338,7 @@ def test_the_thrift_server_answers_beeline(
     thrift_server: int, warehouse: Path, answers: dict[str, Rows], tmp_path: Path
 ) -> None:
     wait_for(thrift_server)
-    script = tmp_path / "queries.sql"
-    script.write_text(script_of(warehouse), "utf-8")
     # Temporary views last as long as the connection: one beeline makes them and asks.
     url = f"jdbc:hive2://127.0.0.1:{thrift_server}/default"
-    done = subprocess.run(
-        [SPARK_HOME / "bin" / "beeline", "-u", url, "--outputformat=tsv2", "--silent=true", "-f", script],
-        env=os.environ | ENVIRONMENT,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert count_rows(done.stdout) == {name: len(rows) for name, rows in answers.items()}
+    printed = run_queries(["beeline", "-u", url, "--outputformat=tsv2", "--silent=true"], warehouse, tmp_path)
+    assert count_rows(printed) == {name: len(rows) for name, rows in answers.items()}
