@@ -63,10 +63,12 @@ def published_scores(tmp_path_factory: pytest.TempPathFactory, shared_data: Path
 def run_line(line: str, clone: Path, data: Path | None = None) -> str:
     """Run a command, see that it ends as its comment says, else well, and give what it printed."""
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    # The environment is not the copy's own and knows the project's place: the copy's package comes before it.
+    environment |= {"DATA": str(data), "PYTHONPATH": str(clone)}
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=clone,
-        env=environment | {"DATA": str(data)},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
