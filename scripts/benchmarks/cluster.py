@@ -5,6 +5,10 @@ A case of the kept benchmark read R rows and ranked P scores (rows times models)
 give the costs. On a cluster tasks start in order, each as soon as a core is free (list scheduling); ranges of scores
 are dealt to tasks by a hash, so some tasks have more of them than others, which is drawn. Bytes that come from another
 executor go through the network.
+
+A task keeps what it shuffles, and then what it sorts by range, in its share of the executor's heap, of which Spark sets
+some megabytes aside and lends a fraction of the rest to its tasks: what does not fit is spilled. A Python worker holds
+what the largest one held in that benchmark, times as many as the scores of a range are more than they were there.
 """
 
 from __future__ import annotations
@@ -29,6 +33,9 @@ RESULTS = Path(__file__).parent / "results"
 SPLIT_MB = 128
 """What Spark gives a task of a file to read, unless told otherwise."""
 
+RESERVED_MB, LENT = 315, 0.6
+"""What Spark sets aside of a heap (300 MiB), and which part of the rest it lends to tasks (spark.memory.fraction)."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -44,6 +51,8 @@ class Costs:
         Of a score, its memberships and counts among them, compressed.
     fixed
         Seconds of a job however little it has to do: Java, Spark, its code cold, tables written and checked.
+    worker_mb
+        What the largest Python worker held, with ranges of ``ROWS_A_RANGE`` scores.
     """
 
     reading_row: float
@@ -52,6 +61,7 @@ class Costs:
     file_bytes: float
     shuffled_bytes: float
     fixed: float
+    worker_mb: float
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,12 @@ class Plan:
         Seconds.
     shuffled_gb
         Through the shuffle, in all.
-    held_mb
+    range_mb
         Scores of a range with their counts and memberships, as they come from the shuffle.
+    worker_mb
+        What a Python worker holds at most.
+    heap_mb
+        With less heap than this an executor spills.
     """
 
     reading_tasks: int
@@ -91,10 +105,12 @@ class Plan:
     network: float
     placing: float
     shuffled_gb: float
-    held_mb: float
+    range_mb: float
+    worker_mb: float
+    heap_mb: float
 
 
-def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float) -> Costs:
+def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float, worker_mb: float) -> Costs:
     """Return the costs that explain the cases of rows and of models best."""
     cases, rows, scores = _sized_cases(growth)
     of = {kind: [growth["tasks"][name][kind] for name in cases] for kind in (READING, PLACING)}
@@ -102,7 +118,7 @@ def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float) -> Cos
     reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in of[READING]])
     placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in of[PLACING]])
     shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in of[READING]])
-    return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed)))
+    return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed, worker_mb)))
 
 
 def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
@@ -116,6 +132,7 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
     dealt = np.bincount(np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks)
     a_range = scores / ranges
     shuffled = scores * costs.shuffled_bytes
+    kept_by_a_task = max(shuffled / reading_tasks, float(dealt.max()) * a_range * costs.shuffled_bytes)
     elsewhere = shuffled * (1 - 1 / cluster.executors) / cluster.executors
     return Plan(
         reading_tasks=reading_tasks,
@@ -125,7 +142,9 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
         network=elsewhere / (cluster.network * 1e6),
         placing=schedule([count * a_range * costs.placing_score for count in dealt.tolist()], cluster.slots),
         shuffled_gb=shuffled / 1e9,
-        held_mb=a_range * costs.shuffled_bytes / 1e6,
+        range_mb=a_range * costs.shuffled_bytes / 1e6,
+        worker_mb=costs.worker_mb * max(a_range / ROWS_A_RANGE, 1),
+        heap_mb=RESERVED_MB + cluster.cores * kept_by_a_task / 1e6 / LENT,
     )
 
 
@@ -147,13 +166,14 @@ def read_costs(results: Path = RESULTS) -> Costs:
     ]
     (few, quick), (many, slow) = jobs
     fixed = quick - few * (slow - quick) / (many - few)
-    corpus = growth["corpus"]
-    return fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], fixed)
+    corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
+    return fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], fixed, worker_mb)
 
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
     """Say in a table what a night takes."""
     plan = plan_night(costs, cluster, rows, models)
+    workers_gb = cluster.cores * plan.worker_mb / 1e3
     total = costs.fixed + plan.reading + plan.network + plan.placing
     lines = [
         ("fixed, on the driver", f"{costs.fixed:.0f} s", ""),
@@ -162,7 +182,9 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
         ("placing", f"{plan.placing:.0f} s", f"{plan.ranges:,} ranges of {rows * models / plan.ranges:,.0f} scores"),
         ("the night", f"{total:.0f} s", f"{total / 60:.0f} min"),
         ("shuffle files of an executor", f"{plan.shuffled_gb * 1e3 / cluster.executors:.0f} MB", "on its disk"),
-        ("a range as a worker receives it", f"{plan.held_mb:.0f} MB", "and several copies while it is placed"),
+        ("spilled", "nothing", f"with {plan.heap_mb / 1e3:.1f} GB of heap or more in an executor"),
+        ("a range as a worker receives it", f"{plan.range_mb:.0f} MB", ""),
+        ("held by a worker", f"{plan.worker_mb:.0f} MB", f"at most; {workers_gb:.1f} GB by those of an executor"),
     ]
     return "\n".join(f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines)
 

@@ -23,7 +23,13 @@ from scripts.benchmarks.growth import exponents
 from tests.documents import ROOT
 
 COSTS = Costs(
-    reading_row=1e-6, reading_score=2e-6, placing_score=5e-7, file_bytes=128e6 / 1e5, shuffled_bytes=10, fixed=30
+    reading_row=1e-6,
+    reading_score=2e-6,
+    placing_score=5e-7,
+    file_bytes=128e6 / 1e5,
+    shuffled_bytes=10,
+    fixed=30,
+    worker_mb=400,
 )
 
 
@@ -49,7 +55,7 @@ def test_exponents_are_slopes_of_logarithms() -> None:
 
 
 def test_costs_are_found_again() -> None:
-    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.fixed)
+    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.fixed, COSTS.worker_mb)
     assert vars(found) == pytest.approx(vars(COSTS))
 
 
@@ -65,7 +71,8 @@ def test_a_night_on_a_cluster() -> None:
     assert plan.reading == pytest.approx(10 * 100_000 * 5e-6)  # ten waves of 100,000 rows
     assert plan.shuffled_gb == pytest.approx(0.8)
     assert plan.network == pytest.approx(0.8e9 * 0.9 / 10 / 100e6)
-    assert plan.held_mb == pytest.approx(5)
+    assert plan.range_mb == pytest.approx(5)
+    assert plan.worker_mb == pytest.approx(400)
     even = 160 / 27 * 500_000 * 5e-7
     assert even < plan.placing < 4 * even  # a hash deals ranges unevenly
 
@@ -73,12 +80,23 @@ def test_a_night_on_a_cluster() -> None:
 def test_ranges_grow_when_there_are_no_more() -> None:
     plan = plan_night(COSTS, Cluster(100, 4, 500), rows=1_000_000_000, models=1)
     assert plan.ranges == 1024
-    assert plan.held_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
+    assert plan.range_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
+    assert plan.worker_mb == pytest.approx(400 * 1e9 / 1024 / 500_000)
+
+
+def test_a_task_spills_what_its_share_of_the_heap_does_not_hold() -> None:
+    # One range and one task after the shuffle: it sorts all of it, 4 MB, and a task that reads keeps 1 MB.
+    plan = plan_night(COSTS, Cluster(executors=2, cores=3, network=100), rows=400_000, models=1)
+    assert plan.heap_mb == pytest.approx(315 + 3 * 4 / 0.6)
+    # Four tasks read as much of eight models, and there are two tasks after the shuffle.
+    plan = plan_night(COSTS, Cluster(executors=2, cores=1, network=100), rows=400_000, models=8)
+    assert 315 + 16 / 0.6 <= plan.heap_mb <= 315 + 32 / 0.6
 
 
 def test_the_documents_have_the_plan_that_kept_benchmarks_give() -> None:
     plan = describe_plan(read_costs(), Cluster(executors=100, cores=4, network=500), rows=1_000_000_000, models=2)
-    assert f"\n{plan}\n" in (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for page in ("README.md", "docs/performance.md"):
+        assert f"\n{plan}\n" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_the_plan_of_one_machine_is_what_was_measured_there() -> None:
@@ -87,6 +105,11 @@ def test_the_plan_of_one_machine_is_what_was_measured_there() -> None:
     plan = plan_night(costs, alone, kept["corpus"]["rows"], models=2)
     seconds = costs.fixed + plan.reading + plan.network + plan.placing
     assert seconds == pytest.approx(kept["figures"]["job seconds"], rel=0.1)
+    assert kept["figures"]["job worker_mb"] <= plan.worker_mb
+    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text(encoding="utf-8"))
+    tasks = growth["candidates"]["growth"]["details"]["tasks"]["rows: 100000000"]
+    assert plan.heap_mb < 1074  # of which both had 1 GiB
+    assert [own["spilled_mb"] for own in tasks.values()] == [0, 0]
 
 
 def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
