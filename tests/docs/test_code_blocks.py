@@ -146,7 +146,7 @@ def test_duckdb_answers(workplace: Path) -> None:
 # ---- commands
 
 COMMANDS = [(block, words) for block in blocks_of("sh", "", "not run") for words in read_commands(block)]
-NOT_OURS = {"git", "export", "mkdir"}
+NOT_OURS = {"git", "export", "mkdir", "pip"}
 """Commands that are not of this project."""
 
 
@@ -191,6 +191,7 @@ def check_submission(program: str, words: list[str]) -> None:
         "--properties-file",
         "--py-files",
         "--archives",
+        "--conf",
         "--files",
     }
     arguments = parser_of(words[place]).parse_args(words[place + 1 :])
