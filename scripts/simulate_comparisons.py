@@ -6,14 +6,14 @@ Needs numpy alone; about a minute on one core. Scores of both models are normal 
 row. A setting is a kind of metric, both true values and the rows of both cells. What is simulated is the product's own
 arithmetic: `pair_by_delong`, `pair_by_jackknife` and `weigh`.
 
-In the settings of clusters, ten rows share a part of their scores, as comments of an author do: there the jackknife,
-which keeps clusters together, stands beside DeLong, which takes all rows for independent.
+In the settings of clusters, ten rows of a cell share a part of their scores, as comments of an author do: there the
+jackknife, which keeps clusters together, stands beside DeLong, which takes all rows for independent. Of few clusters
+each has ten rows in either cell, or one cell has more clusters than the other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -37,6 +37,9 @@ AUCS = ((0.6, 0.6), (0.8, 0.8), (0.95, 0.95), (0.99, 0.99), (0.85, 0.8), (0.97, 
 GAPS = ((0.0, 0.0), (0.05, 0.05), (0.2, 0.2), (0.05, -0.05), (0.2, -0.2), (0.1, 0.0), (0.2, 0.15))
 CLUSTER_ROWS = 10
 GROUPS = 100
+APART, ACROSS = "apart", "across"
+"""Clusters of the two cells: none has rows in both, or each has."""
+FEW_CLUSTERS, FEW_IN_A_CELL = (10, 15, 30), (5, 10, 15)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Setting:
     values: tuple[float, float]
     sizes: tuple[int, int]
     correlation: float
-    clusters: bool = False
+    clusters: str | None = None
     method: str = "delong"
 
     @property
@@ -92,10 +95,11 @@ def by_delong(low: Floats, high: Floats) -> PairedAucs:
     return pair_by_delong(*sides)
 
 
-def by_jackknife(low: Floats, high: Floats) -> PairedAucs:
-    """Leave out one group of whole clusters after another; cells have no cluster in common."""
+def by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedAucs:
+    """Leave out one group of whole clusters after another."""
     groups = [np.arange(cell.shape[1]) // CLUSTER_ROWS for cell in (low, high)]
-    groups = [groups[0] % GROUPS, (groups[0][-1] + 1 + groups[1]) % GROUPS]
+    first = 0 if clusters == ACROSS else groups[0][-1] + 1
+    groups = [groups[0] % GROUPS, (first + groups[1]) % GROUPS]
     own, baseline = (leave_out(a, b, groups) for a, b in zip(low, high, strict=True))
     return pair_by_jackknife(own, baseline)
 
@@ -111,12 +115,11 @@ def leave_out(low: Floats, high: Floats, groups: list[NDArray[np.int64]]) -> Lef
     return LeftOut(*totals, low_left, high_left, u_left)
 
 
-METHODS: dict[str, Callable[[Floats, Floats], PairedAucs]] = {"delong": by_delong, "jackknife": by_jackknife}
-
-
 def estimate(setting: Setting, replicates: int, rng: np.random.Generator) -> list[Paired]:
     """Draw rows so often, and return what both models' metric is on them."""
-    found = [METHODS[setting.method](*draw(setting, rng)) for _ in range(replicates)]
+    drawn = (draw(setting, rng) for _ in range(replicates))
+    left_out = setting.method == "jackknife"
+    found = [by_jackknife(*cells, setting.clusters) if left_out else by_delong(*cells) for cells in drawn]
     offset = 0.0
     gaps: list[tuple[Ends, Ends] | None] = [None for _ in found]
     if setting.kind == "gap":
@@ -130,6 +133,7 @@ def estimate(setting: Setting, replicates: int, rng: np.random.Generator) -> lis
             difference_variance=one.difference_variance,
             sum_variance=one.sum_variance,
             gaps=ends,
+            n_groups=one.n_groups,
         )
         for one, ends in zip(found, gaps, strict=True)
     ]
@@ -171,13 +175,20 @@ def list_settings() -> list[Setting]:
         for sizes in SIZES
         for correlation in CORRELATIONS
     ]
-    clustered = Setting("auc", (0.8, 0.8), (500, 500), 0.5, clusters=True)
-    return [*settings, clustered, replace(clustered, method="jackknife")]
+    clustered = Setting("auc", (0.8, 0.8), (500, 500), 0.5, clusters=APART)
+    left_out = replace(clustered, method="jackknife")
+    few = [
+        replace(left_out, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, n * CLUSTER_ROWS), clusters=ACROSS)
+        for kind, values in (("auc", (0.8, 0.8)), ("auc", (0.85, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.1, 0.0)))
+        for n in FEW_CLUSTERS
+    ]
+    fewer_in_a_cell = [replace(left_out, sizes=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS)) for n in FEW_IN_A_CELL]
+    return [*settings, clustered, left_out, *few, *fewer_in_a_cell]
 
 
 def report(results: list[dict[str, object]]) -> None:
     for one in results:
-        shown = "  ".join(f"{name} {one[name]}" for name in ("values", "rows", "correlation", "method"))
+        shown = "  ".join(f"{name} {one[name]}" for name in ("values", "rows", "correlation", "clusters", "method"))
         print(f"{one['kind']}: {shown}: covers {one['coverage']}, seen {one['seen']}, width {one['width']}")
 
 
@@ -185,8 +196,7 @@ def main() -> None:
     arguments = ask_for_replicates(__doc__, "comparison_coverage.json", quick=20)
     replicates, seed, results = arguments.replicates, arguments.seed, []
     for number, setting in enumerate(list_settings()):
-        fewer = replicates // 4 if setting.clusters else replicates  # each takes a hundred rankings
-        results.append(simulate(setting, fewer, [seed, number]))
+        results.append(simulate(setting, replicates, [seed, number]))
     report(results)
     keep_results(arguments.out, {"level": LEVEL, "replicates": replicates, "seed": seed}, results)
 

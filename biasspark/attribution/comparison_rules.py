@@ -64,5 +64,5 @@ def _say_insufficient(alert: Alert) -> str:
         return f"{what} has no value: no row of a cell is scored by both models."
     return (
         f"{what} is {alert.value:.4f}, that of {show_visibly(str(alert.baseline_model))} {alert.baseline_value:.4f}: "
-        "a cell has too few rows, or the difference no variance."
+        "a cell has too few rows or groups of them, or the difference no variance."
     )

@@ -27,7 +27,7 @@ PAIRED = f"{_KEY}, low_cell STRING, high_cell STRING, {PAIRED_AUCS}"
 """The schema of both models' AUCs of every pair of cells."""
 
 _NAMED = (MODEL, "baseline_model", SLICE)
-_KEPT = (*_NAMED, IDENTITY, CROSSED, "n_low", "n_high", "method")
+_KEPT = (*_NAMED, IDENTITY, CROSSED, "n_low", "n_high", "method", "n_groups")
 """What a comparison has of both models' AUCs as it stands."""
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import erfc, sqrt
+from math import sqrt
 from typing import NamedTuple
 
-from biasspark.metrics.evidence import clip, interval
+from biasspark.metrics.evidence import clip
 from biasspark.metrics.paired import PairedAucs
+from biasspark.metrics.student import NORMAL, student_quantile, student_tail
 
-LEAST_ROWS = 10
-"""Of either cell: with fewer rows no verdict is given."""
+LEAST_ROWS = LEAST_GROUPS = 10
+"""With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""
 
 _ROUNDED = 1e-12
 """Values that differ by less are equal but for rounding."""
@@ -37,6 +38,8 @@ class Paired:
         Of value - baseline_value, and of value + baseline_value; None where no variance can be given.
     gaps
         Of a gap the intervals of value and of baseline_value; None of an AUC.
+    n_groups
+        How many groups of rows the variances were made of; None where rows were taken for independent.
     """
 
     n_low: int
@@ -46,6 +49,7 @@ class Paired:
     difference_variance: float | None
     sum_variance: float | None
     gaps: tuple[Ends, Ends] | None = None
+    n_groups: int | None = None
 
     @classmethod
     def of(cls, aucs: PairedAucs, intervals: tuple[Ends, Ends], is_gap: bool) -> Paired:
@@ -64,7 +68,19 @@ class Paired:
             difference_variance=aucs.difference_variance,
             sum_variance=aucs.sum_variance,
             gaps=(first, second) if is_gap else None,
+            n_groups=None if aucs.n_groups is None else int(aucs.n_groups),
         )
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of Student's t by which the variances are to be taken: one less than the groups."""
+        return NORMAL if self.n_groups is None else self.n_groups - 1
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are not too few rows in a cell, nor groups of rows."""
+        few_groups = self.n_groups is not None and self.n_groups < LEAST_GROUPS
+        return min(self.n_low, self.n_high) >= LEAST_ROWS and not few_groups
 
 
 class Evidence(NamedTuple):
@@ -90,7 +106,9 @@ class Evidence(NamedTuple):
 
 
 def weigh(paired: Paired, level: float) -> Evidence:
-    """Return the difference of two models with its interval and p-value, both by the normal distribution.
+    """Return the difference of two models with its interval and p-value, both by Student's t.
+
+    By DeLong that is the normal distribution; by the jackknife it has one degree of freedom less than there are groups.
 
     The difference of absolute values has a kink where a gap is 0. So of a gap each contrast s·value - t·baseline_value
     is looked at whose signs s and t both gaps' own intervals allow: the interval is that around all of theirs, and the
@@ -99,8 +117,9 @@ def weigh(paired: Paired, level: float) -> Evidence:
     Returns
     -------
     Evidence
-        Without interval and p-value where a cell has fewer than 10 rows, or where a contrast that is not 0 has
-        variance 0. Where difference and variance are both 0 the p-value is 1, and the interval a point.
+        Without interval and p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
+        where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and
+        the interval a point.
     """
     if paired.value is None or paired.baseline_value is None:
         return Evidence(None)
@@ -110,20 +129,22 @@ def weigh(paired: Paired, level: float) -> Evidence:
     contrasts = _list_evident(paired)
     if contrasts is None:
         return Evidence(difference)
-    ends = [interval(one.difference, one.variance, level) for one in contrasts]
+    halves = [student_quantile(level, paired.freedom) * sqrt(one.variance) for one in contrasts]
+    ends = [(one.difference - half, one.difference + half) for one, half in zip(contrasts, halves, strict=True)]
     low, high = clip(_around(ends), *((-0.5, 0.5) if is_gap else (-1.0, 1.0)))
-    p_value = max(_normal_p_value(one.difference, one.variance) for one in contrasts)
+    p_value = max(_two_sided(one, paired.freedom) for one in contrasts)
     return Evidence(difference, low, high, p_value, one_way=len({one.difference > 0 for one in contrasts}) == 1)
 
 
 def weigh_margin(paired: Paired, kind: str, margin: float, alone: float | None = None) -> tuple[float, float] | None:
     """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
 
-    With r how much worse it is, s its standard error by the paired rows and Φ the normal distribution, violation has
-    p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin. Compliance has
-    Φ((r - margin)/s), but below the margin with at least s = sqrt(margin (1 - margin)/n), n being the rows of the
-    smaller cell: so large is the standard error where the truth is the margin, and all of it comes of a few rows that
-    change sides. Where by chance fewer of them are seen, or none, r is small, and what the rows seen say of s smaller.
+    With r how much worse it is, s its standard error by the paired rows and Φ Student's distribution as in `weigh`,
+    violation has p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin.
+    Compliance has Φ((r - margin)/s), but below the margin with at least s = sqrt(margin (1 - margin)/n), n being the
+    rows of the smaller cell: so large is the standard error where the truth is the margin, and all of it comes of a few
+    rows that change sides. Where by chance fewer of them are seen, or none, r is small, and what the rows seen say of s
+    smaller.
 
     Of a gap each contrast is looked at that both gaps' own intervals allow, as in `weigh`, and either p-value is the
     largest.
@@ -149,19 +170,22 @@ def weigh_margin(paired: Paired, kind: str, margin: float, alone: float | None =
     if contrasts is None:
         return None
     worse, n = -1.0 if kind == "max_drop" else 1.0, min(paired.n_low, paired.n_high)
-    found = [_weigh_contrast(worse * one.difference - margin, one.variance, margin, n) for one in contrasts]
+    found = [
+        _weigh_contrast(worse * one.difference - margin, one.variance, margin, n, paired.freedom) for one in contrasts
+    ]
     violations, compliances = zip(*found, strict=True)
     if alone is not None:
         compliances = tuple(p if one.one_sign else alone for one, p in zip(contrasts, compliances, strict=True))
     return max(violations), max(compliances)
 
 
-def _weigh_contrast(excess: float, variance: float, margin: float, n: int) -> tuple[float, float]:
+def _weigh_contrast(excess: float, variance: float, margin: float, n: int, freedom: float) -> tuple[float, float]:
     """Return the p-values of violation and of compliance, of how far a contrast is beyond the margin."""
     if not variance:
         return 1.0, (1 - margin) ** n
     of_few_rows = margin * (1 - margin) / n if excess < 0 else 0.0
-    return _below(-excess / sqrt(variance)), _below(excess / sqrt(max(variance, of_few_rows)))
+    against, in_favour = excess / sqrt(variance), -excess / sqrt(max(variance, of_few_rows))
+    return student_tail(against, freedom), student_tail(in_favour, freedom)
 
 
 class _Contrast(NamedTuple):
@@ -174,7 +198,7 @@ class _Contrast(NamedTuple):
 
 def _list_evident(paired: Paired) -> list[_Contrast] | None:
     """Return the contrasts with their variances; None where the data are insufficient."""
-    if paired.value is None or paired.baseline_value is None or min(paired.n_low, paired.n_high) < LEAST_ROWS:
+    if paired.value is None or paired.baseline_value is None or not paired.is_enough:
         return None
     contrasts = _list_contrasts(paired.value, paired.baseline_value, paired)
     known = [
@@ -207,11 +231,6 @@ def _around(ends: Sequence[Ends]) -> Ends:
     return min(lows), max(highs)
 
 
-def _below(z: float) -> float:
-    """Return how likely a standard normal variable is below z."""
-    return erfc(-z / sqrt(2)) / 2
-
-
-def _normal_p_value(difference: float, variance: float) -> float:
-    """Return how likely a normal variable of that variance is at least as far from 0."""
-    return erfc(abs(difference) / sqrt(2 * variance)) if variance else 1.0
+def _two_sided(contrast: _Contrast, freedom: float) -> float:
+    """Return how likely a contrast is at least as far from 0 where the true one is 0."""
+    return 2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), freedom) if contrast.variance else 1.0

@@ -11,6 +11,10 @@ _CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
 """How much of either AUC there is in what has a variance."""
 
 
+LEAST_GROUPS_OF_A_CELL = 5
+"""With fewer the jackknife makes no variance: a cell's part in it would be no estimate."""
+
+
 class PlacedTwice(NamedTuple):
     """Sums over the rows of one cell: x is a row's doubled placement among another cell by the model, y by a baseline.
 
@@ -50,6 +54,8 @@ class PairedAucs(NamedTuple):
         0 to 1; None where a cell is empty.
     auc_variance, baseline_variance, difference_variance, sum_variance
         Of either AUC, of their difference and of their sum. None where a cell has fewer than two rows.
+    n_groups
+        How many groups have a row in any of the cells, of which the jackknife made the variances; None by DeLong.
     """
 
     n_low: int
@@ -60,6 +66,7 @@ class PairedAucs(NamedTuple):
     baseline_variance: float | None = None
     difference_variance: float | None = None
     sum_variance: float | None = None
+    n_groups: int | None = None
 
 
 PAIRED_AUCS = ", ".join(f"{name} {'BIGINT' if name.startswith('n_') else 'DOUBLE'}" for name in PairedAucs._fields)
@@ -93,7 +100,8 @@ def pair_by_delong(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
     if min(low.n, high.n) < 2:
         return PairedAucs(low.n, high.n, *aucs)
     variances = (low.variance_of_mean(high.n, *own) + high.variance_of_mean(low.n, *own) for own in _CONTRASTS)
-    return PairedAucs(low.n, high.n, *aucs, *map(float, variances))
+    own_variance, baseline_variance, of_difference, of_sum = map(float, variances)
+    return PairedAucs(low.n, high.n, *aucs, own_variance, baseline_variance, of_difference, of_sum)
 
 
 class LeftOut(NamedTuple):
@@ -121,6 +129,12 @@ class LeftOut(NamedTuple):
         """U over the pairs, of which there is at least one."""
         return self.u_doubled / (2 * self.n_low * self.n_high)
 
+    @property
+    def fewest_groups(self) -> int:
+        """How many groups have a row in a cell, of both numbers the lesser."""
+        cells = ((self.n_low, self.n_low_left), (self.n_high, self.n_high_left))
+        return min(sum(left < n for left in without) for n, without in cells)
+
     def without(self, group: int) -> LeftOut:
         """Return the pairs that are left without a group; nothing is left out of them."""
         left = (self.n_low_left[group], self.n_high_left[group], self.u_doubled_left[group])
@@ -138,7 +152,8 @@ def pair_by_jackknife(own: LeftOut, baseline: LeftOut) -> PairedAucs:
     A group's influence on A - B is the difference of its influences on A and on B. Of rows that both AUCs are of, and
     that are placed alike, it is nothing; rows of one of them alone come independent of the other, so that the
     covariance is 0 in expectation. So this holds whichever rows both share, all, some or none. It is an estimate of G
-    numbers, with a relative standard error of some sqrt(2/(G - 1)).
+    numbers, with a relative standard error of some sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of
+    one cell, as of an identity that three authors mention, it is less sure than G tells.
 
     Parameters
     ----------
@@ -148,21 +163,27 @@ def pair_by_jackknife(own: LeftOut, baseline: LeftOut) -> PairedAucs:
     Returns
     -------
     PairedAucs
-        With the lesser number of rows of either cell. Without variances where fewer than two groups have rows, where a
-        cell is empty without one of them, or where the groups differ in number. Each group's AUC is rounded once.
+        With the lesser number of rows of either cell. Without variances where fewer than five groups have rows in a
+        cell, or where the groups differ in number. Each group's AUC is rounded once.
     """
     n = min(own.n_low, baseline.n_low), min(own.n_high, baseline.n_high)
-    if not all(n):
-        return PairedAucs(*n)
-    aucs = (own.auc, baseline.auc)
+    aucs = (own.auc, baseline.auc) if all(n) else (None, None)
     if len(own.u_doubled_left) != len(baseline.u_doubled_left):
         return PairedAucs(*n, *aucs)
     both = [(own.without(group), baseline.without(group)) for group in range(len(own.u_doubled_left))]
     touched = [left for left in both if any(a[:2] != b[:2] for a, b in zip(left, (own, baseline), strict=True))]
-    if len(touched) < 2 or any(not one.n_low or not one.n_high for left in touched for one in left):
-        return PairedAucs(*n, *aucs)
+    unknown = PairedAucs(*n, *aucs)._replace(n_groups=len(touched))
+    if min(own.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
+        return unknown
     replicates = [(mine.auc, theirs.auc) for mine, theirs in touched]
-    return PairedAucs(*n, *aucs, *(_vary([x * a + y * b for a, b in replicates]) for x, y in _CONTRASTS))
+    variances = (_vary([x * a + y * b for a, b in replicates]) for x, y in _CONTRASTS)
+    own_variance, baseline_variance, of_difference, of_sum = variances
+    return unknown._replace(
+        auc_variance=own_variance,
+        baseline_variance=baseline_variance,
+        difference_variance=of_difference,
+        sum_variance=of_sum,
+    )
 
 
 def _vary(replicates: Sequence[float]) -> float:

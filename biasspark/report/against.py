@@ -97,7 +97,7 @@ class Against:
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         of = f"{sum(n.values()):,} comparisons on the same rows"
         rest = f"{n[BETTER]:,} {'is' if n[BETTER] == 1 else 'are'} surely better, {n[NO_EVIDENCE]:,} not told from "
-        rest += f"chance, {n[INSUFFICIENT_DATA]:,} of too few rows."
+        rest += f"chance, {n[INSUFFICIENT_DATA]:,} of too few data."
         if not n[WORSE]:
             return f"{model} is surely worse than {baseline} nowhere: of {of} {rest}"
         most = ""
@@ -193,7 +193,7 @@ def _cell(row: Row) -> Cell:
         return Cell(text="–", note="no rows in a cell", weak=True)
     verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
     weak = verdict == INSUFFICIENT_DATA
-    evidence = "too few rows to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
+    evidence = "too few data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
     return Cell(
         text=_MARKS.get(verdict, "") + show_number(row["difference"], signed=True),
         interval=show_interval(row["difference_low"], row["difference_high"], signed=True),

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from scipy import stats
 from scipy.stats import false_discovery_control, norm
 
 import biasspark
@@ -207,6 +209,42 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
     assert ratio.between(0.8, 1.25).all()
     assert ratio.median() == pytest.approx(1, abs=0.05)
     assert set(left_out["method"]) == {"jackknife"}
+    assert (left_out["n_groups"] <= left_out["n_low"] + left_out["n_high"]).all()
+    assert by_delong["n_groups"].isna().all()
+
+
+def test_few_clusters_are_insufficient_data(corpus: DataFrame, rows: pd.DataFrame) -> None:
+    """Nine of them, by id; the tenth makes them enough."""
+    asked: dict[str, Any] = {"method": "jackknife", "cluster": "flock", "id": "id", "slices": {}, "identities": ["a"]}
+    for n_clusters, verdicts in ((9, {"insufficient_data"}), (10, {"better", "no_evidence"})):
+        flocks = corpus.withColumn("flock", F.col("id") % n_clusters)
+        found = compare(flocks, **asked, groups=1000)
+        assert set(found["n_groups"]) == {n_clusters}
+        assert set(found["verdict"]) <= verdicts
+        assert found["p_value"].isna().all() == (n_clusters < 10)
+        assert found["difference"].notna().all()
+
+
+def test_a_jackknife_is_judged_by_student(corpus: DataFrame, rows: pd.DataFrame) -> None:
+    flocks = corpus.withColumn("flock", F.col("id") % 12)
+    found = compare(flocks, method="jackknife", cluster="flock", id="id", slices={}, identities=["a"], groups=1000)
+    overall = found.set_index("metric").loc["auc"]
+    kept = rows[rows["s"].notna()]
+    left = [kept[kept["id"] % 12 != flock] for flock in range(12)]
+    replicates = np.array([find_difference(own) for own in left])
+    sd, law = sqrt(11 / 12 * ((replicates - replicates.mean()) ** 2).sum()), stats.t(11)
+    difference, half = find_difference(kept), law.ppf(0.975) * sd
+    assert [overall["difference_low"], overall["difference_high"]] == pytest.approx(
+        [difference - half, difference + half], abs=1e-12
+    )
+    assert overall["p_value"] == pytest.approx(2 * law.sf(abs(difference) / sd), rel=1e-9)
+
+
+def find_difference(rows: pd.DataFrame) -> float:
+    """AUC of the model less that of the baseline."""
+    low, high = rows[~rows["y"]], rows[rows["y"]]
+    new, old = (ordered_doubled(low[name], high[name]).mean() / 2 for name in ("s", "t"))
+    return float(new - old)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
+from scipy import stats
 from scipy.stats import norm
 
 from biasspark.config import load_config
@@ -277,8 +278,10 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
     both = tuple(find_cells(nights.rows[name], groups, "gay", "bpsn_auc") for name in ("rescored", "base"))
     change, sd = jackknife((both[0], both[1]))
     assert shown["change"] == pytest.approx(added["change"], abs=1e-12) == pytest.approx(change, abs=1e-12)
-    assert (shown["change_low"], shown["change_high"]) == pytest.approx((change - Z * sd, change + Z * sd), abs=1e-12)
-    assert shown["p_violation"] == pytest.approx(norm.cdf((change + 0.01) / sd), rel=1e-9)
+    law = stats.t(len({*both[0].low_group, *both[0].high_group, *both[1].low_group, *both[1].high_group}) - 1)
+    half = law.ppf(0.975) * sd
+    assert (shown["change_low"], shown["change_high"]) == pytest.approx((change - half, change + half), abs=1e-12)
+    assert shown["p_violation"] == pytest.approx(law.cdf((change + 0.01) / sd), rel=1e-9)
     assert sd < 0.25 * (added["change_high"] - added["change_low"]) / 2 / Z
     assert ", paired by id: fell by more than 0.01 (adjusted p " in shown["message"]
     assert f"fail: bpsn, m, all: {shown['message']}" in nights.rescored.out

@@ -149,7 +149,8 @@ def test_sentences_say_both_values() -> None:
     assert ": lower by no more than 0.02 (adjusted p " in same.message
     assert alike.message.startswith("bpsn_auc of c is 0.8000, that of old 0.8000, a change of +0.0000 (+0.0000 to +0")
     assert few.message == (
-        "bpsn_auc of d is 0.3000, that of old 0.8000: a cell has too few rows, or the difference no variance."
+        "bpsn_auc of d is 0.3000, that of old 0.8000: a cell has too few rows or groups of them, or the difference no "
+        "variance."
     )
     assert (few.change, few.p_violation, few.outcome) == (-0.5, None, "insufficient_evidence")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import norm
 
 from biasspark.attribution.verdicts import judge
@@ -46,7 +48,7 @@ def test_delong_is_that_of_the_placements(seed: int) -> None:
     expected = [auc_by_pairs(*cells) for cells in zip(low, high, strict=True)]
     expected += [delong_variance(*cells) for cells in zip(low, high, strict=True)]
     expected += [paired_delong(low, high, sign) for sign in (-1, 1)]
-    assert list(found[2:]) == pytest.approx(expected, abs=1e-12)
+    assert list(found[2:8]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_model_and_itself_differ_by_nothing_with_variance_0() -> None:
@@ -62,7 +64,7 @@ def test_small_cells_have_no_variance(n_low: int, n_high: int) -> None:
     low, high = draw(3, n_low, n_high)
     found = pair_by_delong(placed(low, high), placed(high, low))
     assert (found.auc is None) == (0 in (n_low, n_high))
-    assert found[4:] == (None,) * 4
+    assert found[4:] == (None,) * 5
 
 
 # ---- the jackknife
@@ -89,19 +91,20 @@ def test_the_jackknife_of_single_rows_is_nearly_delong() -> None:
     found = leave_out(low, high, rows, 110)
     by_delong = pair_by_delong(placed(low, high), placed(high, low))
     assert found[:4] == by_delong[:4]
-    assert found[4:] == pytest.approx(by_delong[4:], rel=0.03)
+    assert found[4:8] == pytest.approx(by_delong[4:8], rel=0.03)
+    assert (found.n_groups, by_delong.n_groups) == (110, None)
 
 
 def test_the_jackknife_counts_the_groups_that_have_rows() -> None:
     low, high = draw(5)
-    groups = np.arange(12) % 4, np.arange(9) % 4
+    groups = np.arange(12) % 6, np.arange(9) % 6
     aucs = [
-        [auc_by_pairs(a[groups[0] != k], b[groups[1] != k]) for a, b in zip(low, high, strict=True)] for k in range(4)
+        [auc_by_pairs(a[groups[0] != k], b[groups[1] != k]) for a, b in zip(low, high, strict=True)] for k in range(6)
     ]
     differences = np.array([a - b for a, b in aucs])
     found = leave_out(low, high, groups, 50)
     assert found.difference_variance == pytest.approx(
-        3 / 4 * ((differences - differences.mean()) ** 2).sum(), abs=1e-12
+        5 / 6 * ((differences - differences.mean()) ** 2).sum(), abs=1e-12
     )
 
 
@@ -109,7 +112,7 @@ def test_the_jackknife_needs_rows_without_each_group() -> None:
     low, high = draw(6)
     alone = leave_out(low, high, (np.zeros(12, int), np.arange(9)), 9)
     assert alone.auc is not None
-    assert alone[4:] == (None,) * 4
+    assert alone[4:] == (None, None, None, None, 9)
 
 
 def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
@@ -146,7 +149,7 @@ def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
 
 def test_nights_that_are_alike_row_by_row_differ_by_nothing_with_variance_0() -> None:
     (low, _), (high, _) = draw(8, 60, 50)
-    night = without_groups(low, high, (np.arange(60) % 7, np.arange(50) % 7), 7)
+    night = without_groups(low, high, (np.arange(60) % 12, np.arange(50) % 12), 12)
     found = pair_by_jackknife(night, night)
     assert found.difference_variance == 0.0
     paired = Paired.of(found, ((None, None), (None, None)), is_gap=False)
@@ -175,6 +178,16 @@ def test_nights_in_other_groups_are_not_paired() -> None:
     assert (found.auc, found.difference_variance) == (found.baseline_auc, None)
 
 
+@pytest.mark.parametrize(("of_high", "n_groups"), [(4, 20), (5, 20), (25, 25)])
+def test_groups_are_counted_in_both_cells_and_must_be_five_in_either(of_high: int, n_groups: int) -> None:
+    low, high = draw(6, 60, 50)
+    found = leave_out(low, high, (np.arange(60) % 20, np.arange(50) % of_high), 30)
+    assert found.n_groups == n_groups
+    assert (found.difference_variance is None) == (of_high < 5)
+    none = leave_out(low, high[:, :0], (np.arange(60) % 20, np.arange(0)), 30)
+    assert (none.auc, none.difference_variance, none.n_groups) == (None, None, 20)
+
+
 # ---- verdicts
 
 
@@ -197,6 +210,20 @@ def gap(value: float, baseline: float, half: float, variances: tuple[float, ...]
 def test_an_auc_by_the_normal_distribution() -> None:
     found = weigh(metric(0.83, 0.8), 0.95)
     assert found[:4] == pytest.approx((0.03, 0.03 - Z * 0.01, 0.03 + Z * 0.01, 2 * norm.sf(3)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n_groups", [10, 31, 1000])
+def test_of_few_groups_student_judges(n_groups: int) -> None:
+    """By as many degrees of freedom as there are groups less one; and so of a margin."""
+    paired = replace(metric(0.83, 0.8), n_groups=n_groups)
+    found, law = weigh(paired, 0.95), stats.t(n_groups - 1)
+    half = 0.01 * law.ppf(0.975)
+    assert found[:4] == pytest.approx((0.03, 0.03 - half, 0.03 + half, 2 * law.sf(3)), abs=1e-11)
+    assert weigh_margin(paired, "max_rise", 0.01) == pytest.approx((law.sf(2), law.cdf(2)), abs=1e-11)
+    of_gaps = weigh(replace(gap(0.2, 0.02, 0.05), n_groups=n_groups), 0.9)
+    sum_sd, quantile = sqrt(3e-4), law.ppf(0.95)
+    assert of_gaps[1:3] == pytest.approx((0.18 - quantile * 0.01, 0.22 + quantile * sum_sd), abs=1e-11)
+    assert of_gaps.p_value == pytest.approx(max(2 * law.sf(18), 2 * law.sf(0.22 / sum_sd)), rel=1e-9)
 
 
 def test_a_gap_whose_signs_are_known() -> None:
@@ -240,11 +267,14 @@ def test_intervals_stay_in_the_range_of_the_difference() -> None:
         gap(0.2, 0.1, 0.05, (0.0, 1.0)),
         Paired(**{**metric(0.9, 0.8).__dict__, "n_high": 9}),
         Paired(**{**metric(0.8, 0.8, (0.0, 0.1)).__dict__, "n_low": 9}),
+        replace(metric(0.9, 0.8), n_groups=9),
+        replace(metric(0.8, 0.8, (0.0, 0.1)), n_groups=9),
     ],
 )
 def test_insufficient_data(paired: Paired) -> None:
     found = weigh(paired, 0.95)
     assert found[1:4] == (None, None, None)
+    assert weigh_margin(paired, "max_drop", 0.02) is None
     assert judge([found], [False]) == [(None, "insufficient_data")]
 
 

@@ -69,7 +69,7 @@ def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
     assert lost.difference.interval == "+0.220 to +0.280"
     assert own.sentence == (
         f"{NEW} is surely worse than {OLD} in 2 of 6 comparisons on the same rows, most in Negative AEG of black "
-        "(+0.250); 2 are surely better, 1 not told from chance, 1 of too few rows."
+        "(+0.250); 2 are surely better, 1 not told from chance, 1 of too few data."
     )
     assert own.overall is not None
     assert (own.overall.value.text, own.overall.baseline.text) == ("0.950", "0.900")
@@ -86,7 +86,7 @@ def test_a_model_that_is_nowhere_worse_is_said_to_be(facts: NightFacts) -> None:
     own = hold(facts, compare_values("gay", "bpsn_auc", 0.8, 0.9), compare_values("gay", "bnsp_auc", 0.9, 0.91))
     assert own.sentence == (
         f"{NEW} is surely worse than {OLD} nowhere: of 2 comparisons on the same rows 1 is surely better, 1 not told "
-        "from chance, 0 of too few rows."
+        "from chance, 0 of too few data."
     )
 
 

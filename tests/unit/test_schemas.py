@@ -153,7 +153,7 @@ CONTRACT = {
         run_date DATE corpus STRING slice STRING identity STRING metric STRING model STRING baseline_model STRING
         crossed BOOLEAN n_low BIGINT n_high BIGINT value DOUBLE baseline_value DOUBLE difference DOUBLE
         difference_low DOUBLE difference_high DOUBLE p_value DOUBLE p_adjusted DOUBLE verdict STRING method STRING
-        run_id STRING
+        n_groups INT run_id STRING
     """,
     PINNED_SKEW: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING cell STRING fraction DOUBLE n_rows BIGINT

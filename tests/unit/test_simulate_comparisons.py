@@ -35,9 +35,19 @@ def test_equally_good_models_seldom_seem_to_differ(results: list[dict[str, Any]]
 
 
 def test_clusters_need_the_jackknife(results: list[dict[str, Any]]) -> None:
-    seen = {one["method"]: one["seen"] for one in results if one["clusters"]}
+    seen = {one["method"]: one["seen"] for one in results if one["clusters"] == "apart" and one["rows"] == [500, 500]}
     assert seen["jackknife"] < 0.05
-    assert seen["delong"] > 0.4
+    assert seen["delong"] > 0.35
+
+
+def test_few_clusters_do_not_seem_to_be_certain(results: list[dict[str, Any]]) -> None:
+    few = [one for one in results if one["clusters"] and one["rows"] != [500, 500]]
+    assert len(few) == 15
+    assert min(one["coverage"] for one in few) > 0.925
+    assert max(one["insufficient"] for one in few) == 0
+    equal = [one["seen"] for one in few if one["values"][0] == one["values"][1]]
+    assert len(equal) == 9
+    assert max(equal) < 0.075
 
 
 @pytest.mark.slow

@@ -44,9 +44,11 @@ MODEL_COMPARISONS = Table(
             p_adjusted DOUBLE: p_value after Benjamini-Hochberg over the metrics and identities of the slice and the two
                 models, crossed pairs by themselves. 0 to 1. NULL where data are insufficient.
             verdict STRING: better or worse, where p_adjusted is below 0.05. no_evidence. insufficient_data, with fewer
-                than 10 rows in a cell, or a difference without variance.
+                than 10 rows in a cell, of the jackknife 10 groups, 5 in a cell, or a difference without variance.
             method STRING: How variances were made: paired_delong, from the placements of rows. jackknife, from leaving
                 out groups of rows.
+            n_groups INT: Of the jackknife the groups with a row in either cell. Intervals and p-values are by the t
+                distribution with one degree of freedom less. 0 or more. NULL by DeLong.
         """),
     ),
 )
