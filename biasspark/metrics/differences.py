@@ -112,7 +112,12 @@ def weigh(paired: Paired, level: float) -> Evidence:
 
     The difference of absolute values has a kink where a gap is 0. So of a gap each contrast s·value - t·baseline_value
     is looked at whose signs s and t both gaps' own intervals allow: the interval is that around all of theirs, and the
-    p-value the largest.
+    p-value the largest. As neither size is below 0,
+
+        -|baseline_value| <= |value| - |baseline_value| <= |value|
+
+    so the interval ends no further up than the size that the own interval of the value allows, and no further down than
+    minus the size that that of the baseline allows. What is cut off is true only where one of these misses its gap.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def weigh(paired: Paired, level: float) -> Evidence:
         return Evidence(difference)
     halves = [student_quantile(level, paired.freedom) * sqrt(one.variance) for one in contrasts]
     ends = [(one.difference - half, one.difference + half) for one, half in zip(contrasts, halves, strict=True)]
-    low, high = clip(_around(ends), *((-0.5, 0.5) if is_gap else (-1.0, 1.0)))
+    low, high = clip(_around(ends), *_range_of_difference(paired))
     p_value = max(_two_sided(one, paired.freedom) for one in contrasts)
     return Evidence(difference, low, high, p_value, one_way=len({one.difference > 0 for one in contrasts}) == 1)
 
@@ -224,6 +229,19 @@ def _allowed_signs(ends: Ends) -> tuple[int, ...]:
     if low is None or high is None or low <= 0 <= high:
         return (1, -1)
     return (1,) if low > 0 else (-1,)
+
+
+def _range_of_difference(paired: Paired) -> tuple[float, float]:
+    """Return how low and how high the difference can be: of gaps by what their own intervals allow."""
+    if paired.gaps is None:
+        return -1.0, 1.0
+    most, most_of_baseline = (_largest_size(*ends) for ends in paired.gaps)
+    return -most_of_baseline, most
+
+
+def _largest_size(low: float | None, high: float | None) -> float:
+    """Return how far from 0 a gap may be by its interval; without one, as far as any."""
+    return 0.5 if low is None or high is None else max(-low, high)
 
 
 def _around(ends: Sequence[Ends]) -> Ends:

@@ -160,21 +160,18 @@ def _describe_weighed(ruling: Ruling, row: Candidate, added: Sequence[float | No
 def _weigh_by_id(ruling: Ruling, row: Candidate, paired: Paired) -> dict[str, Any]:
     """Return the change with its interval and p-values by the same groups of ids; nothing where these are too few.
 
-    The size of a gap rises by no more than all of it, and falls by no more than all of what it was. So where gaps of
-    two signs are possible, the size by itself is the evidence that the bound is kept, and the interval ends there.
+    The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size by itself is
+    the evidence that the bound is kept.
     """
     rule, alone, found = ruling.rule, None, weigh(paired, ruling.level)
-    low, high = found.low, found.high
     if rule.of_size:
         alone = float(compare_with_bound(_aucs([row.now])[0], "max_abs", rule.bound)[1][0])
-        most, most_before = _ends(rule, row.now).high, _ends(rule, row.before).high
-        high = high if high is None or most is None else min(high, most)
-        low = low if low is None or most_before is None else max(low, -most_before)
     p_values = weigh_margin(paired, rule.kind, rule.bound, alone)
     if p_values is None:
         return {}
     exact = dict.fromkeys(("change", "change_at_least", "change_at_most"), found.difference)
-    return exact | {"change_low": low, "change_high": high, "p_violation": p_values[0], "p_compliance": p_values[1]}
+    ends = {"change_low": found.low, "change_high": found.high}
+    return exact | ends | {"p_violation": p_values[0], "p_compliance": p_values[1]}
 
 
 def _describe(rule: Rule, row: Candidate) -> Alert:

@@ -149,10 +149,12 @@ def expect(metric: str, low: pd.DataFrame, high: pd.DataFrame) -> dict[str, Any]
         allowed = [[1] * (top > 0.5) + [-1] * (bottom < 0.5) for bottom, top in ends]
         signs = list(product(*allowed))
     contrasts = [(s * a - t * b, sqrt(combine_variance(low, high, -s * t))) for s, t in signs]
-    most = 0.5 if is_gap else 1.0  # that two of them can differ
+    least, most = -1.0, 1.0
+    if is_gap:  # each by its own interval
+        most, least = (s * max(abs(end - 0.5) for end in own) for s, own in zip((1, -1), ends, strict=True))
     return found | {
         "n_signs": len(signs),
-        "difference_low": max(min(one - Z * sd for one, sd in contrasts), -most),
+        "difference_low": max(min(one - Z * sd for one, sd in contrasts), least),
         "difference_high": min(max(one + Z * sd for one, sd in contrasts), most),
         "p_value": max(2 * norm.sf(abs(one) / sd) for one, sd in contrasts),
     }

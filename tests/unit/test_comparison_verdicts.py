@@ -220,7 +220,7 @@ def test_of_few_groups_student_judges(n_groups: int) -> None:
     half = 0.01 * law.ppf(0.975)
     assert found[:4] == pytest.approx((0.03, 0.03 - half, 0.03 + half, 2 * law.sf(3)), abs=1e-11)
     assert weigh_margin(paired, "max_rise", 0.01) == pytest.approx((law.sf(2), law.cdf(2)), abs=1e-11)
-    of_gaps = weigh(replace(gap(0.2, 0.02, 0.05), n_groups=n_groups), 0.9)
+    of_gaps = weigh(replace(gap(0.2, 0.02, 0.06), n_groups=n_groups), 0.9)
     sum_sd, quantile = sqrt(3e-4), law.ppf(0.95)
     assert of_gaps[1:3] == pytest.approx((0.18 - quantile * 0.01, 0.22 + quantile * sum_sd), abs=1e-11)
     assert of_gaps.p_value == pytest.approx(max(2 * law.sf(18), 2 * law.sf(0.22 / sum_sd)), rel=1e-9)
@@ -234,7 +234,7 @@ def test_a_gap_whose_signs_are_known() -> None:
 
 
 def test_a_gap_whose_sign_is_not_known() -> None:
-    found = weigh(gap(0.2, 0.02, 0.05), 0.95)
+    found = weigh(gap(0.2, 0.02, 0.06), 0.95)
     sd, sum_sd = 0.01, sqrt(3e-4)
     low, high = 0.18 - Z * sd, 0.22 + Z * sum_sd
     p_value = max(2 * norm.sf(0.18 / sd), 2 * norm.sf(0.22 / sum_sd))
@@ -253,8 +253,25 @@ def test_gaps_that_may_both_be_0_say_nothing() -> None:
 
 
 def test_intervals_stay_in_the_range_of_the_difference() -> None:
-    assert weigh(gap(0.49, 0.0, 0.1, (1.0, 1.0)), 0.95)[1:3] == (-0.5, 0.5)
+    unknown = replace(gap(0.4, 0.0, 0.1, (1.0, 1.0)), gaps=((None, None), (None, None)))
+    assert weigh(unknown, 0.95)[1:3] == (-0.5, 0.5)
     assert weigh(metric(0.9, 0.1, (1.0, 1.0)), 0.95)[1:3] == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(("value", "baseline"), [(0.4, 0.0), (-0.1, 0.3), (0.05, -0.2), (0.02, 0.01)])
+def test_the_difference_of_gaps_is_no_more_than_their_own_intervals_allow(value: float, baseline: float) -> None:
+    """By trying all sizes of both gaps that their intervals have in them."""
+    paired = gap(value, baseline, 0.06, (1.0, 1.0))
+    assert paired.gaps is not None
+    sizes = [np.abs(np.linspace(low or 0, high or 0, 1001)) for low, high in paired.gaps]
+    either = [np.r_[0, one.max()] for one in sizes]  # whatever the other is
+    found = weigh(paired, 0.95)
+    assert found[1:3] == pytest.approx((-either[1].max(), either[0].max()), abs=1e-12)
+    differences = np.subtract.outer(*sizes)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= differences.min() <= differences.max() <= found.high
+    assert found.low <= found.difference <= found.high  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ MODEL_COMPARISONS = Table(
             difference DOUBLE: value - baseline_value, more is better. Of a gap |value| - |baseline_value|, less is
                 better. -1 to 1, of a gap -0.5 to 0.5. NULL where a value is.
             difference_low DOUBLE: Lower end of its interval at the configured level, 0.95 unless given. Of a gap over
-                all signs that the intervals of both gaps allow. -1 to 1, of a gap -0.5 to 0.5. NULL where data are
-                insufficient.
-            difference_high DOUBLE: Upper end of its interval. -1 to 1, of a gap -0.5 to 0.5. NULL where data are
-                insufficient.
+                all signs that the intervals of both gaps allow, and no lower than minus the most of |baseline_value|.
+                -1 to 1, of a gap -0.5 to 0.5. NULL where data are insufficient.
+            difference_high DOUBLE: Upper end of its interval, of a gap no higher than the interval of the gap allows of
+                |value|. -1 to 1, of a gap -0.5 to 0.5. NULL where data are insufficient.
             p_value DOUBLE: Two-sided, that both models are equally good. 0 to 1. Of a gap the largest over these signs.
                 1 where they score these rows alike. NULL where data are insufficient.
             p_adjusted DOUBLE: p_value after Benjamini-Hochberg over the metrics and identities of the slice and the two
