@@ -1,4 +1,4 @@
-"""Student's t: how likely it is beyond a value, and its quantiles. The standard library alone, as executors have it."""
+"""Student's t: how likely it is beyond a value, and its quantiles. No Spark, and the standard library alone."""
 
 from __future__ import annotations
 
