@@ -119,6 +119,7 @@ def test_the_job_prints_the_worst_of_all_that_is_searched(folder: Path, searched
     assert shares[0] == round(largest[0], 4)
 
 
+@pytest.mark.slow  # another run of the job, for its first lines
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
     text = CONFIG.format(folder=folder).replace("groupings", "# groupings").replace("tree =", "# tree =")
     (tmp_path / "job.toml").write_text(text, encoding="utf-8")

@@ -215,26 +215,29 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
     assert by_delong["n_groups"].isna().all()
 
 
-def test_few_clusters_are_insufficient_data(corpus: DataFrame, rows: pd.DataFrame) -> None:
-    """Nine of them, by id; the tenth makes them enough."""
-    asked: dict[str, Any] = {"method": "jackknife", "cluster": "flock", "id": "id", "slices": {}, "identities": ["a"]}
-    for n_clusters, verdicts in ((9, {"insufficient_data"}), (10, {"better", "no_evidence"})):
-        flocks = corpus.withColumn("flock", F.col("id") % n_clusters)
-        found = compare(flocks, **asked, groups=1000)
-        assert set(found["n_groups"]) == {n_clusters}
-        assert set(found["verdict"]) <= verdicts
-        assert found["p_value"].isna().all() == (n_clusters < 10)
-        assert found["difference"].notna().all()
-
-
-def test_a_jackknife_is_judged_by_student(corpus: DataFrame, rows: pd.DataFrame) -> None:
-    flocks = corpus.withColumn("flock", F.col("id") % 12)
+def compare_flocks(corpus: DataFrame, n_flocks: int) -> pd.DataFrame:
+    """Leave out clusters, one after the other, each in a group of its own."""
+    flocks = corpus.withColumn("flock", F.col("id") % n_flocks)
     found = compare(flocks, method="jackknife", cluster="flock", id="id", slices={}, identities=["a"], groups=1000)
+    assert set(found["n_groups"]) == {n_flocks}
+    return found
+
+
+def test_nine_clusters_are_insufficient_data(corpus: DataFrame) -> None:
+    found = compare_flocks(corpus, 9)
+    assert set(found["verdict"]) == {"insufficient_data"}
+    assert found["p_value"].isna().all()
+    assert found["difference"].notna().all()
+
+
+def test_ten_clusters_are_judged_by_student(corpus: DataFrame, rows: pd.DataFrame) -> None:
+    found = compare_flocks(corpus, 10)
+    assert set(found["verdict"]) <= {"better", "no_evidence"}
+    assert found["p_value"].notna().all()
     overall = found.set_index("metric").loc["auc"]
     kept = rows[rows["s"].notna()]
-    left = [kept[kept["id"] % 12 != flock] for flock in range(12)]
-    replicates = np.array([find_difference(own) for own in left])
-    sd, law = sqrt(11 / 12 * ((replicates - replicates.mean()) ** 2).sum()), stats.t(11)
+    replicates = np.array([find_difference(kept[kept["id"] % 10 != flock]) for flock in range(10)])
+    sd, law = sqrt(9 / 10 * ((replicates - replicates.mean()) ** 2).sum()), stats.t(9)
     difference, half = find_difference(kept), law.ppf(0.975) * sd
     assert [overall["difference_low"], overall["difference_high"]] == pytest.approx(
         [difference - half, difference + half], abs=1e-12

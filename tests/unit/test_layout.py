@@ -144,8 +144,8 @@ def is_kernel(source: str) -> bool:
 
 
 def kernels_import_no_spark(path: str, source: str) -> Iterator[str]:
-    for line, name in imports(source):
-        if is_kernel(source) and is_within(name, "pyspark"):
+    for line, name in imports(source) if is_kernel(source) else ():
+        if is_within(name, "pyspark"):
             yield f"{path}:{line}: imports {name}. Its docstring says that it needs no Spark."
 
 
