@@ -153,11 +153,12 @@ def _start_session(group: str) -> Callable[[Setting, Path], Sequence[str | Path]
         options = [option for corpus in corpora for option in ("--corpus", corpus)]
         repeat = ("--repeat", str(setting.repeat))
         (folder / EVENTS).mkdir()
-        logged = [("--conf", f"{name}={value}") for name, value in log_into(folder / EVENTS).items()]
+        # A session works for many minutes, unlike a job: both of Java's compilers, and its own choice of a collector.
+        settings = log_into(folder / EVENTS) | {"spark.driver.defaultJavaOptions": ""}
         return _submit(
             setting,
             folder,
-            *(part for option in logged for part in option),
+            *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
             *(script, "--group", group, *options, *repeat, "--outcome", folder / "outcome.json"),
         )
 

@@ -161,7 +161,7 @@ def read_costs(results: Path = RESULTS) -> Costs:
     growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
     jobs = [
         (found["corpus"]["rows"], found["figures"]["job seconds"])
-        for name in ("civil-18000000-job-further.json", "civil-100000000-job.json")
+        for name in ("civil-1800000-job-pandas.json", "civil-18000000-job-numpy-duckdb.json")
         for found in [json.loads((results / name).read_text("utf-8"))]
     ]
     (few, quick), (many, slow) = jobs
@@ -180,7 +180,7 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
         ("reading and sorting", f"{plan.reading:.0f} s", f"{plan.reading_tasks:,} tasks on {cluster.slots:,} cores"),
         ("through the network", f"{plan.network:.1f} s", f"{plan.shuffled_gb:.1f} GB shuffled"),
         ("placing", f"{plan.placing:.0f} s", f"{plan.ranges:,} ranges of {rows * models / plan.ranges:,.0f} scores"),
-        ("the night", f"{total:.0f} s", f"{total / 60:.0f} min"),
+        ("the night", f"{total:.0f} s", f"{total / 60:.0f} min" if total >= 90 else ""),
         ("shuffle files of an executor", f"{plan.shuffled_gb * 1e3 / cluster.executors:.0f} MB", "on its disk"),
         ("spilled", "nothing", f"with {plan.heap_mb / 1e3:.1f} GB of heap or more in an executor"),
         ("a range as a worker receives it", f"{plan.range_mb:.0f} MB", ""),
