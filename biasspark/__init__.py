@@ -9,7 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from biasspark.api import (
+    from biasspark.api.attribution import (
+        attribution_correlations,
+        attribution_segments,
+        attribution_slices,
+        auc_crosses,
+        example_attributions,
+        loss_by_segment,
+        pair_segments,
+    )
+    from biasspark.api.metrics import (
         bias_metrics,
         label_balance,
         model_comparisons,
@@ -23,22 +32,13 @@ if TYPE_CHECKING:
         threshold_summary,
         u_statistics,
     )
-    from biasspark.attribution_api import (
-        attribution_correlations,
-        attribution_segments,
-        attribution_slices,
-        auc_crosses,
-        example_attributions,
-        loss_by_segment,
-        pair_segments,
-    )
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 
 __version__ = "0.1.0"
 
 # Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
-_HOMES = ("biasspark.errors", "biasspark.config", "biasspark.api", "biasspark.attribution_api")
+_HOMES = ("biasspark.errors", "biasspark.config", "biasspark.api.metrics", "biasspark.api.attribution")
 
 __all__ = [
     "BiasSparkError",

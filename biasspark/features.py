@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from biasspark.sql import write_text
+from biasspark.expressions.sql import write_text
 
 Condition = Mapping[int, frozenset[int]]
 """By place of a feature, the bins that are allowed. A feature that is not there is not restricted."""

@@ -11,10 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.config import GROUPS, Config, say_count
-from biasspark.gating import judged, show_alerts
 from biasspark.highlights import WORST, worst_identities
-from biasspark.leaving_out import compute_left_out, leave_out_groups
-from biasspark.merging import Window, describe_window, keep_state, merge_nights, merged_once, state_of, window_tables
+from biasspark.maps.gate import judged, show_alerts
+from biasspark.maps.jackknife import compute_left_out, leave_out_groups
+from biasspark.maps.windows import (
+    Window,
+    describe_window,
+    keep_state,
+    merge_nights,
+    merged_once,
+    state_of,
+    window_tables,
+)
 from biasspark.pipeline import describe_run, measure, ranked_once, tabulate
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.publish import PublishedRun, publish

@@ -9,13 +9,13 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.attributing import attribute, count_all_rows, ranked_rows, rows_alone
-from biasspark.attribution_tables import list_tables
 from biasspark.cli import Outcome, Progress, job_parser, run_job
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.highlights import show_lost
+from biasspark.maps.attribution import attribute, count_all_rows, ranked_rows, rows_alone
+from biasspark.maps.attribution_tables import list_tables
 from biasspark.night import OneNight, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_attribution

@@ -14,12 +14,12 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from biasspark.cli import Outcome, Progress, job_parser, run_job
-from biasspark.comparing import compare, compared_alone
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
-from biasspark.gating import judged_comparison, show_alerts
 from biasspark.highlights import show_changes
+from biasspark.maps.comparisons import compare, compared_alone
+from biasspark.maps.gate import judged_comparison, show_alerts
 from biasspark.night import OneNight, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_comparison

@@ -8,7 +8,7 @@ import sys
 from biasspark.cli import Outcome, Progress, configured_parser, parse_date, run_job
 from biasspark.config import load_config
 from biasspark.errors import ConfigError
-from biasspark.merging import find_window
+from biasspark.maps.windows import find_window
 from biasspark.night import run_window
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.runs import new_run

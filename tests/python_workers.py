@@ -12,7 +12,12 @@ from zipimport import zipimporter
 
 from pyspark import daemon
 
-IMPORTED = ("pyspark.sql.pandas.serializers", "biasspark.api", "biasspark.attribution_api", "biasspark.comparing")
+IMPORTED = (
+    "pyspark.sql.pandas.serializers",
+    "biasspark.api.metrics",
+    "biasspark.api.attribution",
+    "biasspark.maps.comparisons",
+)
 
 
 def keep_caches(_: zipimporter) -> None:

@@ -1,8 +1,8 @@
 """Which leaf of its tree a row is in, as one column for any number of trees.
 
 A chain of CASE for every split of every tree would pass what Spark can compile. So each leaf of a tree has a bit, as
-conditions have in `biasspark.conditions`, and of the leaves of one tree a row meets one: one lookup for each feature,
-however many trees there are.
+conditions have in `biasspark.expressions.conditions`, and of the leaves of one tree a row meets one: one lookup for
+each feature, however many trees there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.attribution.growth import GrownTree, Node, NodeKey
-from biasspark.conditions import bits_by_bin, look_up
+from biasspark.expressions.conditions import bits_by_bin, look_up
 from biasspark.features import bin_name
 
 _BITS = 62

@@ -22,7 +22,7 @@ from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
-from biasspark.exploding import each_present
+from biasspark.expressions.exploding import each_present
 from biasspark.metrics.evidence import clip, interval
 
 CLIP = 1e-15

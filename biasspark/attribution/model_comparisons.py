@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.attribution.verdicts import judge
 from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
-from biasspark.declared import column_names
+from biasspark.ddl import column_names
 from biasspark.metrics.differences import Paired, weigh
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, pair_by_delong

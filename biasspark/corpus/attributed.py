@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.columns import HONEST, ROW_ID, SEGMENTS
-from biasspark.conditions import MOST_BITS, meet
 from biasspark.config import Attribution, Tree
 from biasspark.corpus.features import bin_columns
 from biasspark.corpus.values import column
+from biasspark.expressions.conditions import MOST_BITS, meet
 from biasspark.features import Condition, Feature, bin_name
 
 _PARTS = 1 << 30

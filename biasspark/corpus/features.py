@@ -13,8 +13,8 @@ from biasspark.config import Attribution
 from biasspark.corpus.ordered import count_up_to
 from biasspark.corpus.values import category, number, write_category
 from biasspark.errors import InputError
+from biasspark.expressions.sql import write_name
 from biasspark.features import NULL_BIN, Feature, bin_name
-from biasspark.sql import write_name
 
 MOST_CATEGORIES = 1000
 """A feature of more values splits nothing that a person could read."""

@@ -18,7 +18,7 @@ from biasspark.corpus.files import list_files, refuse_empty_files, refuse_record
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import column
 from biasspark.errors import InputError
-from biasspark.sql import quote_name
+from biasspark.expressions.sql import quote_name
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}

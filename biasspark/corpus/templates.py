@@ -13,7 +13,7 @@ from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.examples import label_examples
 from biasspark.corpus.states import field, name_of, single_states
 from biasspark.corpus.values import category
-from biasspark.exploding import each_present
+from biasspark.expressions.exploding import each_present
 
 _TEMPLATE = "template"
 

@@ -13,7 +13,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
-from biasspark.sql import quote_name, write_name
+from biasspark.expressions.sql import quote_name, write_name
 
 
 def column(name: str) -> Column:

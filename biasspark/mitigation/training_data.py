@@ -8,7 +8,7 @@ from datetime import date
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from biasspark.api import label_balance
+from biasspark.api.metrics import label_balance
 from biasspark.columns import OVERALL
 from biasspark.config import redact
 from biasspark.corpus.check import show_columns

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, GroupedData
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.corpus.codebook import Codebook
-from biasspark.declared import arrow_schema, column_names, to_batch
+from biasspark.ddl import arrow_schema, column_names, to_batch
 from biasspark.errors import corpus_changed
 from biasspark.ranking.bins import count_bins, profile_bins
 from biasspark.ranking.blocks import Block
@@ -32,7 +32,7 @@ from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, gath
 from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
-from biasspark.worker import forget_zip_files
+from biasspark.ranking.worker import forget_zip_files
 
 PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _RANKED = (

@@ -15,7 +15,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import LABEL, MODEL, SCORE, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.groupings import group_name
-from biasspark.declared import column_names
+from biasspark.ddl import column_names
 from biasspark.ranking.crosses import CrossCounts, combine_crosses, count_crosses
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, hand_over, read_ranges
 from biasspark.ranking.row_blocks import read_rows

@@ -24,7 +24,7 @@ from biasspark.columns import (
     SLICE,
 )
 from biasspark.corpus.codebook import Codebook
-from biasspark.declared import column_names
+from biasspark.ddl import column_names
 from biasspark.ranking.crowds import Crowds, cut_examples
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
 from biasspark.ranking.paired_engine import PARTS

@@ -19,7 +19,7 @@ from biasspark.arrays import Floats, Ints
 from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY, OVERALL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
-from biasspark.declared import arrow_schema, to_batch
+from biasspark.ddl import arrow_schema, to_batch
 from biasspark.ranking.crowds import OTHER, Around, Crowds, cut_examples
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges

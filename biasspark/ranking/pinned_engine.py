@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Ints
 from biasspark.config import PinnedAuc
 from biasspark.corpus.codebook import Codebook
-from biasspark.declared import column_names
+from biasspark.ddl import column_names
 from biasspark.errors import InputError
 from biasspark.ranking.block_engine import Beside, group_by_identities, measure_beside, read_group
 from biasspark.ranking.blocks import Block

@@ -19,8 +19,8 @@ from biasspark.arrays import Floats, Ints
 from biasspark.columns import MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.values import combine
-from biasspark.declared import arrow_schema, column_names, to_batch
-from biasspark.worker import forget_zip_files
+from biasspark.ddl import arrow_schema, column_names, to_batch
+from biasspark.ranking.worker import forget_zip_files
 
 RANGE = "score_range"
 RANGE_KEY = (MODEL, SLICE, RANGE)

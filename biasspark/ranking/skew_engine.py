@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import PinnedSkew
 from biasspark.corpus.codebook import Codebook
-from biasspark.declared import column_names
+from biasspark.ddl import column_names
 from biasspark.ranking.block_engine import Beside, Group, group_by_identities, measure_beside, read_group
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import decode_sums

@@ -30,7 +30,7 @@ from biasspark.columns import (
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import field, name_of, states
 from biasspark.corpus.tallies import count_rows
-from biasspark.exploding import each_present
+from biasspark.expressions.exploding import each_present
 
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"

@@ -10,7 +10,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, WORSE
-from biasspark.placing import place_among
+from biasspark.expressions.ordering import place_among
 from biasspark.report.cells import WIDE
 from biasspark.report.facts import MOST_ALERTS, OUTCOMES
 from biasspark.tables.schemas import RUN_DATE, RUN_ID

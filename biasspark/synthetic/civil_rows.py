@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.declared import arrow_schema
+from biasspark.ddl import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model as model
 from biasspark.synthetic.blocks import BLOCK_ROWS

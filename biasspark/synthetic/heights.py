@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from biasspark.declared import arrow_schema
+from biasspark.ddl import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
 from biasspark.synthetic.draws import bit_stream, find_faults

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.config import show_value
-from biasspark.declared import arrow_schema
+from biasspark.ddl import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, ids_of_block, map_ids
 from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults, to_units

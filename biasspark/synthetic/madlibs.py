@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.errors import ConfigError
-from biasspark.sql import quote_name
+from biasspark.expressions.sql import quote_name
 from biasspark.synthetic.blocks import ids_of_block, map_ids
 from biasspark.synthetic.draws import WORD, bit_stream, find_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article

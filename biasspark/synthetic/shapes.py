@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biasspark.arrays import Floats
-from biasspark.declared import arrow_schema
+from biasspark.ddl import arrow_schema
 from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
 from biasspark.synthetic.draws import bit_stream, find_faults

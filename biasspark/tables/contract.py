@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, find_condition_of_a_value
-from biasspark.sql import quote_string
+from biasspark.expressions.sql import quote_string
 from biasspark.tables.schemas import RUN_DATE, RUN_ID, Column, Table
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)

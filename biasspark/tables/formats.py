@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, ConfigError
-from biasspark.sql import quote_name, quote_string
+from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.contract import named_fault
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 

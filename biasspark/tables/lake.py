@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, InputError
-from biasspark.sql import quote_name, quote_string
+from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.contract import define_column, named_fault
 from biasspark.tables.formats import DELTA, Format
 from biasspark.tables.parquet import CatalogStore, PathStore, read_schema

@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 
 from biasspark.config import redact, say_no_place, show_value
 from biasspark.errors import ConfigError, InputError
+from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side, write_file
-from biasspark.sql import quote_name, quote_string
 from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from biasspark.config import redact
 from biasspark.errors import BiasSparkError, PublishConflict
+from biasspark.expressions.sql import quote_names
 from biasspark.session import describe, run_side_by_side
-from biasspark.sql import quote_names
 from biasspark.tables.contract import list_columns, list_types, named_fault
 from biasspark.tables.runs import Run, RunRecord, from_micros, to_micros
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError
-from biasspark.sql import quote_string
+from biasspark.expressions.sql import quote_string
 from biasspark.tables.contract import has_columns, named_fault
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Table
 from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, Store

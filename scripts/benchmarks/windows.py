@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
-from biasspark.merging import find_window, merge_nights
+from biasspark.maps.windows import find_window, merge_nights
 from biasspark.metrics.suite import bias_metrics
 from biasspark.night import run_night
 from biasspark.pipeline import JOB, Measurement, measure

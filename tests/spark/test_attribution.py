@@ -20,14 +20,14 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.attributing import Attributed, attribute, ranked_rows
-from biasspark.attribution_tables import list_tables
-from biasspark.conditions import MOST_BITS
 from biasspark.config import Attribution, Measures, Tree, parse_measures
 from biasspark.corpus.attributed import is_honest, mark_rows
 from biasspark.corpus.features import bin_columns, survey_features
 from biasspark.errors import ConfigError, InputError
+from biasspark.expressions.conditions import MOST_BITS
 from biasspark.features import Condition, Feature, write_predicate
+from biasspark.maps.attribution import Attributed, attribute, ranked_rows
+from biasspark.maps.attribution_tables import list_tables
 from biasspark.tables.schemas import tables_of
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example

@@ -19,7 +19,7 @@ from scipy import stats
 from scipy.stats import norm
 
 from biasspark.config import load_config
-from biasspark.gating import judged
+from biasspark.maps.gate import judged
 from biasspark.metrics.gate import Night
 from biasspark.tables.published import find_published
 from biasspark.tables.runs import new_run

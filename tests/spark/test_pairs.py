@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.attribution.pairs import pair_segments, sample_examples
 from biasspark.config.attribution import Pairs
+from biasspark.expressions.sql import write_name
 from biasspark.features import Feature
-from biasspark.sql import write_name
 from scripts.drill_intervals import logit_interval, newcombe_interval
 
 HOSTILE = (

@@ -16,8 +16,8 @@ from biasspark.attribution import slice_kernel
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.attribution.slice_search import FoundSlices, search_slices
 from biasspark.config.attribution import SliceSearch
+from biasspark.expressions.sql import write_name
 from biasspark.features import Feature, write_predicate
-from biasspark.sql import write_name
 from tests.oracle.slices import SearchedRow, search_by_force
 
 AGES = (18.0, 25.0, 30.0, 45.5, 60.0, 71.25)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from biasspark.declared import arrow_schema, column_names
+from biasspark.ddl import arrow_schema, column_names
 from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model
 from biasspark.synthetic.blocks import BLOCK_ROWS

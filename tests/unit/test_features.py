@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasspark.expressions.sql import write_name, write_text
 from biasspark.features import NULL_BIN, Feature, say_condition, write_predicate
-from biasspark.sql import write_name, write_text
 
 AGE = Feature("age", "age", numeric=True, values=(17.0, 30.5, 65.0), nullable=True)
 HOURS = Feature("hours", "hours", numeric=True, values=(1.0, 40.0), nullable=False)

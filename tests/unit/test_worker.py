@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from biasspark.worker import forget_zip_files
+from biasspark.ranking.worker import forget_zip_files
 
 
 def test_no_zip_file_is_read_anew_and_each_is_still_imported_from(

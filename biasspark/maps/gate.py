@@ -16,8 +16,8 @@ from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
+from biasspark.expressions.ordering import place_among
 from biasspark.metrics.gate import Accepted, Night, bias_alerts, choose_before, pair_nights
-from biasspark.placing import place_among
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone

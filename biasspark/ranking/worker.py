@@ -1,4 +1,4 @@
-"""What a Python worker of Spark keeps from one task to the next."""
+"""What a Python worker of Spark keeps from one task to the next. It imports no Spark."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.attributing import Attributed
 from biasspark.attribution.compared import difference_rows, difference_variances
 from biasspark.attribution.crosses import auc_crosses
 from biasspark.attribution.examples import example_attributions
@@ -22,14 +21,15 @@ from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.columns import ALL_ROWS, IDENTITY, IN_CROWDS, OVERALL, ROW_ID, SLICE
-from biasspark.conditions import MOST_BITS
 from biasspark.config import Identities, Pairs
 from biasspark.corpus.attributed import carried_columns, mark_rows
 from biasspark.corpus.eligibility import score_reason
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.groupings import group_columns
 from biasspark.errors import InputError
+from biasspark.expressions.conditions import MOST_BITS
 from biasspark.features import Condition
+from biasspark.maps.attribution import Attributed
 from biasspark.metrics.intervals import with_auc_interval
 from biasspark.metrics.statistics import with_auc
 from biasspark.ranking.cross_engine import cross_pairs

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from biasspark.columns import GROUP, OVERALL_METRIC
-from biasspark.comparing import cut_finely, leave_out, list_identities
 from biasspark.config import GROUPS, Gate, Rule
 from biasspark.corpus.clusters import group_of
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.tallies import count_rows
+from biasspark.maps.comparisons import cut_finely, leave_out, list_identities
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.pipeline import Measurement
 from biasspark.session import describe

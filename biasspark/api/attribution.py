@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attributing import Attributed, attribute, ranked_rows
 from biasspark.attribution import examples
-from biasspark.attribution_tables import cross_groups, list_tables, segment_pairs
 from biasspark.config import parse_measures
+from biasspark.maps.attribution import Attributed, attribute, ranked_rows
+from biasspark.maps.attribution_tables import cross_groups, list_tables, segment_pairs
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,

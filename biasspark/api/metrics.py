@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.comparing import compare
 from biasspark.config import Identities, Measures, PinnedAuc, parse_measures
 from biasspark.errors import ConfigError
+from biasspark.maps.comparisons import compare
 from biasspark.metrics import suite, summary
 from biasspark.metrics.statistics import in_table
 from biasspark.pipeline import Measurement, balance_labels, measure, skew_classes

@@ -1,0 +1,1 @@
+"""The public functions, for notebooks. They are imported from `biasspark` itself."""

@@ -1,0 +1,1 @@
+"""Expressions of Spark SQL that several stages share."""

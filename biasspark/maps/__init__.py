@@ -1,0 +1,1 @@
+"""The further maps: like `biasspark.pipeline`, each joins stages, in the order in which data flow."""
