@@ -31,7 +31,7 @@ from biasspark.corpus.templates import template_scores
 from biasspark.errors import no_usable_row
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
-from biasspark.metrics.gate import Night
+from biasspark.metrics.gate.bias_alerts import Night
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings, sum_up_aucs
 from biasspark.metrics.pinned import pinned_aucs

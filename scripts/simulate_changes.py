@@ -19,9 +19,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.metrics.differences import Paired, weigh_margin
+from biasspark.metrics.comparisons.differences import Paired, weigh_margin
+from biasspark.metrics.comparisons.paired import LeftOut, pair_by_jackknife
 from biasspark.metrics.evidence import Aucs, compare_with_baseline
-from biasspark.metrics.paired import LeftOut, pair_by_jackknife
 from scripts.simulate_comparisons import GROUPS, leave_out, place
 from scripts.simulations import ask_for_replicates, keep_results
 

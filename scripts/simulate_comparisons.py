@@ -20,8 +20,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.metrics.differences import Ends, Paired, weigh
-from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.comparisons.differences import Ends, Paired, weigh
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
 from scripts.simulations import ask_for_replicates, keep_results
 

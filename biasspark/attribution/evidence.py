@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 from biasspark.attribution.growth import ROOT, GrownTree, Node, NodeKey
 from biasspark.attribution.significance import (
     NO_ROWS,
-    SIGNIFICANT,
     Findings,
     Moments,
     chance_p_value,
     welch_p_value,
 )
 from biasspark.features import Feature, say_condition, write_predicate
-from biasspark.metrics.evidence import adjust
+from biasspark.metrics.evidence import SIGNIFICANT, adjust
 
 
 @dataclass(frozen=True)

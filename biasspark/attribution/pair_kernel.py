@@ -34,11 +34,11 @@ from biasspark.attribution.pair_significance import (
     compare_samples,
     compare_with_all,
 )
-from biasspark.attribution.significance import SIGNIFICANT, Findings
+from biasspark.attribution.significance import Findings
 from biasspark.attribution.splits import Cut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
-from biasspark.metrics.evidence import adjust
+from biasspark.metrics.evidence import SIGNIFICANT, adjust
 
 T = TypeVar("T")
 

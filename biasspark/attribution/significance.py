@@ -8,8 +8,7 @@ from fractions import Fraction
 from math import erfc, sqrt
 from typing import NamedTuple
 
-SIGNIFICANT = 0.05
-"""A p-value below is taken as evidence."""
+from biasspark.metrics.evidence import SIGNIFICANT
 
 EXACT = Context(prec=200, traps=[Inexact])
 """Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""

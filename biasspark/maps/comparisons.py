@@ -10,12 +10,6 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats
-from biasspark.attribution.model_comparisons import (
-    PAIRED_DELONG,
-    model_comparisons,
-    name_models,
-    paired_by_delong,
-)
 from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
 from biasspark.corpus.check import check_schema
@@ -27,7 +21,13 @@ from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
 from biasspark.corpus.tallies import count_rows
 from biasspark.errors import ConfigError, no_usable_row
-from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
+from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackknife
+from biasspark.metrics.comparisons.model_comparisons import (
+    PAIRED_DELONG,
+    model_comparisons,
+    name_models,
+    paired_by_delong,
+)
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from biasspark.attribution.comparison_alerts import comparison_alerts
 from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
 from biasspark.expressions.ordering import place_among
-from biasspark.metrics.gate import Accepted, Night, bias_alerts, choose_before, pair_nights
+from biasspark.metrics.gate.bias_alerts import Accepted, Night, bias_alerts, choose_before, pair_nights
+from biasspark.metrics.gate.comparison_alerts import comparison_alerts
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
 from biasspark.tables.published import read_those_left, say_gone

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
 from biasspark.config import Gate, Measures, Rule, parse_measures
-from biasspark.metrics.gate import Before, Night, bias_alerts
+from biasspark.metrics.gate.bias_alerts import Before, Night, bias_alerts
 from biasspark.pipeline import Measurement, find_warnings, measure, ranked_once
 from biasspark.tables.schemas import BIAS_ALERTS, TABLES, Table
 from tests.awkward_corpus import THRESHOLDS, frame_of, in_order, make_rows

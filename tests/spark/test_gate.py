@@ -22,7 +22,7 @@ import biasspark
 from biasspark.config import Config, Gate, Intervals, Rule, parse_config
 from biasspark.errors import InputError
 from biasspark.maps.gate import Verdict, judged
-from biasspark.metrics.gate import Accepted, Before, Night, bias_alerts, choose_before
+from biasspark.metrics.gate.bias_alerts import Accepted, Before, Night, bias_alerts, choose_before
 from biasspark.metrics.thresholds import DECISIONS
 from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger

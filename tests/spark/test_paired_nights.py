@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from biasspark.config import load_config
 from biasspark.maps.gate import judged
-from biasspark.metrics.gate import Night
+from biasspark.metrics.gate.bias_alerts import Night
 from biasspark.tables.published import find_published
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS

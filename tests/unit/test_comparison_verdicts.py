@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 from scipy.stats import norm
 
-from biasspark.attribution.verdicts import judge
-from biasspark.metrics.differences import Evidence, Paired, weigh, weigh_margin
-from biasspark.metrics.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.comparisons.differences import Evidence, Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.comparisons.verdicts import judge
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Z = norm.ppf(0.975)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from biasspark.metrics.paired import PAIRED_AUCS, LeftOut, PairedAucs, pair_by_jackknife
+from biasspark.metrics.comparisons.paired import PAIRED_AUCS, LeftOut, PairedAucs, pair_by_jackknife
 
 IS_BASELINE = "is_baseline"
 _CELLS = ("low_cell", "high_cell")

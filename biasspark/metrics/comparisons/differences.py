@@ -11,8 +11,8 @@ from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
+from biasspark.metrics.comparisons.paired import PairedAucs
 from biasspark.metrics.evidence import clip
-from biasspark.metrics.paired import PairedAucs
 from biasspark.metrics.student import NORMAL, student_quantile, student_tail
 
 LEAST_ROWS = LEAST_GROUPS = 10

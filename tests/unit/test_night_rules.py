@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from biasspark.config import Rule
-from biasspark.metrics.alerts import Alert, Ruling
-from biasspark.metrics.differences import Paired
-from biasspark.metrics.verdicts import Candidate, Pair, judge
+from biasspark.metrics.comparisons.differences import Paired
+from biasspark.metrics.gate.alerts import Alert, Ruling
+from biasspark.metrics.gate.night_rules import Candidate, Pair, judge
 from scripts.drill_intervals import newcombe_gap, wilson_interval
 
 RUN = "r1"

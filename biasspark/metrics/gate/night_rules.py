@@ -16,8 +16,7 @@ import numpy as np
 from biasspark.arrays import Flags, Floats
 from biasspark.columns import SUITE_GAPS
 from biasspark.config import Rule
-from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
-from biasspark.metrics.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.differences import Paired, weigh, weigh_margin
 from biasspark.metrics.evidence import (
     Aucs,
     Bounds,
@@ -27,6 +26,7 @@ from biasspark.metrics.evidence import (
     list_cases,
     weakest,
 )
+from biasspark.metrics.gate.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 from biasspark.metrics.rates import RateGaps, Rates
 
 _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")

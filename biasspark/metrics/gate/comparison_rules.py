@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from biasspark.config import Rule, show_visibly
-from biasspark.metrics.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
-from biasspark.metrics.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.gate.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def judge_contenders(ruling: Ruling, level: float, contenders: Sequence[Contende
     Returns
     -------
     list of Alert
-        As of `biasspark.metrics.verdicts.judge`. P-values are adjusted over all rows of the rule.
+        As of `biasspark.metrics.gate.night_rules.judge`. P-values are adjusted over all rows of the rule.
     """
     absent = [Contender(key=key) for key in list_missing(ruling.rule, [own.key for own in contenders])]
     return settle(ruling, [_describe(ruling.rule, level, own) for own in (*contenders, *absent)])

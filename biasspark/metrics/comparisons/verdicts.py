@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from biasspark.attribution.significance import SIGNIFICANT
 from biasspark.columns import BETTER, INSUFFICIENT_DATA, NO_EVIDENCE, WORSE
-from biasspark.metrics.differences import Evidence
-from biasspark.metrics.evidence import adjust
+from biasspark.metrics.comparisons.differences import Evidence
+from biasspark.metrics.evidence import SIGNIFICANT, adjust
 
 
 def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[tuple[float | None, str]]:

@@ -13,15 +13,15 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, RATE_GAPS, RATES, SLICE, SUITE_GAPS
 from biasspark.config import Gate, Intervals, Rule
-from biasspark.metrics.alerts import Alert, Ruling
-from biasspark.metrics.differences import Paired
+from biasspark.metrics.comparisons.differences import Paired
+from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackknife
+from biasspark.metrics.comparisons.paired import PairedAucs
 from biasspark.metrics.evidence import normal_quantile
+from biasspark.metrics.gate.alerts import Alert, Ruling
+from biasspark.metrics.gate.night_rules import Candidate, Pair, judge
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
-from biasspark.metrics.jackknife import IS_BASELINE, paired_by_jackknife
-from biasspark.metrics.paired import PairedAucs
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.metrics.thresholds import BACKGROUND, bound_gap, bound_rate, count_rate
-from biasspark.metrics.verdicts import Candidate, Pair, judge
 from biasspark.tables.schemas import BIAS_ALERTS, JACKKNIFE_STATISTICS, Table
 
 _KEY = (MODEL, SLICE, IDENTITY, "metric")

@@ -10,12 +10,12 @@ import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.attribution.verdicts import judge
 from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.ddl import column_names
-from biasspark.metrics.differences import Paired, weigh
+from biasspark.metrics.comparisons.differences import Paired, weigh
+from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, pair_by_delong
+from biasspark.metrics.comparisons.verdicts import judge
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, pair_by_delong
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 

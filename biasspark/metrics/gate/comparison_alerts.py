@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.comparison_rules import Contender, judge_contenders
-from biasspark.attribution.model_comparisons import read_paired
 from biasspark.columns import IDENTITY, MODEL, SLICE
 from biasspark.config import Gate
-from biasspark.metrics.alerts import Alert, Ruling
-from biasspark.metrics.gate import judge_rules
+from biasspark.metrics.comparisons.model_comparisons import read_paired
+from biasspark.metrics.gate.alerts import Alert, Ruling
+from biasspark.metrics.gate.bias_alerts import judge_rules
+from biasspark.metrics.gate.comparison_rules import Contender, judge_contenders
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
@@ -23,7 +23,7 @@ def comparison_alerts(compared: DataFrame, gate: Gate, level: float) -> DataFram
     Parameters
     ----------
     compared : DataFrame
-        Both models' AUCs of every pair of cells, from `biasspark.attribution.model_comparisons.name_models`.
+        Both models' AUCs of every pair of cells, from `biasspark.metrics.comparisons.model_comparisons.name_models`.
     gate : Gate
         The rules; those that name no baseline are left out.
     level : float

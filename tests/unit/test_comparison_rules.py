@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, false_discovery_control, norm
 
-from biasspark.attribution.comparison_rules import Contender, judge_contenders
 from biasspark.config import Rule
-from biasspark.metrics.alerts import Alert, Ruling
-from biasspark.metrics.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.gate.alerts import Alert, Ruling
+from biasspark.metrics.gate.comparison_rules import Contender, judge_contenders
 from scripts.simulate_comparisons import Setting, estimate
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)
