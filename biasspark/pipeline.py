@@ -31,7 +31,7 @@ from biasspark.corpus.templates import template_scores
 from biasspark.errors import no_usable_row
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
-from biasspark.metrics.gate.bias_alerts import Night
+from biasspark.metrics.gate.bias_alerts import JudgedNight
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings, sum_up_aucs
 from biasspark.metrics.pinned import pinned_aucs
@@ -126,9 +126,9 @@ class Measurement:
         found |= {JACKKNIFE_STATISTICS: self.left_out}
         return {table: found.get(table) for table in tables_of(JOB)}
 
-    def seen_by_gate(self, tables: Mapping[Table, DataFrame | None]) -> Night:
+    def seen_by_gate(self, tables: Mapping[Table, DataFrame | None]) -> JudgedNight:
         """Return what the gate looks at, of the tables of the night."""
-        return Night(self.statistics, tables[THRESHOLD_RATES], self.left_out)
+        return JudgedNight(self.statistics, tables[THRESHOLD_RATES], self.left_out)
 
     def suite_tables(self) -> dict[Table, DataFrame]:
         """Return the rows of the tables that every configuration has."""

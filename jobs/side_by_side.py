@@ -8,10 +8,10 @@ import sys
 
 from biasspark.cli import Outcome, Progress, job_parser, parse_count, parse_out, run_job, write_out
 from biasspark.config import load_config
-from biasspark.report.comparison import SORTS, Question
-from biasspark.report.comparison_files import write_csv, write_markdown
-from biasspark.report.comparison_text import write_text
-from biasspark.report.side_by_side import compare_models
+from biasspark.report.side_by_side import read_side_by_side
+from biasspark.report.side_by_side_files import write_csv, write_markdown
+from biasspark.report.side_by_side_question import SORTS, Question
+from biasspark.report.side_by_side_text import write_text
 from biasspark.session import job_session
 from biasspark.tables.store import open_store, session_settings
 
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         progress.stage(f"reading {config.corpus.name} of {arguments.run_date}")
-        found = compare_models(spark, open_store(config.output), arguments.run_date, config.corpus.name, question)
+        found = read_side_by_side(spark, open_store(config.output), arguments.run_date, config.corpus.name, question)
     document = WRITERS[arguments.format](found, arguments.digits)
     if stands_alone:
         sys.stdout.write(document)

@@ -136,7 +136,7 @@ PARTS = {
     ),
     "[identities.crossed]": Part(config.Crossed),
     "[slices]": Part(says="name = predicate of Spark SQL. The slice `all` is always there."),
-    "[ranking]": Part(config.Ranking),
+    "[ranking]": Part(config.RankingSettings),
     "[intervals]": Part(config.Intervals),
     "[pinned_auc]": Part(config.PinnedAuc),
     "[thresholds]": Part(
@@ -161,11 +161,11 @@ PARTS = {
             ),
         },
     ),
-    "[attribution.tree]": Part(config.Tree),
+    "[attribution.tree]": Part(config.TreeSettings),
     "[attribution.pairs]": Part(config.Pairs),
     "[attribution.slice_search]": Part(config.SliceSearch),
     "[compare]": Part(config.Compare, defaults={"models": "all but the baseline", "groups": "100 with the jackknife"}),
-    "[evidence]": Part(config.Evidence),
+    "[evidence]": Part(config.EvidenceSettings),
     "[privacy]": Part(config.Privacy),
     "[gate]": Part(config.Gate, defaults={"rule": "required"}),
     "[[gate.rule]]": Part(
@@ -174,7 +174,7 @@ PARTS = {
         defaults={"models": "every one", "identities": "every one"},
     ),
     "[rejects]": Part(config.Rejects),
-    "[state]": Part(config.State, defaults={"keep": "`false`"}),
+    "[state]": Part(config.StateSettings, defaults={"keep": "`false`"}),
     "[output]": Part(config.Output),
     "[maintenance]": Part(config.Maintenance),
 }

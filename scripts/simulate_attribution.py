@@ -22,8 +22,8 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.evidence import Evidence, judge_nodes
-from biasspark.attribution.pair_kernel import Examples, Samples, Segment, segment_pairs, sort_examples
-from biasspark.config.attribution import Pairs, SliceSearch, Tree
+from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
+from biasspark.config.attribution import Pairs, SliceSearch, TreeSettings
 from biasspark.features import Feature
 from scripts.simulations import RESULTS, keep_results
 from scripts.slices_without_spark import UNIT, find_slices
@@ -53,7 +53,7 @@ class Shown:
     doubted: int
 
     @classmethod
-    def of(cls, tested: Sequence[Evidence | Segment]) -> Shown:
+    def of(cls, tested: Sequence[Evidence | PairSegment]) -> Shown:
         """Count what was tested in one run."""
         counts = (sum(bool(getattr(one, name)) for one in tested) for name in ("found", "confirmed", "false_discovery"))
         return cls(len(tested), *counts)
@@ -90,11 +90,11 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
     ]
     values, *baseline = (attribute(scores, positive) for scores in own)
     whole = np.rint((values - sum(baseline, start=np.zeros(ROWS))) / UNIT).astype(np.int64)
-    return Sample(draw_bins(rng, ROWS), whole, rng.random(ROWS) < Tree.honest_fraction)
+    return Sample(draw_bins(rng, ROWS), whole, rng.random(ROWS) < TreeSettings.honest_fraction)
 
 
 def search_tree(sample: Sample) -> Shown:
-    (tree,) = grow_samples([sample], FEATURES, Tree())
+    (tree,) = grow_samples([sample], FEATURES, TreeSettings())
     return Shown.of([node for node in judge_nodes(tree, sum_nodes(tree, sample, UNIT), FEATURES) if node.is_leaf])
 
 

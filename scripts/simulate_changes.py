@@ -3,7 +3,7 @@
     .venv/bin/python -m scripts.simulate_changes [--quick] [--replicates N] [--seed S] [--out FILE]
 
 Needs numpy alone; about four minutes on one core. Two nights score rows of two cells, some or all of them with the same
-ids. What is simulated is the product's own arithmetic: `pair_by_jackknife` and `weigh_margin` where the nights are
+ids. What is simulated is the product's own arithmetic: `jackknife_aucs` and `weigh_margin` where the nights are
 paired, and beside it `compare_with_baseline`, for which their variances are added.
 
 Nights change in one of three ways: every row is scored anew, correlated with its score before, and the AUC falls; a few
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.metrics.comparisons.differences import Paired, weigh_margin
-from biasspark.metrics.comparisons.paired import LeftOut, pair_by_jackknife
+from biasspark.metrics.comparisons.paired import LeftOut, jackknife_aucs
 from biasspark.metrics.evidence import Aucs, compare_with_baseline
 from scripts.simulate_comparisons import GROUPS, leave_out, place
 from scripts.simulations import ask_for_replicates, keep_results
@@ -86,7 +86,7 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[
 # ---------------------------------------------------------------- evidence
 def weigh_paired(now: LeftOut, before: LeftOut, bound: float) -> tuple[float, float, float]:
     """Both p-values of the paired nights, and that of compliance by the standard error of the jackknife alone."""
-    aucs = pair_by_jackknife(now, before)
+    aucs = jackknife_aucs(now, before)
     found = weigh_margin(Paired.of(aucs, ((None, None), (None, None)), is_gap=False), "max_drop", bound)
     assert found is not None  # cells are large
     if not aucs.difference_variance:

@@ -4,7 +4,7 @@
 
 Needs numpy alone; about a minute on one core. Scores of both models are normal in either cell and correlated row by
 row. A setting is a kind of metric, both true values and the rows of both cells. What is simulated is the product's own
-arithmetic: `pair_by_delong`, `pair_by_jackknife` and `weigh`.
+arithmetic: `delong_aucs`, `jackknife_aucs` and `weigh`.
 
 In the settings of clusters, ten rows of a cell share a part of their scores, as comments of an author do: there the
 jackknife, which keeps clusters together, stands beside DeLong, which takes all rows for independent. Of few clusters
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.metrics.comparisons.differences import Ends, Paired, weigh
-from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, delong_aucs, jackknife_aucs
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
 from scripts.simulations import ask_for_replicates, keep_results
 
@@ -92,7 +92,7 @@ def by_delong(low: Floats, high: Floats) -> PairedAucs:
     for rows, among in ((low, high), (high, low)):
         x, y = (place(own, other) for own, other in zip(rows, among, strict=True))
         sides.append(PlacedTwice(len(x), *map(int, (x.sum(), y.sum(), x @ x, y @ y, x @ y))))
-    return pair_by_delong(*sides)
+    return delong_aucs(*sides)
 
 
 def by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedAucs:
@@ -101,7 +101,7 @@ def by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedAucs:
     first = 0 if clusters == ACROSS else groups[0][-1] + 1
     groups = [groups[0] % GROUPS, (first + groups[1]) % GROUPS]
     own, baseline = (leave_out(a, b, groups) for a, b in zip(low, high, strict=True))
-    return pair_by_jackknife(own, baseline)
+    return jackknife_aucs(own, baseline)
 
 
 def leave_out(low: Floats, high: Floats, groups: list[NDArray[np.int64]]) -> LeftOut:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.growth import GrownTree, Histogram, Limits, Measure, Node, NodeKey, grow
 from biasspark.attribution.significance import Moments
-from biasspark.config.attribution import Tree
+from biasspark.config.attribution import TreeSettings
 from biasspark.features import Feature
 
 
@@ -52,7 +52,7 @@ def measure_samples(samples: Sequence[Sample], features: Sequence[Feature]) -> M
     return measure
 
 
-def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: Tree) -> list[GrownTree]:
+def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[GrownTree]:
     growing = [sample.values[~sample.honest] for sample in samples]
     square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
     return grow(measure_samples(samples, features), features, Limits.of(settings, square_sums))

@@ -14,7 +14,7 @@ import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.splits import best_cut, leave_enough
-from biasspark.config.attribution import Tree
+from biasspark.config.attribution import TreeSettings
 from biasspark.features import Condition, Feature
 
 ROOT = 1
@@ -116,7 +116,7 @@ class Limits:
     least_gains: tuple[float, ...]
 
     @classmethod
-    def of(cls, settings: Tree, square_sums: Sequence[float]) -> Limits:
+    def of(cls, settings: TreeSettings, square_sums: Sequence[float]) -> Limits:
         """Return the limits for trees whose values have these sums of squares around their means."""
         least = tuple(settings.min_gain * square_sum for square_sum in square_sums)
         return cls(settings.max_depth, settings.min_leaf, least)

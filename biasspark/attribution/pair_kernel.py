@@ -28,14 +28,14 @@ from biasspark.attribution.growth import ROOT
 from biasspark.attribution.pair_significance import (
     NEGATIVE,
     POSITIVE,
-    Auc,
     Draws,
+    PlacedAuc,
     Rows,
     compare_samples,
     compare_with_all,
 )
 from biasspark.attribution.significance import Findings
-from biasspark.attribution.splits import Cut, best_cut, leave_enough
+from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
 from biasspark.metrics.evidence import SIGNIFICANT, adjust
@@ -69,7 +69,7 @@ class Samples(NamedTuple):
     honest: Sample
 
 
-class Node(NamedTuple):
+class PairNode(NamedTuple):
     """A node: a condition on negatives and one on positives, and the rows of both samples that meet them."""
 
     node_id: int
@@ -79,7 +79,7 @@ class Node(NamedTuple):
     rows: tuple[Rows, Rows]
 
 
-class Segment(NamedTuple):
+class PairSegment(NamedTuple):
     """What a node says of its pairs: the columns of ``pair_segments``, with conditions in place of their texts."""
 
     node_id: int
@@ -106,14 +106,14 @@ class Segment(NamedTuple):
 class _Whole(NamedTuple):
     """All honest rows: their AUC, and what draws from them give."""
 
-    auc: Auc
+    auc: PlacedAuc
     draws: Draws | None
 
 
 class _Split(NamedTuple):
     side: int
     feature: int
-    cut: Cut
+    cut: BinCut
 
 
 class _Fewest(NamedTuple):
@@ -129,7 +129,7 @@ def sort_examples(scores: Floats, bins: Ints) -> Examples:
     return Examples(scores[order], bins[:, order])
 
 
-def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs) -> list[Segment]:
+def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs) -> list[PairSegment]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
     Parameters
@@ -143,7 +143,7 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
 
     Returns
     -------
-    list of Segment
+    list of PairSegment
         Every node by number, the root first. The same for any order of the rows. If a sample lacks a label, the root
         alone, with None for what cannot be computed.
 
@@ -171,13 +171,13 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     return _decide(sorted(segments, key=lambda segment: segment.node_id))
 
 
-def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Iterator[Node]:
+def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Iterator[PairNode]:
     """Give every node, parents before their children; depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
     min_leaf = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
     fewest = _Fewest(min_leaf, max(settings.min_side, 1))
-    waiting = [Node(ROOT, 0, True, ({}, {}), every)]
+    waiting = [PairNode(ROOT, 0, True, ({}, {}), every)]
     while waiting:
         node = waiting.pop()
         split = _best_split(node, samples, features, fewest) if node.depth < settings.max_depth else None
@@ -186,7 +186,7 @@ def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) ->
             waiting += _divide(node, split, samples)
 
 
-def measure_auc(sample: Sample, rows: Rows) -> Auc:
+def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
     """Return the AUC of these positives against these negatives, and its variance by DeLong.
 
     With placements d of either side, doubled, against the n rows of the other, U = Σd / 2 from either side, and a
@@ -195,13 +195,13 @@ def measure_auc(sample: Sample, rows: Rows) -> Auc:
     placements = _place(sample, rows)
     n_negatives, n_positives = map(len, rows)
     if not n_negatives * n_positives:
-        return Auc(placements, None, None)
+        return PlacedAuc(placements, None, None)
     value = int(placements[POSITIVE].sum()) / (2 * n_negatives * n_positives)
     of_negatives = _delong_part(placements[NEGATIVE], n_positives)
     of_positives = _delong_part(placements[POSITIVE], n_negatives)
     if of_negatives is None or of_positives is None:
-        return Auc(placements, value, None)
-    return Auc(placements, value, of_negatives + of_positives)
+        return PlacedAuc(placements, value, None)
+    return PlacedAuc(placements, value, of_negatives + of_positives)
 
 
 def _all_rows(sample: Sample) -> Rows:
@@ -231,7 +231,7 @@ def _delong_part(placements: Ints, n_opposite: int) -> float | None:
     return (m * squares - total * total) / (4 * n_opposite**2 * m**2 * (m - 1))
 
 
-def _best_split(node: Node, samples: Samples, features: Sequence[Feature], fewest: _Fewest) -> _Split | None:
+def _best_split(node: PairNode, samples: Samples, features: Sequence[Feature], fewest: _Fewest) -> _Split | None:
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < fewest.rows:
         return None
@@ -257,12 +257,12 @@ def _bins(sample: Sample, rows: Rows, side: int, place: int) -> Ints:
     return bins
 
 
-def _divide(node: Node, split: _Split, samples: Samples) -> Iterator[Node]:
+def _divide(node: PairNode, split: _Split, samples: Samples) -> Iterator[PairNode]:
     for number, bins in enumerate((split.cut.left, split.cut.right)):
         condition = {**node.conditions[split.side], split.feature: bins}
         conditions = _put(node.conditions, split.side, condition)
         train, honest = (_keep(sample, rows, split, bins) for sample, rows in zip(samples, node.rows, strict=True))
-        yield Node(2 * node.node_id + number, node.depth + 1, True, conditions, (train, honest))
+        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (train, honest))
 
 
 def _keep(sample: Sample, rows: Rows, split: _Split, bins: frozenset[int]) -> Rows:
@@ -275,12 +275,12 @@ def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
     return (value, sides[POSITIVE]) if side == NEGATIVE else (sides[NEGATIVE], value)
 
 
-def _measure(node: Node, samples: Samples, whole: _Whole) -> Segment:
+def _measure(node: PairNode, samples: Samples, whole: _Whole) -> PairSegment:
     train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
     is_root = node.node_id == ROOT
     p_train_honest = compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
-    return Segment(
+    return PairSegment(
         node_id=node.node_id,
         parent_id=None if is_root else node.node_id // 2,
         depth=node.depth,
@@ -303,7 +303,7 @@ def _test_chance(auc: float | None, n_drawn: tuple[int, int], draws: Draws | Non
     return None if auc is None or draws is None else draws.p_value(auc, n_drawn)
 
 
-def _decide(segments: Sequence[Segment]) -> list[Segment]:
+def _decide(segments: Sequence[PairSegment]) -> list[PairSegment]:
     """Adjust the tests of the leaves, and say which are found; a leaf that cannot be tested is not."""
     leaves = [segment if segment.is_leaf else None for segment in segments]
     p_values = adjust([leaf and leaf.p_value for leaf in leaves])

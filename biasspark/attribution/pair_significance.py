@@ -26,7 +26,7 @@ Rows: TypeAlias = tuple[Ints, Ints]
 """Places of some negatives and of some positives in their sample, ascending."""
 
 
-class Auc(NamedTuple):
+class PlacedAuc(NamedTuple):
     """How positives are placed against negatives.
 
     Attributes
@@ -87,12 +87,12 @@ class Draws(NamedTuple):
     products: float
 
     @classmethod
-    def of(cls, overall: Auc, below: Ints, up_to: Ints) -> Draws | None:
+    def of(cls, overall: PlacedAuc, below: Ints, up_to: Ints) -> Draws | None:
         """Return what draws from these rows give; None where a side has fewer than two rows.
 
         Parameters
         ----------
-        overall : Auc
+        overall : PlacedAuc
             Of all honest rows.
         below, up_to : int64 [n_positives]
             How many negatives score below each positive, and how many no higher; both sides ascend by score.
@@ -139,14 +139,14 @@ class Draws(NamedTuple):
         return two_sided(z, 1.0)
 
 
-def compare_samples(train: Auc, honest: Auc) -> float | None:
+def compare_samples(train: PlacedAuc, honest: PlacedAuc) -> float | None:
     """Return p of the difference between the AUCs of two samples, of different rows, so that variances add up."""
     if train.value is None or train.variance is None or honest.value is None or honest.variance is None:
         return None
     return two_sided(train.value - honest.value, train.variance + honest.variance)
 
 
-def compare_with_all(leaf: Auc, overall: Auc, rows: Rows) -> float | None:
+def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float | None:
     """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
 
     Both AUCs are means over the same rows, so their errors go together. Let the leaf have k of the m positives, V_i be
@@ -171,13 +171,13 @@ def compare_with_all(leaf: Auc, overall: Auc, rows: Rows) -> float | None:
     return two_sided(leaf.value - overall.value, math.fsum(parts))
 
 
-def _shares(auc: Auc, side: int) -> Floats:
+def _shares(auc: PlacedAuc, side: int) -> Floats:
     """Return of each row the share of the other side that it is rightly ordered with, ties half."""
     shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
     return shares
 
 
-def _deviations(auc: Auc, side: int) -> Floats:
+def _deviations(auc: PlacedAuc, side: int) -> Floats:
     """Return how far each row's share of rightly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
     placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
     mean = int(placements.sum()) / (2 * n_opposite * k)

@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Window
 from pyspark.sql.types import DoubleType, StructField, StructType
 
-from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Segment, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import Examples, PairSegment, Sample, Samples, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, ROW_ID, SLICE
 from biasspark.config.attribution import Pairs
 from biasspark.features import Feature, bin_names, say_condition, write_predicate
@@ -137,7 +137,7 @@ def _read_examples(rows: pd.DataFrame, n_features: int) -> Examples:
     return sort_examples(rows["score"].to_numpy(np.float64), bins)
 
 
-def _write_segment(segment: Segment, features: Sequence[Feature]) -> dict[str, Any]:
+def _write_segment(segment: PairSegment, features: Sequence[Feature]) -> dict[str, Any]:
     """Return what is said of a node, its conditions as words and as predicates."""
     said = segment._asdict()
     for side, condition in zip((NEGATIVE, POSITIVE), segment.conditions, strict=True):

@@ -28,7 +28,7 @@ _AT_ONCE = 64
 """So many cuts are shown to `fits` together: mostly one of the best is allowed."""
 
 
-class Cut(NamedTuple):
+class BinCut(NamedTuple):
     """A cut of a node's bins in two.
 
     Attributes
@@ -87,7 +87,7 @@ def best_cut(
     sums: npt.NDArray[Any],
     fits: Fits | None = None,
     bins: frozenset[int] | None = None,
-) -> Cut | None:
+) -> BinCut | None:
     """Return the allowed cut of a node that explains most, or None where none that is allowed explains anything.
 
     Parameters
@@ -105,7 +105,7 @@ def best_cut(
 
     Returns
     -------
-    Cut or None
+    BinCut or None
         Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
         Of values, the left side has the lower means, and equal means stand in the order of the bins.
 
@@ -129,7 +129,7 @@ def best_cut(
         allowed = np.flatnonzero(fits(left)) if fits else np.arange(1)
         if len(allowed):
             chosen = left[allowed[0]]
-            return Cut(float(gains[allowed[0]]), _bins_of(chosen), _bins_of(inside & ~chosen))
+            return BinCut(float(gains[allowed[0]]), _bins_of(chosen), _bins_of(inside & ~chosen))
     return None
 
 

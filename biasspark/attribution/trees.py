@@ -16,14 +16,14 @@ from biasspark.attribution.growth import ROOT, GrownTree, Histogram, Histograms,
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.moments import LARGEST_BITS, read_moments, sum_moments
 from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
-from biasspark.config.attribution import Tree
+from biasspark.config.attribution import TreeSettings
 from biasspark.features import Feature, bin_names
 
 _COLUMNS = Histogram._fields
 
 
 def grow_trees(
-    rows: DataFrame, n_trees: int, features: Sequence[Feature], settings: Tree, n_rows: int
+    rows: DataFrame, n_trees: int, features: Sequence[Feature], settings: TreeSettings, n_rows: int
 ) -> list[GrownTree]:
     """Grow a tree for each number from 0 to `n_trees` - 1.
 
@@ -35,7 +35,7 @@ def grow_trees(
         A tree of which there is no row has a root only.
     features : sequence of Feature
         Of which the columns ``bin_k`` are the bins.
-    settings : Tree
+    settings : TreeSettings
         Depth, least leaf and least gain.
     n_rows : int
         At least the rows of any tree; fixes the units of the sums.

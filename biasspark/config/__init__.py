@@ -7,10 +7,10 @@ wrong is reported at once, in one ``ConfigError``.
 
 from __future__ import annotations
 
-from biasspark.config.attribution import Attribution, Pairs, SliceSearch, Tree
+from biasspark.config.attribution import Attribution, Pairs, SliceSearch, TreeSettings
 from biasspark.config.compare import COMPARE_METHODS, GROUPS, JACKKNIFE, Compare
 from biasspark.config.further import (
-    Evidence,
+    EvidenceSettings,
     Histograms,
     LabelBalance,
     PinnedAuc,
@@ -35,9 +35,9 @@ from biasspark.config.model import (
     Maintenance,
     Measures,
     Output,
-    Ranking,
+    RankingSettings,
     Rejects,
-    State,
+    StateSettings,
     redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
@@ -59,7 +59,7 @@ __all__ = [
     "Config",
     "Corpus",
     "Crossed",
-    "Evidence",
+    "EvidenceSettings",
     "Gate",
     "Histograms",
     "Identities",
@@ -74,15 +74,15 @@ __all__ = [
     "PinnedAuc",
     "PinnedSkew",
     "Privacy",
-    "Ranking",
+    "RankingSettings",
     "Rejects",
     "Rule",
     "SliceSearch",
-    "State",
+    "StateSettings",
     "Templates",
     "Terms",
     "Thresholds",
-    "Tree",
+    "TreeSettings",
     "cut_to_width",
     "divide",
     "find_otherwise",

@@ -20,7 +20,7 @@ MOST_SEGMENTS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class TreeSettings:
     """How segments are grown, and how rows are split into those that grow and those that estimate.
 
     Attributes
@@ -127,7 +127,7 @@ class Attribution:
     compare: tuple[tuple[str, str], ...] = ()
     targets: tuple[str, ...] = TARGETS[:1]
     link: dict[str, str] = field(default_factory=dict)
-    tree: Tree | None = None
+    tree: TreeSettings | None = None
     pairs: Pairs | None = None
     slice_search: SliceSearch | None = None
 
@@ -137,9 +137,9 @@ class Attribution:
         return (*self.numeric, *self.categorical)
 
     @property
-    def split(self) -> Tree:
+    def split(self) -> TreeSettings:
         """How rows are split into those that search and those that estimate, also where no tree is grown."""
-        return self.tree or Tree()
+        return self.tree or TreeSettings()
 
 
 def read_attribution(value: object, models: Collection[str], faults: list[str]) -> Attribution:
@@ -218,17 +218,17 @@ def _is_link(section: Section, key: str, link: str) -> bool:
     return link in LINKS
 
 
-def _read_tree(value: object, faults: list[str]) -> Tree | None:
+def _read_tree(value: object, faults: list[str]) -> TreeSettings | None:
     if value is None:
         return None
-    section = Section("[attribution.tree]", value, keys_of(Tree), faults)
-    return Tree(
-        max_depth=section.whole("max_depth", Tree.max_depth, MOST_DEPTH, least=1),
-        min_leaf=section.whole("min_leaf", Tree.min_leaf, least=2),
-        min_gain=section.fraction("min_gain", Tree.min_gain, with_0=True),
-        max_bins=section.whole("max_bins", Tree.max_bins, MOST_BINS, least=2),
-        honest_fraction=section.fraction("honest_fraction", Tree.honest_fraction),
-        seed=section.whole("seed", Tree.seed),
+    section = Section("[attribution.tree]", value, keys_of(TreeSettings), faults)
+    return TreeSettings(
+        max_depth=section.whole("max_depth", TreeSettings.max_depth, MOST_DEPTH, least=1),
+        min_leaf=section.whole("min_leaf", TreeSettings.min_leaf, least=2),
+        min_gain=section.fraction("min_gain", TreeSettings.min_gain, with_0=True),
+        max_bins=section.whole("max_bins", TreeSettings.max_bins, MOST_BINS, least=2),
+        honest_fraction=section.fraction("honest_fraction", TreeSettings.honest_fraction),
+        seed=section.whole("seed", TreeSettings.seed),
     )
 
 

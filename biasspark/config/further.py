@@ -97,7 +97,7 @@ class Templates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class EvidenceSettings:
     """How many rows each of the two cells of a metric needs for the metric to have a value.
 
     ``min_rows`` holds of every metric of the suite and of ``auc``, ``metrics`` says otherwise of some.
@@ -265,12 +265,14 @@ def _read_templates(value: object, faults: list[str]) -> Templates:
     return Templates(column=section.text("column", "template"))
 
 
-def _read_evidence(value: object, faults: list[str]) -> Evidence:
-    section = Section("[evidence]", value, keys_of(Evidence), faults)
+def _read_evidence(value: object, faults: list[str]) -> EvidenceSettings:
+    section = Section("[evidence]", value, keys_of(EvidenceSettings), faults)
     own = Section("[evidence.metrics]", section.table.get("metrics"), SUITE_METRICS, faults)
-    return Evidence(
-        min_rows=section.whole("min_rows", Evidence.min_rows),
-        metrics={metric: own.whole(metric, Evidence.min_rows) for metric in SUITE_METRICS if metric in own.table},
+    return EvidenceSettings(
+        min_rows=section.whole("min_rows", EvidenceSettings.min_rows),
+        metrics={
+            metric: own.whole(metric, EvidenceSettings.min_rows) for metric in SUITE_METRICS if metric in own.table
+        },
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from biasspark.config.attribution import Attribution
 from biasspark.config.compare import Compare
 from biasspark.config.further import (
-    Evidence,
+    EvidenceSettings,
     Histograms,
     LabelBalance,
     PinnedAuc,
@@ -84,7 +84,7 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking:
+class RankingSettings:
     """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows).
 
     ``bins``, of the engine ``binned`` alone: at how many points or so the scores of a model are cut into bins.
@@ -110,7 +110,7 @@ class Rejects:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StateSettings:
     """A night keeps its sorted scores, so that windows of nights are measured without reading the corpus again."""
 
     keep: bool = True
@@ -162,7 +162,7 @@ class Measures:
     models: dict[str, str]
     identities: Identities
     slices: dict[str, str] = field(default_factory=dict)
-    ranking: Ranking = Ranking()
+    ranking: RankingSettings = RankingSettings()
     intervals: Intervals = Intervals()
     pinned_auc: PinnedAuc | None = None
     thresholds: Thresholds | None = None
@@ -172,7 +172,7 @@ class Measures:
     pinned_skew: PinnedSkew | None = None
     attribution: Attribution | None = None
     compare: Compare | None = None
-    evidence: Evidence | None = None
+    evidence: EvidenceSettings | None = None
     privacy: Privacy | None = None
 
     @property
@@ -214,7 +214,7 @@ class Config(Measures):
     output: Output
     rejects: Rejects = Rejects()
     gate: Gate | None = None
-    state: State | None = None
+    state: StateSettings | None = None
     maintenance: Maintenance = Maintenance()
 
     @property

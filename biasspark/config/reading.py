@@ -24,9 +24,9 @@ from biasspark.config.model import (
     Maintenance,
     Measures,
     Output,
-    Ranking,
+    RankingSettings,
     Rejects,
-    State,
+    StateSettings,
     plain_value,
     redact,
 )
@@ -308,13 +308,13 @@ def _read_slices(value: object, faults: list[str]) -> dict[str, str]:
     return section.texts_by_name("a slice's name", "the predicate", multiline=True)
 
 
-def _read_ranking(value: object, faults: list[str]) -> Ranking:
-    section = Section("[ranking]", value, keys_of(Ranking), faults)
+def _read_ranking(value: object, faults: list[str]) -> RankingSettings:
+    section = Section("[ranking]", value, keys_of(RankingSettings), faults)
     engine, bins = section.choice("engine", ENGINES), section.whole("bins", USUAL_BINS, MOST_BINS, least=2)
     if engine != "binned" and "bins" in section.table:
         section.refuse("bins", f'The engine is "{engine}", which has none.', 'Write engine = "binned", or remove it.')
-    ranges = section.whole("ranges", Ranking.ranges, MOST_RANGES)
-    return Ranking(engine=engine, ranges=ranges, bins=bins if engine == "binned" else None)
+    ranges = section.whole("ranges", RankingSettings.ranges, MOST_RANGES)
+    return RankingSettings(engine=engine, ranges=ranges, bins=bins if engine == "binned" else None)
 
 
 def _read_intervals(value: object, faults: list[str]) -> Intervals:
@@ -326,8 +326,8 @@ def _read_rejects(value: object, faults: list[str]) -> Rejects:
     return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
 
 
-def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -> State | None:
-    section = Section("[state]", value, keys_of(State), faults)
+def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -> StateSettings | None:
+    section = Section("[state]", value, keys_of(StateSettings), faults)
     if not section.flag("keep", False):
         return None
     if (engine := measures["ranking"].engine) != ENGINES[0]:
@@ -339,7 +339,7 @@ def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -
             "small groups too. Keep it by a configuration of its own, where few may read, and write [privacy] in that "
             "of the windows."
         )
-    return State()
+    return StateSettings()
 
 
 def _read_output(value: object, base: Path, faults: list[str]) -> Output:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.columns import HONEST, ROW_ID, SEGMENTS
-from biasspark.config import Attribution, Tree
+from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.features import bin_columns
 from biasspark.corpus.values import column
 from biasspark.expressions.conditions import MOST_BITS, meet
@@ -33,14 +33,14 @@ def carried_columns(
     return found
 
 
-def is_honest(id_column: str, split: Tree) -> Column:
+def is_honest(id_column: str, split: TreeSettings) -> Column:
     """Return whether a row only estimates: by a seeded hash of its id as text, so not by where the row lies."""
     part = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_PARTS))
     return part < F.lit(round(split.honest_fraction * _PARTS))
 
 
 def mark_rows(
-    corpus: DataFrame, features: Sequence[Feature], id_column: str, split: Tree, conditions: Sequence[Condition]
+    corpus: DataFrame, features: Sequence[Feature], id_column: str, split: TreeSettings, conditions: Sequence[Condition]
 ) -> tuple[DataFrame, list[Column]]:
     """Return the corpus with marks on its rows, by names that no column of a lake has, and words of flags.
 

@@ -33,7 +33,7 @@ from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
-ROWS_A_RANGE = 1 << 17
+COMPARED_ROWS_A_RANGE = 1 << 17
 """Of the corpus: a row takes a placement for every identity along, so fewer of them fit a worker."""
 
 IDENTITIES_AT_ONCE = 32
@@ -190,7 +190,7 @@ def _in_chunks(identities: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
     """Return where the ranges of some of the surveyed models meet, so many that a worker has room for every row."""
-    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    chosen = min(-(-survey.n_rows // COMPARED_ROWS_A_RANGE), MOST_CHOSEN_RANGES)
     found = survey.boundaries(measures.ranking.ranges or chosen)
     return [found[list(measures.models).index(name)] for name in models]
 

@@ -16,7 +16,7 @@ from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
 from biasspark.expressions.ordering import place_among
-from biasspark.metrics.gate.bias_alerts import Accepted, Night, bias_alerts, choose_before, pair_nights
+from biasspark.metrics.gate.bias_alerts import Accepted, JudgedNight, bias_alerts, choose_before, pair_nights
 from biasspark.metrics.gate.comparison_alerts import comparison_alerts
 from biasspark.session import describe, persisted
 from biasspark.tables.acceptance import list_accepted
@@ -64,12 +64,12 @@ class Verdict:
 
 
 @contextmanager
-def judged(night: Night, config: Config, store: Store, run: Run) -> Iterator[Verdict]:
+def judged(night: JudgedNight, config: Config, store: Store, run: Run) -> Iterator[Verdict]:
     """Judge a night before it is published, and keep its alerts for the block.
 
     Parameters
     ----------
-    night : Night
+    night : JudgedNight
         What is judged; its statistics and what pairs it are persisted.
     run : Run
         The night's.

@@ -27,7 +27,7 @@ from biasspark.columns import (
     SUBGROUP_POSITIVE,
     WITHHELD,
 )
-from biasspark.config import Evidence, Privacy
+from biasspark.config import EvidenceSettings, Privacy
 from biasspark.metrics.statistics import auc_columns
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.tables.schemas import U_STATISTICS, Table
@@ -37,7 +37,7 @@ _TOLD = ("crossed", "length_low", "length_high")
 """Columns that say nothing of the rows of a group."""
 
 
-def require_rows(statistics: DataFrame, evidence: Evidence | None) -> DataFrame:
+def require_rows(statistics: DataFrame, evidence: EvidenceSettings | None) -> DataFrame:
     """Return u_statistics without AUCs, and variances, over cells that have fewer rows than their metric needs.
 
     Counts and U stay: they are what they are, whatever the number. ``reason`` becomes ``below_minimum_rows``

@@ -27,9 +27,9 @@ from biasspark.errors import corpus_changed
 from biasspark.ranking.bins import count_bins, profile_bins
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
+from biasspark.ranking.edge_counts import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.placements import CELLS_OF_PAIRS, RIGHT, WRONG, Profile, RangeSums, measure_range, no_sums
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, gather_ranges
-from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
 from biasspark.ranking.worker import forget_zip_files

@@ -116,8 +116,8 @@ def measure_trials(
 
     Notes
     -----
-    A pool has at most twice the rows of a range, of which there are fewer than 2^30 of one label (`MOST_ROWS`); so
-    twice U stays below 2^63.
+    A pool has at most twice the rows of a range, of which there are fewer than 2^30 of one label
+    (`placements.MOST_ROWS_OF_A_LABEL`); so twice U stays below 2^63.
     """
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
     bases = {mask: _Base(*merge_base(runs, mask)) for mask in set(base_masks)}

@@ -34,7 +34,7 @@ CELLS_OF_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, 
 _NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
 """Up to so many rows in a range no sum passes 63 bits: the largest, a cross term of placements, is at most 8 n³."""
 
-MOST_ROWS = 2**30 - 1
+MOST_ROWS_OF_A_LABEL = 2**30 - 1
 """More rows of one label in one range would make doubled placements, squared, pass 62 bits."""
 
 WRONG, TIED, RIGHT = 0, 1, 2
@@ -192,10 +192,11 @@ def measure_range(
     """
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
     bases = {mask: Base(*merge_base(runs, mask), unordered) for mask in sorted(set(base_masks))}
-    if max(bases[0].n_negative, bases[0].n_positive) > MOST_ROWS:
+    if max(bases[0].n_negative, bases[0].n_positive) > MOST_ROWS_OF_A_LABEL:
         raise InputError(
-            f"corpus: more than {MOST_ROWS:,} rows of one label share one score or one narrow range. Placements among "
-            "so many pass the integers that count them. Is that score a default for what was not scored? Filter it."
+            f"corpus: more than {MOST_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
+            "Placements among so many pass the integers that count them. Is that score a default for what was not "
+            "scored? Filter it."
         )
     masks = np.array(base_masks, np.int64)
     sums = _without_entries(masks, bases)

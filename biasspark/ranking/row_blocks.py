@@ -23,7 +23,7 @@ from biasspark.ranking.blocks import double_below, find_starts, number_runs
 from biasspark.ranking.fields import Fields, hold_rows, read_scores
 
 _ROWS_A_BATCH = 1 << 17
-MOST_ROWS = 1 << 26
+MOST_ROWS_A_WORKER = 1 << 26
 """Of one range: sums of so many doubled placements stay below 2^53."""
 
 
@@ -127,10 +127,10 @@ def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.Rec
 def read_rows(blocks: Sequence[bytes]) -> pa.Table:
     """Return all rows of a range, ascending by score."""
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in blocks).combine_chunks()
-    if table.num_rows > MOST_ROWS:
+    if table.num_rows > MOST_ROWS_A_WORKER:
         raise InputError(
-            f"corpus: more than {MOST_ROWS:,} rows share one score or one narrow range. So many do not fit a worker. "
-            "Is that score a default for what was not scored? Filter it."
+            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. So many do not "
+            "fit a worker. Is that score a default for what was not scored? Filter it."
         )
     return table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
 

@@ -108,7 +108,8 @@ def sum_kept(
 
     Notes
     -----
-    A range has fewer than 2^30 rows of one label (`placements.MOST_ROWS`), so within it twice U stays below 2^61.
+    A range has fewer than 2^30 rows of one label (`placements.MOST_ROWS_OF_A_LABEL`), so within it twice U stays below
+    2^61.
     """
     _refuse_other_rows(cells, standings)
     cell, (below, here, total) = cells[trials.skew.cell], standings[trials.skew.cell]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from biasspark.columns import ALL_ROWS
 from biasspark.report.cells import (
     DASH,
-    Cell,
+    TableCell,
     is_weak,
     shade_auc,
     shade_gap,
@@ -59,36 +59,36 @@ class HeatMap:
     n_positive: Mapping[str, int]
     n_negative: Mapping[str, int]
     n_left_out: int
-    auc: Mapping[tuple[str, str], Cell]
-    headroom: Mapping[tuple[str, str], Cell]
+    auc: Mapping[tuple[str, str], TableCell]
+    headroom: Mapping[tuple[str, str], TableCell]
     most_headroom: float
     is_spacious: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class DrawnNode:
     """A node of a tree of segments, with those below it."""
 
     rule: str
     whole_rule: str
     predicate: str
     n: str
-    cell: Cell
+    cell: TableCell
     p: str
     loss: str
     is_leaf: bool
     verdict: str
     false_discovery: bool
-    children: Sequence[Node] = ()
+    children: Sequence[DrawnNode] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class DrawnTree:
     """A tree with what it is of."""
 
     title: str
     best: str
-    root: Node
+    root: DrawnNode
 
 
 def list_heat_maps(facts: NightFacts) -> list[HeatMap]:
@@ -128,14 +128,14 @@ def _key(row: Row) -> tuple[str, str]:
     return row["positive_group"], row["negative_group"]
 
 
-def _auc_cell(row: Row, *, is_spacious: bool) -> Cell:
+def _auc_cell(row: Row, *, is_spacious: bool) -> TableCell:
     """Return the AUC of a cross with its interval, which a run may lack that is older than those."""
     value, low, high = row["auc"], row.get("auc_low"), row.get("auc_high")
     if value is None:
-        return Cell(text=DASH, note="no pairs")
+        return TableCell(text=DASH, note="no pairs")
     interval = show_interval(low, high, digits=2)
     counted = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
-    return Cell(
+    return TableCell(
         text=show_number(value, 2),
         interval=interval if is_spacious else "",
         shade=shade_auc(value),
@@ -145,15 +145,15 @@ def _auc_cell(row: Row, *, is_spacious: bool) -> Cell:
     )
 
 
-def _headroom_cell(row: Row, most: float, auc: Cell, digits: int) -> Cell:
+def _headroom_cell(row: Row, most: float, auc: TableCell, digits: int) -> TableCell:
     """Return the share of a cross in what is wrongly ordered, in %; few rows tell as little of it as of its AUC."""
     note = f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs"
     share = row["headroom_share"]
     text = DASH if share is None else show_number(100 * share, digits)
-    return Cell(text=text, shade=shade_share_finely(share, most), value=share, note=note, weak=auc.weak)
+    return TableCell(text=text, shade=shade_share_finely(share, most), value=share, note=note, weak=auc.weak)
 
 
-def list_segment_trees(facts: NightFacts) -> list[Tree]:
+def list_segment_trees(facts: NightFacts) -> list[DrawnTree]:
     """Return the trees of attribution on all rows, one a model or pair of models, and of losses where they are."""
     rows = facts.rows("attribution_segments", slice=ALL_ROWS)
     keys = dict.fromkeys((row["target"], row["baseline_model"], row["model"]) for row in rows)
@@ -164,16 +164,16 @@ def list_segment_trees(facts: NightFacts) -> list[Tree]:
         title = f"{show_name(model)} less {show_name(baseline)}, {what}" if baseline else f"{show_name(model)}, {what}"
         best = "0 is equal" if baseline else "0.5 is best, 0.25 a coin’s" if target == "auc" else "0 is best"
         shade = _choose_shade(target, bool(baseline))
-        trees.append(Tree(title=title, best=best, root=_grow(own, _describe_segment, shade)))
+        trees.append(DrawnTree(title=title, best=best, root=_grow(own, _describe_segment, shade)))
     return trees
 
 
-def list_pair_trees(facts: NightFacts) -> list[Tree]:
+def list_pair_trees(facts: NightFacts) -> list[DrawnTree]:
     """Return the trees of pairs on all rows, one a model."""
     rows = facts.rows("pair_segments", slice=ALL_ROWS)
     models = dict.fromkeys(row["model"] for row in rows)
     return [
-        Tree(
+        DrawnTree(
             title=f"{show_name(model)}, pairs",
             best="1 is best, 0.5 a coin’s",
             root=_grow([row for row in rows if row["model"] == model], _describe_pair, shade_auc),
@@ -206,25 +206,25 @@ _SEGMENT_MEASURES: Mapping[str, Shade] = {
 """What is told of a named segment, each with its scale."""
 
 
-def _grow(rows: Sequence[Row], describe: Describe, shade: Shade) -> Node:
+def _grow(rows: Sequence[Row], describe: Describe, shade: Shade) -> DrawnNode:
     """Return the root with all nodes below it; node k is split into 2k and 2k + 1."""
     return _grow_from({row["node_id"]: row for row in rows}, 1, {}, (describe, shade))
 
 
-def _grow_from(by_id: Mapping[int, Row], node_id: int, above: Rules, how: tuple[Describe, Shade]) -> Node:
+def _grow_from(by_id: Mapping[int, Row], node_id: int, above: Rules, how: tuple[Describe, Shade]) -> DrawnNode:
     row = by_id[node_id]
     describe, shade = how
     said = describe(row)
     children = [_grow_from(by_id, child, said.rules, how) for child in (2 * node_id, 2 * node_id + 1) if child in by_id]
     low, high = row["mean_honest_low"], row["mean_honest_high"]
-    cell = Cell(
+    cell = TableCell(
         text=show_number(row["mean_honest"]),
         interval=show_interval(low, high),
         shade=shade(row["mean_honest"]),
         value=row["mean_honest"],
         weak=is_weak(low, high),
     )
-    return Node(
+    return DrawnNode(
         rule=_say_rules(_find_new(said.rules, above)) or _say_rules(said.rules) or "all rows",
         whole_rule=_say_rules(said.rules) or "all rows",
         predicate=said.predicate,
@@ -299,9 +299,9 @@ def tabulate_slices(facts: NightFacts) -> list[dict[str, Any]]:
     ]
 
 
-def _attribution_cell(row: Row) -> Cell:
+def _attribution_cell(row: Row) -> TableCell:
     value, low, high = row["mean_honest"], row["mean_honest_low"], row["mean_honest_high"]
-    return Cell(
+    return TableCell(
         text=show_number(value),
         interval=show_interval(low, high),
         shade=_shade_attribution(value),
@@ -323,12 +323,12 @@ def tabulate_segments(facts: NightFacts) -> list[dict[str, Any]]:
     return found
 
 
-def _segment_cell(row: Row, measure: str) -> Cell:
+def _segment_cell(row: Row, measure: str) -> TableCell:
     """Return a measure with its interval; a run that is older than the intervals has none."""
     value, low, high = row[measure], row.get(f"{measure}_low"), row.get(f"{measure}_high")
     if value is None:
-        return Cell(text=DASH, note="no rows, or no probabilities" if measure in _LOSSES else "no rows of a label")
-    return Cell(
+        return TableCell(text=DASH, note="no rows, or no probabilities" if measure in _LOSSES else "no rows of a label")
+    return TableCell(
         text=show_number(value),
         interval=show_interval(low, high),
         shade=_SEGMENT_MEASURES[measure](value),

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biasspark.columns import IDENTITY, OVERALL
-from biasspark.report.cells import DASH, Cell, is_weak, shade_share, show_count, show_interval, show_percent
+from biasspark.report.cells import DASH, TableCell, is_weak, shade_share, show_count, show_interval, show_percent
 from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.intervals import bound_share
 from biasspark.report.ledger import read_level
 
 _EVERY_LENGTH = "(all)"
-_NO_ROWS = Cell(text=DASH, note="no rows")
+_NO_ROWS = TableCell(text=DASH, note="no rows")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class BalanceRow:
     """One identity with a cell a bucket."""
 
     identity: str
-    cells: Sequence[Cell]
+    cells: Sequence[TableCell]
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ def _find_low(row: Row, level: float) -> float | None:
     return None if row["positive_rate"] is None else bound_share(row["n_positive"], row["n_rows"], level)[0]
 
 
-def _place(cell: Cell | None, low: float | None, name: str) -> tuple[bool, bool, float, str]:
+def _place(cell: TableCell | None, low: float | None, name: str) -> tuple[bool, bool, float, str]:
     own = cell or _NO_ROWS
     return name != OVERALL, own.weak or low is None, -(low or 0.0), name
 
 
-def _cell(row: Row, level: float) -> Cell:
+def _cell(row: Row, level: float) -> TableCell:
     if row["positive_rate"] is None:
-        return Cell(text=DASH, note=say_reason(row["reason"])) if row.get("reason") else _NO_ROWS
+        return TableCell(text=DASH, note=say_reason(row["reason"])) if row.get("reason") else _NO_ROWS
     add, (low, high) = row["n_negatives_to_add"], bound_share(row["n_positive"], row["n_rows"], level)
     counted = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
-    return Cell(
+    return TableCell(
         text=show_percent(row["positive_rate"], 0),
         interval=f"+{show_count(add)}" if add else "",
         shade=shade_share(row["positive_rate"]),

@@ -11,8 +11,8 @@ from typing import Any
 
 from biasspark.columns import SUMMARISED_GAPS
 from biasspark.config import show_visibly
-from biasspark.report.comparison import write_value
 from biasspark.report.definitions import METHODS, say_reason
+from biasspark.report.side_by_side_metrics import write_value
 
 WIDE = 0.1
 """An interval wider than this says too little to act on."""
@@ -26,7 +26,7 @@ MINUS = "−"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class TableCell:
     """A number as a table shows it.
 
     Attributes
@@ -122,13 +122,13 @@ def show_name(name: object) -> str:
     return show_visibly(str(name))
 
 
-def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> Cell:
+def metric_cell(row: Mapping[str, Any], name: str, digits: int = 3) -> TableCell:
     """Return a metric of the suite, or an overall AUC, as a cell."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     is_gap = name in SUMMARISED_GAPS
     if value is None:
-        return Cell(text=DASH, note=f"no value: {say_reason(row[f'{name}_reason'])}", weak=True)
-    return Cell(
+        return TableCell(text=DASH, note=f"no value: {say_reason(row[f'{name}_reason'])}", weak=True)
+    return TableCell(
         text=show_number(value, digits, signed=is_gap),
         interval=show_interval(low, high, signed=is_gap, digits=digits),
         shade=shade_gap(value) if is_gap else shade_auc(value),
@@ -168,11 +168,11 @@ def _digits_of(reach: float) -> int:
     return min(max(3, math.ceil(-math.log10(reach))), _MOST_DIGITS)
 
 
-def sum_cell(row: Mapping[str, Any], name: str, n_weak: int, n: int) -> Cell:
+def sum_cell(row: Mapping[str, Any], name: str, n_weak: int, n: int) -> TableCell:
     """Return a sum or mean over identities, ``n_weak`` of which rest on too few rows."""
     value, of = row[name], f"{n_weak:,} of {n:,} identities"
     said = (f"{of} in it rest on too few rows" if n_weak else "", say_bounds(row, name))
-    return Cell(
+    return TableCell(
         text=show_number(value),
         value=value,
         interval=of if n_weak else "",

@@ -26,12 +26,12 @@ from biasspark.columns import (
     SUMMARISED_GAPS,
 )
 from biasspark.config import cut_to_width, measure_width
-from biasspark.report.cells import DASH, MINUS, Cell, drop_zeros, is_weak, metric_cell, show_name
-from biasspark.report.comparison import COMPARED, TITLES
+from biasspark.report.cells import DASH, MINUS, TableCell, drop_zeros, is_weak, metric_cell, show_name
 from biasspark.report.distributions import Cells, RateCurve, trace_rates
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.overview import list_worst
 from biasspark.report.pinned import tabulate_pinned
+from biasspark.report.side_by_side_metrics import COMPARED, SUITE_TITLES
 from biasspark.report.svg import INK, LINE, MARKERS, MODELS, SOFT, drawing, write_figure
 from biasspark.report.verdict import describe_changes
 
@@ -105,7 +105,7 @@ def _draw_stripes(panels: Sequence[Axes], n: int) -> None:
 
 
 def _draw_panel(axes: Axes, name: str, rows: Sequence[Row], places: Mapping[str, int], models: Sequence[str]) -> None:
-    axes.set_title(TITLES[name], pad=10)
+    axes.set_title(SUITE_TITLES[name], pad=10)
     best = 0.0 if name in SUMMARISED_GAPS else 1.0
     axes.axvline(best, color=SOFT, linewidth=1)
     for number, model in enumerate(models):
@@ -154,7 +154,7 @@ class _Panel:
     """What one panel shows: the curve of an identity and a model, with the gap of the table."""
 
     curve: RateCurve | None
-    gap: Cell
+    gap: TableCell
     colour: str
 
 
@@ -176,7 +176,7 @@ def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cel
         for line, (metric, rate, background, subgroup) in enumerate(_CURVES):
             for axes, (name, model) in zip(grid[line], columns, strict=False):
                 curve = trace_rates(histograms.get((model, name), {}), background, subgroup)
-                gap = metric_cell(suite[name, model], metric) if (name, model) in suite else Cell(text=DASH)
+                gap = metric_cell(suite[name, model], metric) if (name, model) in suite else TableCell(text=DASH)
                 _draw_curve(axes, _Panel(curve, gap, model_colour(models.index(model))))
             grid[line][0].set_ylabel(f"{rate} of the identity", labelpad=2)
             for axes in grid[line][len(columns) :]:
@@ -262,7 +262,7 @@ def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
             found.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.value))
     lowest = sorted(found, key=lambda key: (found[key], key))
     chosen = list(dict.fromkeys([*moved, *lowest]))[:MOST_TRENDS]
-    return [(f"{TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
+    return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from biasspark.columns import RATE_GAPS, RATES
-from biasspark.report.comparison import TITLES as SUITE_TITLES
+from biasspark.report.side_by_side_metrics import SUITE_TITLES
 from biasspark.tables.schemas import TABLES
 
 _REASONS = {

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import show_value
 from biasspark.errors import ConfigError
-from biasspark.report.comparison_files import write_csv_cell
+from biasspark.report.side_by_side_files import write_csv_cell
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from biasspark.columns import ALL_ROWS
-from biasspark.report.against import MOST_CHANGES, Against, Change, hold_against, name_whole
 from biasspark.report.cells import show_count, show_name
-from biasspark.report.comparison import COMPARED, TITLES
-from biasspark.report.comparison_files import escape_markdown
+from biasspark.report.comparisons import MOST_CHANGES, Against, Change, hold_against, name_whole
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
 from biasspark.report.facts import FAIL, WARN, NightFacts, Row
 from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
 from biasspark.report.overview import SummaryCell, Worst, list_worst, summarise_models, tabulate_metrics
-from biasspark.report.verdict import WORDS, Move, Verdict, reach_verdict, say_date
+from biasspark.report.side_by_side_files import escape_markdown
+from biasspark.report.side_by_side_metrics import COMPARED, SUITE_TITLES
+from biasspark.report.verdict import WORDS, Move, ShownVerdict, reach_verdict, say_date
 
 
 def write_model_card(facts: NightFacts) -> str:
@@ -61,7 +61,7 @@ def _define(found: Definition) -> str:
     return f"- **{escape_markdown(found.title)}** (`{found.source}`): {escape_markdown(found.text)}"
 
 
-def _broken(verdict: Verdict) -> list[Row]:
+def _broken(verdict: ShownVerdict) -> list[Row]:
     return [row for row in verdict.alerts if row["outcome"] in (FAIL, WARN)]
 
 
@@ -73,7 +73,7 @@ def _write_broken(row: Row) -> str:
 def _write_move(move: Move) -> str:
     way = "Worse" if move.worse else "Better"
     whose = f"{show_name(move.model)}, {show_name(move.identity)}"
-    return write_item(f"{way}: {whose}, {TITLES[move.metric]} {move.after}, was {move.before}.")
+    return write_item(f"{way}: {whose}, {SUITE_TITLES[move.metric]} {move.after}, was {move.before}.")
 
 
 def _write_against(own: Against) -> list[list[str]]:
@@ -116,11 +116,11 @@ def _write_worst(facts: NightFacts, model: str) -> list[list[str]]:
 
 def _list_worst(worst: Worst) -> list[str]:
     counts = [show_count(worst.n_positive), show_count(worst.n_negative)]
-    return [worst.identity, TITLES[worst.metric], write_cell(worst.cell), PROBLEMS[worst.metric], *counts]
+    return [worst.identity, SUITE_TITLES[worst.metric], write_cell(worst.cell), PROBLEMS[worst.metric], *counts]
 
 
 def _write_metrics(facts: NightFacts, model: str) -> list[str]:
-    heads = [model, "Positives", "Negatives", *(TITLES[name] for name in COMPARED)]
+    heads = [model, "Positives", "Negatives", *(SUITE_TITLES[name] for name in COMPARED)]
     rows = [
         [
             row.identity,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from biasspark.columns import ALL_ROWS, MODEL, OVERALL, RATES
-from biasspark.report.attributions import Node, Tree, list_heat_maps, list_pair_trees, list_segment_trees
+from biasspark.report.attributions import DrawnNode, DrawnTree, list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.balance import tabulate_balance
-from biasspark.report.cells import Cell, metric_cell, show_count, show_name, show_number
-from biasspark.report.comparison_files import escape_markdown
+from biasspark.report.cells import TableCell, metric_cell, show_count, show_name, show_number
 from biasspark.report.definitions import DECISIONS, TITLES, define
 from biasspark.report.facts import NightFacts
 from biasspark.report.overview import list_worst_pairs, sum_up_pinned
 from biasspark.report.pinned import PARTS, tabulate_pinned
 from biasspark.report.rates import IdentityRates, RateCell, list_rates
+from biasspark.report.side_by_side_files import escape_markdown
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import say_date
 
@@ -46,7 +46,7 @@ def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Part:
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
-def write_cell(cell: Cell) -> str:
+def write_cell(cell: TableCell) -> str:
     """Write a number with its interval, or why there is none."""
     if cell.value is None:
         return cell.note or show_number(None)
@@ -140,7 +140,7 @@ def _write_attribution(facts: NightFacts) -> Iterator[Part]:
         yield write_table(["Segment", "Mean", "Rows", "Adjusted p", "Verdict"], map(_list_leaf, _list_leaves(tree)))
 
 
-def _list_leaves(tree: Tree) -> Iterator[Node]:
+def _list_leaves(tree: DrawnTree) -> Iterator[DrawnNode]:
     nodes = [tree.root]
     while nodes:
         node = nodes.pop(0)
@@ -149,7 +149,7 @@ def _list_leaves(tree: Tree) -> Iterator[Node]:
             yield node
 
 
-def _list_leaf(node: Node) -> list[str]:
+def _list_leaf(node: DrawnNode) -> list[str]:
     return [node.whole_rule, write_cell(node.cell), node.n, node.p, node.verdict]
 
 
@@ -162,7 +162,7 @@ def _write_balance(facts: NightFacts) -> Iterator[Part]:
     yield write_table(["Identity", *found.buckets], rows)
 
 
-def _write_share(cell: Cell) -> str:
+def _write_share(cell: TableCell) -> str:
     return f"{cell.text} ({cell.note})" if cell.value is not None else cell.note
 
 

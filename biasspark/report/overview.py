@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SUMMARISED_AUCS, SUMMARISED_GAPS
-from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, sum_cell
-from biasspark.report.comparison import COMPARED
+from biasspark.report.cells import TableCell, is_weak, metric_cell, show_count, sum_cell
 from biasspark.report.facts import WORST, NightFacts, Row, find_lowest
+from biasspark.report.side_by_side_metrics import COMPARED
 
 MOST_WORST = 8
 _PINNED = "pinned_auc_equality_difference"
@@ -23,7 +23,7 @@ class SummaryCell:
     ``unsure`` is the other.
     """
 
-    cell: Cell
+    cell: TableCell
     identity: str = ""
     contenders: Sequence[str] = ()
     best: bool = False
@@ -44,13 +44,13 @@ class Worst:
 
     identity: str
     metric: str
-    cell: Cell
+    cell: TableCell
     low: float | None
     high: float | None
     value: float
     n_positive: int
     n_negative: int
-    gaps: Mapping[str, Cell]
+    gaps: Mapping[str, TableCell]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class MetricRow:
     n_negative: int | None
     n_differs: bool
     background: str
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], TableCell]
 
 
 def summarise_models(facts: NightFacts) -> list[SummaryRow]:
@@ -80,7 +80,7 @@ def summarise_models(facts: NightFacts) -> list[SummaryRow]:
 
 
 def _overall(summaries: Mapping[str, Row], model: str) -> SummaryCell:
-    return SummaryCell(cell=metric_cell(summaries[model], "auc") if model in summaries else Cell(text="–"))
+    return SummaryCell(cell=metric_cell(summaries[model], "auc") if model in summaries else TableCell(text="–"))
 
 
 def _worst_sure_of(
@@ -98,21 +98,21 @@ def _worst_sure_of(
 def _worst_of(summary: Row | None, suite: Mapping[tuple[str, str], Row], name: str, column: str) -> SummaryCell:
     identity = (summary and summary[f"{column}_identity"]) or ""
     row = suite.get((summary[MODEL], identity)) if summary else None
-    cell = metric_cell(row, name) if row else Cell(text="–")
+    cell = metric_cell(row, name) if row else TableCell(text="–")
     # Equal exact values are no doubt about whose the worst is.
     contenders = (summary and summary.get(f"{column}_contenders")) or () if cell.bounds else ()
     return SummaryCell(cell=cell, identity=identity, contenders=[own for own in contenders if own != identity])
 
 
 def _mean(facts: NightFacts, summary: Row | None, column: str) -> SummaryCell:
-    return SummaryCell(cell=_sum_up(facts, summary, column) if summary else Cell(text="–"))
+    return SummaryCell(cell=_sum_up(facts, summary, column) if summary else TableCell(text="–"))
 
 
-def _sum_up(facts: NightFacts, summary: Row, column: str) -> Cell:
+def _sum_up(facts: NightFacts, summary: Row, column: str) -> TableCell:
     return sum_cell(summary, column, *facts.count_summed("summed_aucs", column, model=summary[MODEL]))
 
 
-def sum_up_pinned(facts: NightFacts) -> dict[str, Cell]:
+def sum_up_pinned(facts: NightFacts) -> dict[str, TableCell]:
     """Return by model how far the pinned AUCs of identities are from that of all rows, summed up."""
     return {row[MODEL]: _sum_up(facts, row, _PINNED) for row in facts.rows("model_summary", slice=ALL_ROWS)}
 
@@ -200,7 +200,7 @@ def _tabulate_identity(identity: str, models: Sequence[str], rows: Mapping[tuple
         cells={
             (name, model): metric_cell(rows[identity, model], name)
             if (identity, model) in rows
-            else Cell(text="–", note="not measured for this model")
+            else TableCell(text="–", note="not measured for this model")
             for name in COMPARED
             for model in models
         },

@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from biasspark import __version__
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATE_GAPS, RATES, SUITE_GAPS
-from biasspark.report.against import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.attributions import (
     list_heat_maps,
     list_pair_trees,
@@ -26,7 +25,7 @@ from biasspark.report.attributions import (
 )
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
-    Cell,
+    TableCell,
     drop_zeros,
     say_bounds,
     show_bounds,
@@ -45,7 +44,7 @@ from biasspark.report.charts import (
     draw_rate_curves,
     draw_trends,
 )
-from biasspark.report.comparison import COMPARED
+from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
 from biasspark.report.facts import NightFacts, Row, Rows
@@ -63,6 +62,7 @@ from biasspark.report.overview import (
 from biasspark.report.pinned import tabulate_pinned
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import write_shades
+from biasspark.report.side_by_side_metrics import COMPARED
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import MOST_MOVES, WORDS, is_undecided_among_many, reach_verdict, say_date
 
@@ -288,12 +288,12 @@ class _Titles(dict[str, str]):
         return show_name(key)
 
 
-def _alert_cell(row: Row) -> Cell:
+def _alert_cell(row: Row) -> TableCell:
     """Return what the bound of an alert is on: the value, or its change."""
     what = "value" if row.get("change") is None else "change"
     signed = what == "change" or row["metric"] in (*SUITE_GAPS, *RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
-    return Cell(
+    return TableCell(
         text=show_number(value, signed=signed),
         value=value,
         interval=show_interval(low, high, signed=signed),

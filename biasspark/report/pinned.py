@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL
-from biasspark.report.cells import DASH, Cell, metric_cell, say_bounds, show_bounds, show_number
+from biasspark.report.cells import DASH, TableCell, metric_cell, say_bounds, show_bounds, show_number
 from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
 
@@ -25,9 +25,9 @@ class PinnedRow:
     model: str
     n_positive: int | None
     n_negative: int | None
-    cell: Cell
+    cell: TableCell
     sampled: str
-    parts: Sequence[tuple[Cell, str]]
+    parts: Sequence[tuple[TableCell, str]]
 
 
 def tabulate_pinned(facts: NightFacts) -> list[PinnedRow]:
@@ -47,7 +47,7 @@ def _describe(row: Row, suite: Row) -> PinnedRow:
         model=row[MODEL],
         n_positive=suite.get("n_subgroup_positive"),
         n_negative=suite.get("n_subgroup_negative"),
-        cell=Cell(
+        cell=TableCell(
             text=show_number(row["pinned_auc"]),
             value=row["pinned_auc"],
             note=say_reason(row["reason"]) if row["reason"] else say_bounds(row, "pinned_auc"),
@@ -59,11 +59,11 @@ def _describe(row: Row, suite: Row) -> PinnedRow:
     )
 
 
-def _describe_part(row: Row, suite: Mapping[str, object], part: str) -> tuple[Cell, str]:
+def _describe_part(row: Row, suite: Mapping[str, object], part: str) -> tuple[TableCell, str]:
     """Return an AUC with the interval that the suite gives it, and its weight."""
     name, weight = f"{part}_auc", row[f"{part}_weight"]
     if not weight:
-        return Cell(text=DASH), ""
+        return TableCell(text=DASH), ""
     if f"{name}_low" not in suite:
-        return Cell(text=show_number(row[name]), value=row[name], weak=True), show_number(weight, 2)
+        return TableCell(text=show_number(row[name]), value=row[name], weak=True), show_number(weight, 2)
     return replace(metric_cell(suite, name), shade=""), show_number(weight, 2)

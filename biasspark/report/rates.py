@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, RATES
 from biasspark.report.cells import (
     DASH,
-    Cell,
+    TableCell,
     is_weak,
     shade_gap,
     show_count,
@@ -35,7 +35,7 @@ class RateCell:
     """A rate of an identity, and how far it lies from that of the background; the latter gives colour and interval."""
 
     rate: str
-    gap: Cell
+    gap: TableCell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class ModelRates:
     """One model: its error rates of all rows, and its sums over identities, by column."""
 
     model: str
-    rates: Mapping[str, Cell]
-    sums: Mapping[str, Cell]
+    rates: Mapping[str, TableCell]
+    sums: Mapping[str, TableCell]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +99,10 @@ def _rate_cell(row: Row, rate: str) -> RateCell:
     gap, low, high = row[f"{rate}_gap"], row[f"{rate}_gap_low"], row[f"{rate}_gap_high"]
     if row[rate] is None:
         note = say_reason(row["reason"]) if row.get("reason") else "no such rows in the identity"
-        return RateCell(rate=DASH, gap=Cell(text="", note=note, weak=True))
+        return RateCell(rate=DASH, gap=TableCell(text="", note=note, weak=True))
     return RateCell(
         rate=show_number(row[rate]),
-        gap=Cell(
+        gap=TableCell(
             text="" if gap is None else show_number(gap, signed=True),
             interval="" if rate in _MIRRORED else show_interval(low, high, signed=True),
             shade=shade_gap(gap) if rate in _OF_ONE_LABEL else "",
@@ -122,9 +122,9 @@ def _sum_up(facts: NightFacts, total: Row, sizes: Row) -> ModelRates:
     )
 
 
-def _whole_cell(rate: float | None, n: int, level: float) -> Cell:
+def _whole_cell(rate: float | None, n: int, level: float) -> TableCell:
     """Return a rate of so many rows of one label."""
     if rate is None or not n:
-        return Cell(text=show_number(rate), value=rate, weak=True)
+        return TableCell(text=show_number(rate), value=rate, weak=True)
     ends = bound_share(round(rate * n), n, level)
-    return Cell(text=show_number(rate), interval=show_interval(*ends), value=rate, weak=is_weak(*ends))
+    return TableCell(text=show_number(rate), interval=show_interval(*ends), value=rate, weak=is_weak(*ends))

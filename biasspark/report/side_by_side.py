@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.config import show_value
 from biasspark.errors import InputError
-from biasspark.report.comparison import COMPARED, WORST_AUC, Comparison, Question, check_models, group_by_slice
+from biasspark.report.side_by_side_metrics import COMPARED, WORST_AUC
+from biasspark.report.side_by_side_question import Question, SideBySide, check_models, group_by_slice
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published
 from biasspark.tables.schemas import BIAS_METRICS, CORPUS, RUN_DATE, RUN_ID
@@ -72,7 +73,7 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     )
 
 
-def compare_models(spark: SparkSession, store: Store, run_date: date, corpus: str, question: Question) -> Comparison:
+def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, question: Question) -> SideBySide:
     """Read two models side by side from the latest published run of a night.
 
     Raises
@@ -96,7 +97,7 @@ def compare_models(spark: SparkSession, store: Store, run_date: date, corpus: st
             wanted = wanted.where(~F.col(CROSSED))
         compared = side_by_side(wanted, *question.models)
         rows = [row.asDict() for row in keep_worst(compared, question.sort, question.limit).collect()]
-    return Comparison(question=question, run=run, columns=tuple(compared.columns), slices=group_by_slice(rows, slices))
+    return SideBySide(question=question, run=run, columns=tuple(compared.columns), slices=group_by_slice(rows, slices))
 
 
 def keep_worst(compared: DataFrame, sort: str = WORST_AUC, limit: int | None = None) -> DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from biasspark.columns import IDENTITY, MODEL
 from biasspark.report.cells import (
     DASH,
-    Cell,
+    TableCell,
     is_weak,
     shade_gap,
     show_count,
@@ -41,7 +41,7 @@ class Spread:
     model: str
     low: str
     high: str
-    cells: Sequence[Cell]
+    cells: Sequence[TableCell]
     size: str
 
 
@@ -55,7 +55,7 @@ class TemplateRow:
     identity: str
     n_templates: int
     n_rows: int
-    cells: Mapping[str, Sequence[Cell]]
+    cells: Mapping[str, Sequence[TableCell]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def tabulate_templates(facts: NightFacts) -> TemplateScores | None:
         for (name, model), row in by_key.items()
         if model in scales
     }
-    nothing = [Cell(text=DASH)] * 2
+    nothing = [TableCell(text=DASH)] * 2
     first = {row[IDENTITY]: row for row in reversed(found)}
     rows = [
         TemplateRow(
@@ -111,15 +111,17 @@ def _spread(model: str, rows: Sequence[Row], scale: _Scale) -> Spread:
     return Spread(model=model, low=lowest[IDENTITY], high=highest[IDENTITY], cells=cells, size=size)
 
 
-def _mean_score(row: Row, scale: _Scale) -> Cell:
+def _mean_score(row: Row, scale: _Scale) -> TableCell:
     value, ends = row["mean_score"], scale.bound(row, "score", 0.0)
     note = f"{show_count(row['n_rows'])} rows of {show_count(row['n_templates'])} templates"
-    return Cell(text=show_number(value), interval=show_interval(*ends), value=value, note=note, weak=is_weak(*ends))
+    return TableCell(
+        text=show_number(value), interval=show_interval(*ends), value=value, note=note, weak=is_weak(*ends)
+    )
 
 
-def _departure(row: Row, scale: _Scale) -> Cell:
+def _departure(row: Row, scale: _Scale) -> TableCell:
     value, (low, high) = row["mean_departure"], scale.bound(row, "departure", -1.0)
-    return Cell(
+    return TableCell(
         text=show_number(value, signed=True),
         interval=show_interval(low, high, signed=True),
         shade=shade_gap(value),

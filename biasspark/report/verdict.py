@@ -10,7 +10,6 @@ from typing import Any
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUMMARISED_GAPS
 from biasspark.report.cells import show_count, show_interval, show_name, show_number
-from biasspark.report.comparison import COMPARED
 from biasspark.report.facts import (
     FAIL,
     MOST_ALERTS,
@@ -23,6 +22,7 @@ from biasspark.report.facts import (
     Row,
     worst_outcome,
 )
+from biasspark.report.side_by_side_metrics import COMPARED
 
 NO_GATE = "no_gate"
 MOST_MOVES, MOST_BROKEN, MOST_RULES = 6, 12, 3
@@ -53,7 +53,7 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ShownVerdict:
     """What a reader sees first.
 
     Attributes
@@ -108,7 +108,7 @@ class Verdict:
         return max(self.n_alerts - MOST_ALERTS, 0)
 
 
-def reach_verdict(facts: NightFacts) -> Verdict:
+def reach_verdict(facts: NightFacts) -> ShownVerdict:
     """Return what the gate says of a night, and what changed since the last accepted one."""
     alerts = facts.alerts()
     by_model = facts.count_outcomes()
@@ -116,7 +116,7 @@ def reach_verdict(facts: NightFacts) -> Verdict:
     outcome = worst_outcome(alerts) or NO_GATE
     override = next((row for row in facts.overrides if row["accepted_run_id"] == facts.run["run_id"]), None)
     changes, moves = describe_changes(facts)
-    return Verdict(
+    return ShownVerdict(
         outcome=outcome,
         title=_say_title(outcome, counted),
         decisions=[]

@@ -100,7 +100,7 @@ def check_shape(shape: CivilShape) -> None:
         raise ConfigError(*faults)
 
 
-class Draws:
+class UniformDraws:
     """Uniform numbers of one block, from the Philox counter's raw 64-bit output alone, which numpy keeps stable."""
 
     def __init__(self, seed: int, block: int) -> None:
@@ -229,7 +229,7 @@ def civil_block(block: int, shape: CivilShape) -> pa.RecordBatch:
     -----
     0.3 to 0.5 microseconds a row, with text 2 to 3; some 60 MB of memory, with text 110.
     """
-    draws = Draws(shape.seed, block)
+    draws = UniformDraws(shape.seed, block)
     severity = draws.unit()
     toxic = severity >= 1.0 - TOXIC_SHARE
     words = draws.words(len(IDENTITIES) + 4)

@@ -163,7 +163,7 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
         for batch in batches:
             for term, low, high, n_rows in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 for first in range(0, n_rows, BLOCK_ROWS):
-                    yield cell_block(Cell(term, low, high, n_rows), first, seed)
+                    yield cell_block(TermCell(term, low, high, n_rows), first, seed)
 
     return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
 
@@ -270,7 +270,7 @@ def imbalanced_block(block: int, request: ImbalancedRequest) -> pa.RecordBatch:
     return _assemble(ids, toxic, terms, (low, _stretch(units[3], low, high)), bits[4:])
 
 
-class Cell(NamedTuple):
+class TermCell(NamedTuple):
     """How many comments about a term are asked for, and from how many to how many characters they have."""
 
     term: str
@@ -279,7 +279,7 @@ class Cell(NamedTuple):
     n_rows: int
 
 
-def cell_block(cell: Cell, first: int, seed: int) -> pa.RecordBatch:
+def cell_block(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
     """The comments of a cell from number `first` on, a block of them at the most."""
     ids = np.arange(first, min(first + BLOCK_ROWS, cell.n_rows))
     name = int.from_bytes(cell.term.encode(), "big")

@@ -22,7 +22,7 @@ from biasspark.metrics.pinned import PINNED_TERMS, pinned_aucs
 from biasspark.metrics.statistics import with_auc
 from biasspark.metrics.thresholds import At, threshold_rates
 from biasspark.ranking.blocks import Block
-from biasspark.ranking.reached import add_reached, count_places
+from biasspark.ranking.edge_counts import add_reached, count_places
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE
 from tests.oracle.suite import STATISTICS_SCHEMA, auc_by_pairs, statistics_rows
 from tests.properties.test_invariances import CODEBOOK, Row, all_scores, batch_of, cuts, measure, rows_of, tied_scores

@@ -20,7 +20,7 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.config import Attribution, Measures, Tree, parse_measures
+from biasspark.config import Attribution, Measures, TreeSettings, parse_measures
 from biasspark.corpus.attributed import is_honest, mark_rows
 from biasspark.corpus.features import bin_columns, survey_features
 from biasspark.errors import ConfigError, InputError
@@ -435,8 +435,8 @@ def test_each_of_many_conditions_is_met_by_its_rows(spark: SparkSession) -> None
     assert MOST_BITS < len(conditions) < 2 * MOST_BITS
     rows = [(n, [None, 0.5, 1.0, 7.0][n % 4], "ab"[n % 3 % 2]) for n in range(60)]
     frame = spark.createDataFrame(rows, "id INT, x DOUBLE, k STRING")
-    marked, words = mark_rows(frame, features, "id", Tree(), conditions)
-    honest = {row["id"] for row in frame.where(is_honest("id", Tree())).collect()}
+    marked, words = mark_rows(frame, features, "id", TreeSettings(), conditions)
+    honest = {row["id"] for row in frame.where(is_honest("id", TreeSettings())).collect()}
     assert 10 < len(honest) < 50
     for number, *found in marked.select("id", *words).collect():
         bins = {0: number % 4, 1: 1 + number % 3 % 2}

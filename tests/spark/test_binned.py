@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
 from biasspark.config import Gate, Measures, Rule, parse_measures
-from biasspark.metrics.gate.bias_alerts import Before, Night, bias_alerts
+from biasspark.metrics.gate.bias_alerts import Before, JudgedNight, bias_alerts
 from biasspark.pipeline import Measurement, find_warnings, measure, ranked_once
 from biasspark.tables.schemas import BIAS_ALERTS, TABLES, Table
 from tests.awkward_corpus import THRESHOLDS, frame_of, in_order, make_rows
@@ -50,7 +50,7 @@ def collect(measurement: Measurement) -> Found:
     with ranked_once(measurement) as (_, profiles):
         tables = measurement.suite_tables() | measurement.further_tables()
         found = {table.name: frame.collect() for table, frame in tables.items() if table.name in COMPARED}
-        alerts = bias_alerts(Night(measurement.statistics), Before(), gate(), measurement.measures.intervals)
+        alerts = bias_alerts(JudgedNight(measurement.statistics), Before(), gate(), measurement.measures.intervals)
         found["bias_alerts"] = alerts.collect()
         found["warnings"] = [Row(text=text) for text in find_warnings(measurement, profiles)]
     return found

@@ -22,7 +22,7 @@ import biasspark
 from biasspark.config import Config, Gate, Intervals, Rule, parse_config
 from biasspark.errors import InputError
 from biasspark.maps.gate import Verdict, judged
-from biasspark.metrics.gate.bias_alerts import Accepted, Before, Night, bias_alerts, choose_before
+from biasspark.metrics.gate.bias_alerts import Accepted, Before, JudgedNight, bias_alerts, choose_before
 from biasspark.metrics.thresholds import DECISIONS
 from biasspark.tables.acceptance import Approval, accept, check_latest, list_accepted
 from biasspark.tables.publish import append_to_ledger
@@ -416,7 +416,7 @@ def statistics_of(spark: SparkSession, auc: float | None) -> DataFrame:
 
 
 def judge(spark: SparkSession, store: PathStore, config: Config, auc: float) -> tuple[list[Any], Verdict]:
-    with judged(Night(statistics_of(spark, auc)), config, store, run_of(3)) as verdict:
+    with judged(JudgedNight(statistics_of(spark, auc)), config, store, run_of(3)) as verdict:
         assert verdict.alerts is not None
         rows = verdict.alerts.orderBy("slice").select("slice", "outcome", "baseline_run_id").collect()
         return [tuple(row) for row in rows], verdict
@@ -443,7 +443,7 @@ def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: Spa
 def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, made_up: PathStore) -> None:
     config = settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
     kept = frame_of(spark, JACKKNIFE_STATISTICS, [])
-    with judged(Night(statistics_of(spark, 0.48), left_out=kept), config, made_up, run_of(3)) as verdict:
+    with judged(JudgedNight(statistics_of(spark, 0.48), left_out=kept), config, made_up, run_of(3)) as verdict:
         assert verdict.alerts is not None
         rows = verdict.alerts.select("outcome", "baseline_run_id", "paired").collect()
     said = "gate: paired, but the baseline good did not keep tonight's ids: there variances are added."
@@ -454,7 +454,7 @@ def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, m
     config = settings_of().json
     for run in (run_of(3, "gone"), run_of(4, "gone_too")):
         append_to_ledger(spark, run, made_up, replace(record("accepted"), config=config))
-    with judged(Night(statistics_of(spark, 0.48)), settings_of(), made_up, run_of(5)) as verdict:
+    with judged(JudgedNight(statistics_of(spark, 0.48)), settings_of(), made_up, run_of(5)) as verdict:
         assert verdict.alerts is not None
         assert {row["baseline_run_id"] for row in verdict.alerts.collect()} == {"good"}
     assert [warning.partition(":")[0].rpartition("run_id=")[2] for warning in verdict.warnings] == ["gone_too", "gone"]
@@ -496,7 +496,7 @@ def p_value(one: tuple[int, int], other: tuple[int, int], bound: float) -> float
 def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: SparkSession, rates: DataFrame) -> None:
     asked = {"metric": "fpr_gap", "threshold": 0.5, "models": ("score",), "worst": True}
     rules = (Rule(name="not louder", max=0.1, **asked), Rule(name="even", max_abs=0.15, **asked))
-    found = bias_alerts(Night(statistics_of(spark, 0.9), rates), Before(), Gate(rule=rules), Intervals())
+    found = bias_alerts(JudgedNight(statistics_of(spark, 0.9), rates), Before(), Gate(rule=rules), Intervals())
     alerts = {(row.rule, row.identity): row for row in found.collect()}
     outcomes = {name: [alerts[rule.name, name].outcome for rule in rules] for name in (*FALSE_ALARMS, "(overall)")}
     assert outcomes == {
@@ -537,7 +537,7 @@ def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(spark: S
     rules = (Rule(name="rise", metric="fpr", **asked), Rule(name="gap", metric="fpr_gap", **asked))
     gate = Gate(rule=rules)
     before = choose_before(Accepted(rates=accepted), gate, Intervals())
-    found = bias_alerts(Night(statistics_of(spark, 0.9), rates), before, gate, Intervals())
+    found = bias_alerts(JudgedNight(statistics_of(spark, 0.9), rates), before, gate, Intervals())
     alerts = {(row.rule, row.identity): row for row in found.collect()}
     names = [name for name in FALSE_ALARMS if name != "nobody"]
     assert [alerts["rise", name].baseline_run_id for name in names] == ["r2", "r1", "r1"]

@@ -12,8 +12,8 @@ from biasspark.errors import ConfigError
 from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks
 from biasspark.synthetic.imbalanced import (
     COLUMNS,
-    Cell,
     ImbalancedRequest,
+    TermCell,
     cell_block,
     cell_comments,
     imbalanced_block,
@@ -51,7 +51,7 @@ def test_columns_are_those_that_a_classifier_needs(spark: SparkSession) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_cells_are_made_whole_wherever_they_are(spark: SparkSession, partitions: int) -> None:
-    cells = [Cell("gay", 20, 59, BLOCK_ROWS + 1), Cell("gay", 60, 179, 4), Cell("old", 20, 59, 0)]
+    cells = [TermCell("gay", 20, 59, BLOCK_ROWS + 1), TermCell("gay", 60, 179, 4), TermCell("old", 20, 59, 0)]
     frame = spark.createDataFrame(cells, "term STRING, length_low INT, length_high INT, n_rows BIGINT")
     found = cell_comments(frame.repartition(partitions), 3)
     assert found.count() == BLOCK_ROWS + 5

@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from biasspark.config import load_config
 from biasspark.maps.gate import judged
-from biasspark.metrics.gate.bias_alerts import Night
+from biasspark.metrics.gate.bias_alerts import JudgedNight
 from biasspark.tables.published import find_published
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
@@ -124,7 +124,9 @@ class Nights:
         statistics, kept = (store.read(spark, table, own) for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
         assert config.gate is not None
         run = new_run(own.run_date + timedelta(days=1), "fixed", "bias_metrics")
-        with judged(Night(statistics, left_out=kept if config.gate.paired else None), config, store, run) as verdict:
+        with judged(
+            JudgedNight(statistics, left_out=kept if config.gate.paired else None), config, store, run
+        ) as verdict:
             assert verdict.alerts is not None
             rows = [tuple(row) for row in verdict.alerts.select(*ALERT).collect()]
         return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
 from biasspark.report import metric_table, night_report
-from biasspark.report.against import hold_against
+from biasspark.report.comparisons import hold_against
 from biasspark.report.facts import NightFacts
 from biasspark.report.narrowing import keep_worst_alerts
 from biasspark.report.verdict import reach_verdict

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 import biasspark
 from biasspark.cli import run_job
 from biasspark.errors import ConfigError
-from biasspark.report.comparison import Question
-from biasspark.report.side_by_side import compare_models, keep_worst
+from biasspark.report.side_by_side import keep_worst, read_side_by_side
+from biasspark.report.side_by_side_question import Question
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
 from biasspark.tables.store import CatalogStore, PathStore
@@ -377,7 +377,7 @@ def test_a_night_in_a_catalog(spark: SparkSession) -> None:
         add_run(spark, store, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in night_rows()])
         add_run(spark, store, LATEST, night_rows())
         question = Question(models=("toxicity_1", "toxicity_6"), sort="bpsn_auc", limit=1)
-        found = compare_models(spark, store, NIGHT, "civil", question)
+        found = read_side_by_side(spark, store, NIGHT, "civil", question)
     finally:
         spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
     assert found.run == LATEST

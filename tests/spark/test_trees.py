@@ -19,7 +19,7 @@ from biasspark.attribution.evidence import NodeSums, judge_nodes
 from biasspark.attribution.growth import GrownTree, NodeKey
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.trees import grow_trees, measure_nodes
-from biasspark.config.attribution import Tree
+from biasspark.config.attribution import TreeSettings
 from biasspark.features import Feature
 from scripts.trees_without_spark import Sample, grow_samples
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
@@ -35,7 +35,7 @@ SCHEMA = (
     "tree INT, age DOUBLE, work STRING, same DOUBLE, honest BOOLEAN, label BOOLEAN, value DOUBLE, loss_doubled BIGINT, "
     "bin_0 INT, bin_1 INT, bin_2 INT"
 )
-SETTINGS = Tree(max_depth=3, min_leaf=20)
+SETTINGS = TreeSettings(max_depth=3, min_leaf=20)
 N_ROWS = 400
 
 
@@ -86,7 +86,7 @@ def rows_of(tree: GrownTree, rows: Sequence[Row]) -> dict[int, list[int]]:
     }
 
 
-def loop(rows: Sequence[Row], tree: int, asked: Tree) -> dict[int, list[int]]:
+def loop(rows: Sequence[Row], tree: int, asked: TreeSettings) -> dict[int, list[int]]:
     places = [place for place, row in enumerate(rows) if row.tree == tree]
     growing = [GrowingRow(rows[place].bins, rows[place].honest, Fraction(rows[place].value)) for place in places]
     numeric, bins = tuple(feature.numeric for feature in FEATURES), tuple(feature.bins for feature in FEATURES)
@@ -158,7 +158,7 @@ def test_leaves_of_deep_trees(spark: SparkSession) -> None:
         for place in range(2)
     )
     samples = [Sample(bins[tree], rng.integers(0, 99, 600), honest[tree]) for tree in range(3)]
-    trees = grow_samples(samples, features, Tree(max_depth=9, min_leaf=1))
+    trees = grow_samples(samples, features, TreeSettings(max_depth=9, min_leaf=1))
     leaves = [(tree.number, node.node_id) for tree in trees for node in tree.nodes if node.is_leaf]
     assert len(leaves) > 3 * 62
     some = set(leaves[::3])
@@ -215,7 +215,7 @@ def test_what_nodes_show(grown: Grown) -> None:
 def test_the_same_bits_however_rows_are_cut_and_ordered(spark: SparkSession, partitions: int) -> None:
     """Of values that no binary fraction holds, whose float sums do depend on order."""
     rows = [row._replace(value=row.value / 3 + 1e-9 * place) for place, row in enumerate(make_rows(unit=0.1))]
-    asked = Tree(max_depth=2, min_leaf=20, min_gain=0.001)
+    asked = TreeSettings(max_depth=2, min_leaf=20, min_gain=0.001)
 
     def measure(frame: DataFrame) -> tuple[list[GrownTree], dict[NodeKey, NodeSums]]:
         trees = grow_trees(frame, 2, FEATURES, asked, len(rows))
@@ -237,7 +237,7 @@ def test_a_split_explains_its_share_of_the_variance(grown: Grown) -> None:
     total = square_sum(sides[0] + sides[1])
     share = float((total - square_sum(sides[0]) - square_sum(sides[1])) / total)
     for min_gain, n_nodes in ((share * (1 - 1e-9), 3), (share * (1 + 1e-9), 1)):
-        asked = Tree(max_depth=1, min_leaf=20, min_gain=min_gain)
+        asked = TreeSettings(max_depth=1, min_leaf=20, min_gain=min_gain)
         (tree,) = grow_trees(grown.frame, 1, FEATURES, asked, N_ROWS)
         assert len(tree.nodes) == n_nodes
 
@@ -257,7 +257,7 @@ def test_the_first_split_explains_as_much_as_scikit_learns(spark: SparkSession) 
         ],
         "tree INT, honest BOOLEAN, value DOUBLE, bin_0 INT, bin_1 INT, bin_2 INT",
     )
-    (tree,) = grow_trees(frame, 1, features, Tree(max_depth=1, min_leaf=30), 600)
+    (tree,) = grow_trees(frame, 1, features, TreeSettings(max_depth=1, min_leaf=30), 600)
     theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300] / 64)
     split = tree.nodes[0].split
     assert split is not None

@@ -16,8 +16,8 @@ from biasspark.ranking import placements
 from biasspark.ranking.bins import bins_of, count_bins, count_cells, count_memberships, profile_bins
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import combine_ranges
+from biasspark.ranking.edge_counts import count_places
 from biasspark.ranking.placements import RIGHT, TIED, WRONG, Profile, RangeSums, measure_range
-from biasspark.ranking.reached import count_places
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES
 from tests.oracle.pairs import PAIRS, Example, Sums, count_pairs, cut_cells
 from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, six_pairs

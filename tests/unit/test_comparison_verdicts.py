@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 from scipy.stats import norm
 
-from biasspark.metrics.comparisons.differences import Evidence, Paired, weigh, weigh_margin
-from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, pair_by_delong, pair_by_jackknife
-from biasspark.metrics.comparisons.verdicts import judge
+from biasspark.metrics.comparisons.differences import Paired, WeighedDifference, weigh, weigh_margin
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, delong_aucs, jackknife_aucs
+from biasspark.metrics.comparisons.verdicts import judge_differences
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Z = norm.ppf(0.975)
@@ -43,7 +43,7 @@ def paired_delong(low: np.ndarray, high: np.ndarray, sign: int) -> float:
 @pytest.mark.parametrize("seed", range(5))
 def test_delong_is_that_of_the_placements(seed: int) -> None:
     low, high = draw(seed)
-    found = pair_by_delong(placed(low, high), placed(high, low))
+    found = delong_aucs(placed(low, high), placed(high, low))
     assert found[:2] == (12, 9)
     expected = [auc_by_pairs(*cells) for cells in zip(low, high, strict=True)]
     expected += [delong_variance(*cells) for cells in zip(low, high, strict=True)]
@@ -54,7 +54,7 @@ def test_delong_is_that_of_the_placements(seed: int) -> None:
 def test_a_model_and_itself_differ_by_nothing_with_variance_0() -> None:
     low, high = draw(9)
     low[1], high[1] = low[0], high[0]
-    found = pair_by_delong(placed(low, high), placed(high, low))
+    found = delong_aucs(placed(low, high), placed(high, low))
     assert (found.auc, found.difference_variance) == (found.baseline_auc, 0.0)
     assert found.sum_variance == pytest.approx(4 * delong_variance(low[0], high[0]), abs=1e-12)
 
@@ -62,7 +62,7 @@ def test_a_model_and_itself_differ_by_nothing_with_variance_0() -> None:
 @pytest.mark.parametrize(("n_low", "n_high"), [(0, 5), (5, 0), (1, 5), (5, 1)])
 def test_small_cells_have_no_variance(n_low: int, n_high: int) -> None:
     low, high = draw(3, n_low, n_high)
-    found = pair_by_delong(placed(low, high), placed(high, low))
+    found = delong_aucs(placed(low, high), placed(high, low))
     assert (found.auc is None) == (0 in (n_low, n_high))
     assert found[4:] == (None,) * 5
 
@@ -82,14 +82,14 @@ def without_groups(low: np.ndarray, high: np.ndarray, groups: Groups, g: int) ->
 
 
 def leave_out(low: np.ndarray, high: np.ndarray, groups: Groups, g: int) -> PairedAucs:
-    return pair_by_jackknife(*(without_groups(a, b, groups, g) for a, b in zip(low, high, strict=True)))
+    return jackknife_aucs(*(without_groups(a, b, groups, g) for a, b in zip(low, high, strict=True)))
 
 
 def test_the_jackknife_of_single_rows_is_nearly_delong() -> None:
     low, high = draw(4, 60, 50)
     rows = np.arange(60), 60 + np.arange(50)
     found = leave_out(low, high, rows, 110)
-    by_delong = pair_by_delong(placed(low, high), placed(high, low))
+    by_delong = delong_aucs(placed(low, high), placed(high, low))
     assert found[:4] == by_delong[:4]
     assert found[4:8] == pytest.approx(by_delong[4:8], rel=0.03)
     assert (found.n_groups, by_delong.n_groups) == (110, None)
@@ -133,7 +133,7 @@ def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
         without_groups(*cells(night, -1), (group[own[~labels[night][own]]], group[own[labels[night][own]]]), g)
         for night, own in enumerate(ids)
     ]
-    found = pair_by_jackknife(*nights)
+    found = jackknife_aucs(*nights)
     aucs = [auc_by_pairs(*cells(night, -1)) for night in range(2)]
     assert found[2:4] == pytest.approx(aucs, abs=1e-12)
     assert found[:2] == tuple(min(sizes) for sizes in zip(*(night[:2] for night in nights), strict=True))
@@ -150,7 +150,7 @@ def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
 def test_nights_that_are_alike_row_by_row_differ_by_nothing_with_variance_0() -> None:
     (low, _), (high, _) = draw(8, 60, 50)
     night = without_groups(low, high, (np.arange(60) % 12, np.arange(50) % 12), 12)
-    found = pair_by_jackknife(night, night)
+    found = jackknife_aucs(night, night)
     assert found.difference_variance == 0.0
     paired = Paired.of(found, ((None, None), (None, None)), is_gap=False)
     assert weigh_margin(paired, "max_drop", 0.1) == (1.0, pytest.approx(0.9**50, abs=1e-15))
@@ -162,9 +162,7 @@ def test_of_other_ids_the_variances_add_up() -> None:
     for _ in range(60):
         cells = [(rng.normal(size=300), rng.normal(1, 1, 200)) for _ in range(2)]
         groups = [tuple(rng.integers(0, 100, len(cell)) for cell in own) for own in cells]
-        found = pair_by_jackknife(
-            *(without_groups(*own, (g[0], g[1]), 100) for own, g in zip(cells, groups, strict=True))
-        )
+        found = jackknife_aucs(*(without_groups(*own, (g[0], g[1]), 100) for own, g in zip(cells, groups, strict=True)))
         assert found.difference_variance is not None
         ratios.append(found.difference_variance / sum(delong_variance(*own) for own in cells))
     assert np.mean(ratios) == pytest.approx(1, abs=3 * np.sqrt(2 / 99 / 60))
@@ -174,7 +172,7 @@ def test_of_other_ids_the_variances_add_up() -> None:
 def test_nights_in_other_groups_are_not_paired() -> None:
     (low, _), (high, _) = draw(8, 60, 50)
     nights = (without_groups(low, high, (np.arange(60) % g, np.arange(50) % g), g) for g in (7, 8))
-    found = pair_by_jackknife(*nights)
+    found = jackknife_aucs(*nights)
     assert (found.auc, found.difference_variance) == (found.baseline_auc, None)
 
 
@@ -249,7 +247,7 @@ def test_gaps_that_may_both_be_0_say_nothing() -> None:
     seen = weigh(gap(0.03, -0.02, 0.05, (1e-6, 1e-6)), 0.95)
     assert seen.p_value is not None
     assert seen.p_value < 1e-9
-    assert judge([seen], [True])[0][1] == "no_evidence"
+    assert judge_differences([seen], [True])[0][1] == "no_evidence"
 
 
 def test_intervals_stay_in_the_range_of_the_difference() -> None:
@@ -292,7 +290,7 @@ def test_insufficient_data(paired: Paired) -> None:
     found = weigh(paired, 0.95)
     assert found[1:4] == (None, None, None)
     assert weigh_margin(paired, "max_drop", 0.02) is None
-    assert judge([found], [False]) == [(None, "insufficient_data")]
+    assert judge_differences([found], [False]) == [(None, "insufficient_data")]
 
 
 @pytest.mark.parametrize(
@@ -301,14 +299,14 @@ def test_insufficient_data(paired: Paired) -> None:
 def test_models_that_score_alike_differ_by_nothing(paired: Paired) -> None:
     found = weigh(paired, 0.95)
     assert found[:4] == pytest.approx((0, 0, 0, 1), abs=1e-12)
-    assert judge([found], [False]) == [(1.0, "no_evidence")]
+    assert judge_differences([found], [False]) == [(1.0, "no_evidence")]
 
 
 def test_verdicts_are_of_adjusted_p_values_and_gaps_are_the_better_the_less() -> None:
     p_values = (0.01, 0.02, 0.2, None, 0.02)
     signs = (1, -1, 1, 1, -1)
-    evidence = [Evidence(0.1 * sign, p_value=p) for sign, p in zip(signs, p_values, strict=True)]
-    found = judge(evidence, [False, False, True, False, True])
+    evidence = [WeighedDifference(0.1 * sign, p_value=p) for sign, p in zip(signs, p_values, strict=True)]
+    found = judge_differences(evidence, [False, False, True, False, True])
     assert [verdict for _, verdict in found] == ["better", "worse", "no_evidence", "insufficient_data", "better"]
     assert [p for p, _ in found] == pytest.approx([0.08 / 3, 0.08 / 3, 0.2, None, 0.08 / 3])
-    assert [verdict for _, verdict in judge(evidence, [True] * 5)][:2] == ["worse", "better"]
+    assert [verdict for _, verdict in judge_differences(evidence, [True] * 5)][:2] == ["worse", "better"]

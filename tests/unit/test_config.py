@@ -23,7 +23,7 @@ from biasspark.config import (
     Output,
     PinnedAuc,
     PinnedSkew,
-    Ranking,
+    RankingSettings,
     Terms,
     Thresholds,
     divide,
@@ -60,7 +60,7 @@ def test_the_least_that_must_be_said() -> None:
     )
     assert config.identities.threshold == 0.5
     assert config.identities.unannotated == "exclude"
-    assert config.ranking == Ranking(engine="blocks", ranges=0)
+    assert config.ranking == RankingSettings(engine="blocks", ranges=0)
     assert config.intervals.level == 0.95
     assert config.rejects.max_rows == 10_000
 
@@ -616,7 +616,9 @@ def test_equal_parts_have_the_ends_that_people_write() -> None:
 
 def test_bins_are_those_of_the_engine_that_has_them() -> None:
     assert parse_config(changed(), Path()).ranking.bins is None
-    assert parse_config(changed(ranking={"engine": "binned"}), Path()).ranking == Ranking(engine="binned", bins=4096)
+    assert parse_config(changed(ranking={"engine": "binned"}), Path()).ranking == RankingSettings(
+        engine="binned", bins=4096
+    )
     chosen = parse_config(changed(ranking={"engine": "binned", "bins": 300}), Path())
     assert chosen.resolved()["ranking"] == {"engine": "binned", "ranges": 0, "bins": 300}
 
@@ -784,7 +786,7 @@ class TestApi:
             label=Label(column="y"),
             models={"score": "score"},
             identities=Identities(columns=("male",)),
-            ranking=Ranking(engine="windows"),
+            ranking=RankingSettings(engine="windows"),
         )
 
     def test_measures_know_no_corpus(self) -> None:

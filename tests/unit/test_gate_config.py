@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from biasspark.config import Evidence, Gate, Privacy, Rule, load_config, parse_config
+from biasspark.config import EvidenceSettings, Gate, Privacy, Rule, load_config, parse_config
 from biasspark.errors import ConfigError
 from tests.least_configuration import changed
 
@@ -82,7 +82,7 @@ def test_it_reads_back_from_the_ledger() -> None:
     config = parse_config(changed(gate=gate, privacy={"min_group_rows": 10}, evidence={"metrics": {"auc": 5}}), Path())
     assert parse_config(json.loads(config.json), Path()) == config
     assert config.privacy == Privacy(min_group_rows=10)
-    assert config.evidence == Evidence(min_rows=0, metrics={"auc": 5})
+    assert config.evidence == EvidenceSettings(min_rows=0, metrics={"auc": 5})
 
 
 def test_what_is_not_configured_is_not_in_the_configuration() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.growth import GrownTree, Limits, grow
-from biasspark.config.attribution import Tree
+from biasspark.config.attribution import TreeSettings
 from biasspark.features import Feature
 from scripts.trees_without_spark import Sample, grow_samples, measure_samples, sum_nodes
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
@@ -27,7 +27,7 @@ def rows_of_nodes(tree: GrownTree, sample: Sample) -> dict[int, list[int]]:
     return {node.node_id: np.flatnonzero(sample.inside(node)).tolist() for node in tree.nodes}
 
 
-def loop(sample: Sample, features: list[Feature], asked: Tree) -> dict[int, list[int]]:
+def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[int, list[int]]:
     rows = [
         GrowingRow(tuple(bins), bool(honest), Fraction(int(value)))
         for bins, honest, value in zip(sample.bins.tolist(), sample.honest, sample.values, strict=True)
@@ -56,7 +56,7 @@ def test_trees_are_those_of_loops(
     bins = np.stack([rng.integers(1 - feature.nullable, feature.n_bins, 70) for feature in features], axis=1)
     values = rng.integers(0, 3 if few_values else 1000, 70) + 500 * (bins[:, 0] > 2)
     sample = Sample(bins, values, rng.random(70) < 0.5)
-    asked = Tree(max_depth=3, min_leaf=min_leaf, min_gain=min_gain)
+    asked = TreeSettings(max_depth=3, min_leaf=min_leaf, min_gain=min_gain)
     (tree,) = grow_samples([sample], features, asked)
     assert rows_of_nodes(tree, sample) == loop(sample, features, asked)
 
@@ -73,7 +73,7 @@ FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)
 
 
 def test_nodes_partition_their_rows(two_samples: list[Sample]) -> None:
-    trees = grow_samples(two_samples, FEATURES, Tree(max_depth=4, min_leaf=10))
+    trees = grow_samples(two_samples, FEATURES, TreeSettings(max_depth=4, min_leaf=10))
     assert [tree.number for tree in trees] == [0, 1]
     for tree, sample in zip(trees, two_samples, strict=True):
         rows = rows_of_nodes(tree, sample)
@@ -89,7 +89,7 @@ def test_nodes_partition_their_rows(two_samples: list[Sample]) -> None:
 
 
 def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
-    asked = Tree(max_depth=3, min_leaf=10)
+    asked = TreeSettings(max_depth=3, min_leaf=10)
     together = grow_samples(two_samples, FEATURES, asked)
     alone = [grow_samples([sample], FEATURES, asked)[0] for sample in two_samples]
     assert [tree.nodes for tree in together] == [tree.nodes for tree in alone]
@@ -112,8 +112,10 @@ def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[S
             assert len(rows[tree][node_id]) <= len(rows[tree][node_id ^ 1])
 
 
-@pytest.mark.parametrize("asked", [Tree(max_depth=0, min_leaf=1), Tree(min_leaf=120), Tree(min_leaf=1, min_gain=1.0)])
-def test_a_root_alone(two_samples: list[Sample], asked: Tree) -> None:
+@pytest.mark.parametrize(
+    "asked", [TreeSettings(max_depth=0, min_leaf=1), TreeSettings(min_leaf=120), TreeSettings(min_leaf=1, min_gain=1.0)]
+)
+def test_a_root_alone(two_samples: list[Sample], asked: TreeSettings) -> None:
     (tree,) = grow_samples(two_samples[:1], FEATURES, asked)
     assert [(node.node_id, node.parent_id, node.is_leaf) for node in tree.nodes] == [(1, None, True)]
     (judged,) = judge_nodes(tree, sum_nodes(tree, two_samples[0]), FEATURES)
@@ -124,7 +126,7 @@ def test_a_root_alone(two_samples: list[Sample], asked: Tree) -> None:
 def test_no_feature_and_no_row() -> None:
     nothing = Sample(np.empty((0, 3), np.int64), np.empty(0, np.int64), np.empty(0, bool))
     for features in ([], FEATURES):
-        (tree,) = grow_samples([nothing], features, Tree(min_leaf=1))
+        (tree,) = grow_samples([nothing], features, TreeSettings(min_leaf=1))
         (judged,) = judge_nodes(tree, sum_nodes(tree, nothing), features)
         assert (judged.n_train, judged.n_honest, judged.mean_train, judged.mean_honest) == (0, 0, None, None)
         assert (judged.p_train_honest, judged.false_discovery, judged.found) == (None, None, False)
@@ -156,7 +158,7 @@ def test_a_segment_that_differs_is_found() -> None:
     sample = draw_null(rng, 4000)
     differs = np.isin(sample.bins[:, 3], [2, 7])
     sample = sample._replace(values=sample.values - differs * 2**37)
-    (tree,) = grow_samples([sample], NULL_FEATURES, Tree(max_depth=1))
+    (tree,) = grow_samples([sample], NULL_FEATURES, TreeSettings(max_depth=1))
     root, worse, better = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
     assert (root.found, worse.found, better.found) == (None, True, True)
     assert worse.rule == "(x10 is v1 or v6)"

@@ -17,8 +17,8 @@ from biasspark.synthetic.imbalanced import (
     BUCKET_SHARES,
     BUCKETS,
     IMBALANCED,
-    Cell,
     ImbalancedRequest,
+    TermCell,
     cell_block,
     check_imbalanced,
     imbalanced_block,
@@ -148,7 +148,7 @@ def test_no_sentence_is_a_template_of_the_test_set() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(20, 59), (60, 179), (1620, 4859)])
 def test_a_cell_has_comments_about_its_term_and_of_its_length(low: int, high: int) -> None:
-    comments = cell_block(Cell("african american", low, high, 300), 0, seed=1).to_pylist()
+    comments = cell_block(TermCell("african american", low, high, 300), 0, seed=1).to_pylist()
     assert [row["id"] for row in comments] == list(range(300))
     assert {row["label"] for row in comments} == {False}
     for row in comments:
@@ -157,15 +157,15 @@ def test_a_cell_has_comments_about_its_term_and_of_its_length(low: int, high: in
 
 
 def test_cells_are_drawn_apart_and_a_small_one_is_the_beginning_of_a_large_one() -> None:
-    def texts(cell: Cell, first: int = 0, seed: int = 1) -> list[str]:
+    def texts(cell: TermCell, first: int = 0, seed: int = 1) -> list[str]:
         found: list[str] = cell_block(cell, first, seed)["comment_text"].to_pylist()
         return found
 
-    large = texts(Cell("gay", 180, 539, 200))
-    assert texts(Cell("gay", 180, 539, 20)) == large[:20]
-    assert not set(large) & set(texts(Cell("gay", 180, 539, 200), seed=2))
-    assert len(texts(Cell("gay", 180, 539, BLOCK_ROWS + 20), BLOCK_ROWS)) == 20
-    queer = [text.replace("queer", "gay") for text in texts(Cell("queer", 180, 539, 200))]
+    large = texts(TermCell("gay", 180, 539, 200))
+    assert texts(TermCell("gay", 180, 539, 20)) == large[:20]
+    assert not set(large) & set(texts(TermCell("gay", 180, 539, 200), seed=2))
+    assert len(texts(TermCell("gay", 180, 539, BLOCK_ROWS + 20), BLOCK_ROWS)) == 20
+    queer = [text.replace("queer", "gay") for text in texts(TermCell("queer", 180, 539, 200))]
     assert not set(large) & set(queer)
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from biasspark.config import Rule
 from biasspark.metrics.comparisons.differences import Paired
 from biasspark.metrics.gate.alerts import Alert, Ruling
-from biasspark.metrics.gate.night_rules import Candidate, Pair, judge
+from biasspark.metrics.gate.night_rules import Candidate, Pair, judge_candidates
 from scripts.drill_intervals import newcombe_gap, wilson_interval
 
 RUN = "r1"
@@ -48,7 +48,7 @@ def oracle_p(auc: float, bound: float, variance: float = 1e-4) -> float:
 
 def test_evidence_is_adjusted_over_the_rows_of_the_rule_both_ways() -> None:
     aucs = {"a": 0.70, "b": 0.778, "c": 0.80, "d": 0.823, "e": 0.9}
-    alerts = judge(Ruling(rule_of(min=0.8), 0.05), [candidate(name, auc) for name, auc in aucs.items()])
+    alerts = judge_candidates(Ruling(rule_of(min=0.8), 0.05), [candidate(name, auc) for name, auc in aucs.items()])
     assert [alert.identity for alert in alerts] == list(aucs)
     violation = [oracle_p(auc, 0.8) for auc in aucs.values()]
     compliance = [1 - p for p in violation]
@@ -66,9 +66,9 @@ def test_evidence_is_adjusted_over_the_rows_of_the_rule_both_ways() -> None:
 
 def test_one_lucky_row_among_many_fails_nothing() -> None:
     """0.778 alone is shown to be below 0.8; as the lowest of a hundred it is not."""
-    assert judge(Ruling(rule_of(min=0.8), 0.05), [candidate("a", 0.778)])[0].outcome == "fail"
+    assert judge_candidates(Ruling(rule_of(min=0.8), 0.05), [candidate("a", 0.778)])[0].outcome == "fail"
     many = [candidate("a", 0.778), *(candidate(f"b{n}", 0.801) for n in range(99))]
-    lucky = by_identity(judge(Ruling(rule_of(min=0.8), 0.05), many))
+    lucky = by_identity(judge_candidates(Ruling(rule_of(min=0.8), 0.05), many))
     assert lucky["a"].outcome == "insufficient_evidence"
     assert lucky["a"].value_high is not None
     assert lucky["a"].value_high < 0.8
@@ -78,13 +78,13 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
 
 
 def test_a_rule_may_only_warn() -> None:
-    (alert,) = judge(Ruling(rule_of(min=0.8, severity="warn"), 0.05), [candidate("a", 0.6)])
+    (alert,) = judge_candidates(Ruling(rule_of(min=0.8, severity="warn"), 0.05), [candidate("a", 0.6)])
     assert (alert.outcome, alert.severity, alert.bound_kind, alert.bound) == ("warn", "warn", "min", 0.8)
 
 
 def test_a_gap_is_told_as_a_gap() -> None:
     rule = rule_of(metric="negative_aeg", max_abs=0.1)
-    shifted, fair = judge(Ruling(rule, 0.05), [candidate("a", 0.35), candidate("b", 0.52)])
+    shifted, fair = judge_candidates(Ruling(rule, 0.05), [candidate("a", 0.35), candidate("b", 0.52)])
     assert (shifted.outcome, fair.outcome) == ("fail", "pass")
     assert shifted.value == pytest.approx(-0.15)
     assert shifted.value_low is not None
@@ -93,7 +93,7 @@ def test_a_gap_is_told_as_a_gap() -> None:
     assert shifted.message.startswith("negative_aeg of a is -0.1500 (-0.1")
     assert ": further from 0 than 0.1 (adjusted p " in shifted.message
     assert ": no further from 0 than 0.1 (adjusted p " in fair.message
-    low, high = (judge(Ruling(rule_of(metric="positive_aeg", **bound), 0.05), [candidate("a", 0.35)])[0]
+    low, high = (judge_candidates(Ruling(rule_of(metric="positive_aeg", **bound), 0.05), [candidate("a", 0.35)])[0]
                  for bound in ({"min": -0.1}, {"max": -0.1}))  # fmt: skip
     assert (low.outcome, high.outcome) == ("fail", "pass")
 
@@ -101,7 +101,7 @@ def test_a_gap_is_told_as_a_gap() -> None:
 def test_a_change_is_measured_from_the_last_accepted_run() -> None:
     ruling = Ruling(rule_of(max_drop=0.02), 0.05)
     rows = [candidate("fell", 0.7, 0.8), candidate("near", 0.79, 0.8), candidate("rose", 0.85, 0.8)]
-    alerts = by_identity(judge(ruling, rows))
+    alerts = by_identity(judge_candidates(ruling, rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
         "fell": "fail", "near": "insufficient_evidence", "rose": "pass",
     }  # fmt: skip
@@ -120,7 +120,7 @@ def test_a_change_is_measured_from_the_last_accepted_run() -> None:
 def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
     ruling = Ruling(rule_of(metric="positive_aeg", max_rise=0.02), 0.05)
     rows = [candidate("mirrored", 0.4, 0.6), candidate("grew", 0.35, 0.55), candidate("shrank", 0.5, 0.65)]
-    alerts = by_identity(judge(ruling, rows))
+    alerts = by_identity(judge_candidates(ruling, rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
         "mirrored": "insufficient_evidence", "grew": "fail", "shrank": "pass",
     }  # fmt: skip
@@ -144,8 +144,8 @@ def test_a_change_is_judged_by_the_ids_that_both_nights_have() -> None:
         by_id("same", 0.8, 0.8, 0),
         by_id("few", 0.7, 0.8, n=9),
     ]
-    found = by_identity(judge(ruling, rows))
-    added = by_identity(judge(ruling, [replace(row, paired=None) for row in rows]))
+    found = by_identity(judge_candidates(ruling, rows))
+    added = by_identity(judge_candidates(ruling, [replace(row, paired=None) for row in rows]))
     assert {name: (alert.paired, alert.outcome) for name, alert in found.items()} == {
         "fell": (True, "fail"), "near": (True, "insufficient_evidence"), "same": (True, "pass"), "few": (False, "fail"),
     }  # fmt: skip
@@ -168,12 +168,12 @@ def test_a_change_is_judged_by_the_ids_that_both_nights_have() -> None:
 
 def test_the_ids_tell_nothing_of_a_bound_on_the_value() -> None:
     row = by_id("a", 0.7, 0.8)
-    assert judge(Ruling(rule_of(min=0.75), 0.05), [row]) == judge(
+    assert judge_candidates(Ruling(rule_of(min=0.75), 0.05), [row]) == judge_candidates(
         Ruling(rule_of(min=0.75), 0.05), [replace(row, paired=None)]
     )
-    assert judge(Ruling(rule_of(min=0.75), 0.05), [row])[0].paired is None
+    assert judge_candidates(Ruling(rule_of(min=0.75), 0.05), [row])[0].paired is None
     unknown = Candidate(key=("m", "all", "b"), before=pair_of(0.8), before_run_id=RUN, paired=row.paired)
-    assert judge(Ruling(rule_of(max_drop=0.02), 0.05), [unknown])[0].paired is None
+    assert judge_candidates(Ruling(rule_of(max_drop=0.02), 0.05), [unknown])[0].paired is None
 
 
 def test_a_gap_that_the_ids_tell_of_is_judged_over_all_signs() -> None:
@@ -182,7 +182,7 @@ def test_a_gap_that_the_ids_tell_of_is_judged_over_all_signs() -> None:
         n_low=500, n_high=400, value=0.02, baseline_value=-0.01, difference_variance=1e-6, sum_variance=4e-6, gaps=ends
     )
     row = replace(candidate("a", 0.52, 0.49), paired=paired)
-    (found,) = judge(Ruling(rule_of(metric="negative_aeg", max_rise=0.02), 0.05, level=0.9), [row])
+    (found,) = judge_candidates(Ruling(rule_of(metric="negative_aeg", max_rise=0.02), 0.05, level=0.9), [row])
     # 0.02 - 0.01 if the gap before was below 0, 0.02 + 0.01 if it was above.
     assert found.change == pytest.approx(0.01)
     assert found.p_violation == pytest.approx(stats.norm.sf(-0.01 / 0.002), abs=1e-12)
@@ -199,8 +199,8 @@ def test_of_gaps_near_0_the_size_by_itself_shows_that_the_bound_is_kept() -> Non
     )
     row = replace(candidate("a", 0.505, 0.51), paired=paired)
     rise = {"metric": "negative_aeg", "max_rise": 0.04}
-    (by_id,) = judge(Ruling(rule_of(**rise), 0.05), [row])
-    (alone,) = judge(Ruling(rule_of(metric="negative_aeg", max_abs=0.04), 0.05), [row])
+    (by_id,) = judge_candidates(Ruling(rule_of(**rise), 0.05), [row])
+    (alone,) = judge_candidates(Ruling(rule_of(metric="negative_aeg", max_abs=0.04), 0.05), [row])
     assert (by_id.paired, by_id.outcome) == (True, "pass")
     assert by_id.p_compliance == alone.p_compliance
     assert (by_id.change_low, by_id.change_high) == pytest.approx((-0.03, 0.025))  # 0.015 is the size to the other side
@@ -232,7 +232,7 @@ def test_a_rate_is_judged_by_the_score_test() -> None:
     counts = {"loud": (50, 200), "near": (22, 200), "quiet": (5, 200)}
     rows = [rate_candidate(name, rate_of(own)) for name, own in counts.items()]
     rows.append(Candidate(key=("m", "all", "nobody"), reason="it is over no rows", now=Pair(decisions=(0.0, 0.0))))
-    alerts = by_identity(judge(Ruling(rate_rule(max=0.1, worst=True), 0.05), rows))
+    alerts = by_identity(judge_candidates(Ruling(rate_rule(max=0.1, worst=True), 0.05), rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
         "loud": "fail", "near": "insufficient_evidence", "quiet": "pass", "nobody": "insufficient_evidence",
         "(overall)": "fail",
@@ -257,7 +257,8 @@ def test_a_rate_rises_and_falls_by_newcombes_interval() -> None:
         rate_candidate("new", rate_of((60, 200))),
     ]
     rise, drop = (
-        by_identity(judge(Ruling(rate_rule(**bound), 0.05), rows)) for bound in ({"max_rise": 0.05}, {"max_drop": 0.05})
+        by_identity(judge_candidates(Ruling(rate_rule(**bound), 0.05), rows))
+        for bound in ({"max_rise": 0.05}, {"max_drop": 0.05})
     )
     assert [rise[name].outcome for name in ("rose", "same", "fell")] == ["fail", "pass", "pass"]
     assert [drop[name].outcome for name in ("rose", "same", "fell")] == ["pass", "pass", "fail"]
@@ -281,7 +282,7 @@ def test_the_gap_of_a_rate_rises_when_it_moves_away_from_0_to_either_side() -> N
         rate_candidate("wider", rate_of((10, 500), others), rate_of((60, 500), others)),
         rate_candidate("turned", rate_of((400, 5000), others), rate_of((600, 5000), others)),
     ]
-    alerts = by_identity(judge(Ruling(rate_rule(metric="fpr_gap", max_rise=0.02), 0.05), rows))
+    alerts = by_identity(judge_candidates(Ruling(rate_rule(metric="fpr_gap", max_rise=0.02), 0.05), rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {"wider": "fail", "turned": "pass"}
     wider = alerts["wider"]
     assert (wider.value, wider.baseline_value, wider.change) == pytest.approx((-0.08, 0.02, 0.06))
@@ -294,8 +295,8 @@ def test_the_gap_of_a_rate_rises_when_it_moves_away_from_0_to_either_side() -> N
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
     withheld = Candidate(key=("m", "all", "a"), reason="withheld")
     single = Candidate(key=("m", "all", "b"), now=Pair(auc=0.75, n_low=1, n_high=4))
-    alerts = judge(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
-    alerts += judge(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
+    alerts = judge_candidates(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
+    alerts += judge_candidates(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
     assert {alert.outcome for alert in alerts} == {"insufficient_evidence"}
     assert {alert.p_violation for alert in alerts} == {None}
     assert [alert.message for alert in alerts] == [
@@ -309,13 +310,13 @@ def test_a_verdict_on_the_worst_identity_names_the_run_only_where_all_are_compar
     old = replace(candidate("b", 0.9, 0.9), before_run_id="r0")
     rows = [candidate("a", 0.9, 0.9), old]
     rule = rule_of(max_drop=0.1, worst=True)
-    assert [alert.baseline_run_id for alert in judge(Ruling(rule, 0.05), rows)] == [RUN, "r0", None]
-    assert [alert.baseline_run_id for alert in judge(Ruling(rule, 0.05), rows[:1])] == [RUN, RUN]
+    assert [alert.baseline_run_id for alert in judge_candidates(Ruling(rule, 0.05), rows)] == [RUN, "r0", None]
+    assert [alert.baseline_run_id for alert in judge_candidates(Ruling(rule, 0.05), rows[:1])] == [RUN, RUN]
 
 
 def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:
     rule = rule_of(min=0.8, identities=("a", "b"), models=("m", "n"))
-    alerts = judge(Ruling(rule, 0.05), [candidate("a", 0.95)])
+    alerts = judge_candidates(Ruling(rule, 0.05), [candidate("a", 0.95)])
     assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
         ("m", "a", "pass"),
         ("m", "b", "insufficient_evidence"),
@@ -323,7 +324,7 @@ def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:
         ("n", "b", "insufficient_evidence"),
     ]
     assert alerts[1].message == "bpsn_auc of b: the run has no such row."
-    (nothing,) = judge(Ruling(rule_of(min=0.8), 0.05), [])
+    (nothing,) = judge_candidates(Ruling(rule_of(min=0.8), 0.05), [])
     assert (nothing.identity, nothing.outcome) == ("(overall)", "insufficient_evidence")
 
 
@@ -342,8 +343,8 @@ def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:
 )
 def test_the_verdict_on_the_worst_identity_is_one_on_each(aucs: dict[str, float], outcome: str, said: str) -> None:
     rows = [candidate(name, auc) for name, auc in aucs.items()]
-    *each, verdict = judge(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)
-    assert each == judge(Ruling(rule_of(min=0.8), 0.05), rows)
+    *each, verdict = judge_candidates(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)
+    assert each == judge_candidates(Ruling(rule_of(min=0.8), 0.05), rows)
     assert (verdict.identity, verdict.outcome, verdict.value) == ("(overall)", outcome, None)
     assert verdict.message == f"bpsn_auc of the worst identity: {said}."
     assert verdict.p_violation_adjusted == min(alert.p_violation_adjusted or 0 for alert in each)
@@ -359,5 +360,5 @@ def test_the_worst_of_equal_identities_fails_no_more_often_than_the_level() -> N
         pairs = [pair_of(float(auc), float((0.06 * auc * (1 - auc)) ** 2)) for auc in aucs]
         rows = [Candidate(key=("m", "all", f"i{n}"), now=pair) for n, pair in enumerate(pairs)]
         assert min(aucs) < 0.8
-        failed.append(judge(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)[-1].outcome == "fail")
+        failed.append(judge_candidates(Ruling(rule_of(min=0.8, worst=True), 0.05), rows)[-1].outcome == "fail")
     assert np.mean(failed) < 0.08

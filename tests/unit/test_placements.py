@@ -16,7 +16,7 @@ from tests.oracle.pairs import PAIRS, Example, Sums, count_identity, count_pairs
 from tests.ranking_without_spark import six_pairs
 
 WIDTHS = pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
-MOST_ROWS = 2**30 - 1
+MOST_ROWS_OF_A_LABEL = 2**30 - 1
 """A cell of so many rows in one range is still measured exactly."""
 
 
@@ -225,7 +225,7 @@ def test_thousand_million_rows_of_two_scores(unknown: int) -> None:
 
 
 def test_the_largest_cells_that_one_range_may_have() -> None:
-    half = MOST_ROWS // 2
+    half = MOST_ROWS_OF_A_LABEL // 2
     examples = [
         Example(0.1 * place, positive, (state,), half)
         for place, (positive, state) in enumerate([(False, True), (True, False), (False, False), (True, True)])
@@ -237,7 +237,7 @@ def test_the_largest_cells_that_one_range_may_have() -> None:
 def test_huge_counts_anywhere(seed: int) -> None:
     corpus = random_corpus(seed, 4, rows=20)
     rng = np.random.default_rng(seed)
-    huge = [example._replace(rows=int(rng.integers(1, MOST_ROWS // 20))) for example in corpus.examples]
+    huge = [example._replace(rows=int(rng.integers(1, MOST_ROWS_OF_A_LABEL // 20))) for example in corpus.examples]
     assert_exact(Corpus(huge, corpus.sources, corpus.patterns))
 
 

@@ -17,7 +17,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from biasspark.report.against import hold_against
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees, tabulate_segments
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
@@ -31,6 +30,7 @@ from biasspark.report.cells import (
     show_number,
 )
 from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
+from biasspark.report.comparisons import hold_against
 from biasspark.report.definitions import list_definitions
 from biasspark.report.distributions import Scale, draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds

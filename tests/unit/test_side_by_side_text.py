@@ -15,20 +15,10 @@ from hypothesis import strategies as st
 
 from biasspark.config import measure_width
 from biasspark.errors import ConfigError
-from biasspark.report.comparison import (
-    COMPARED,
-    SORTS,
-    TITLES,
-    Comparison,
-    Question,
-    SliceRows,
-    drop_leading_zero,
-    group_by_slice,
-    is_worse,
-    write_value,
-)
-from biasspark.report.comparison_files import escape_markdown, write_csv, write_markdown
-from biasspark.report.comparison_text import WIDEST_LINE, WIDEST_NAME, wrap_name, write_text
+from biasspark.report.side_by_side_files import escape_markdown, write_csv, write_markdown
+from biasspark.report.side_by_side_metrics import COMPARED, SUITE_TITLES, drop_leading_zero, is_worse, write_value
+from biasspark.report.side_by_side_question import SORTS, Question, SideBySide, SliceRows, group_by_slice
+from biasspark.report.side_by_side_text import WIDEST_LINE, WIDEST_NAME, wrap_name, write_text
 from biasspark.tables.runs import Run
 
 RUN = Run(date(2026, 1, 15), "civil", "bias_metrics", "r1", datetime(2026, 1, 15, tzinfo=UTC))
@@ -64,10 +54,10 @@ def make_row(
     return row | changes
 
 
-def compare(*rows: dict[str, Any], sort: str = "worst_auc", n_identities: int | None = None) -> Comparison:
+def compare(*rows: dict[str, Any], sort: str = "worst_auc", n_identities: int | None = None) -> SideBySide:
     part = SliceRows(name="all", rows=rows, n_identities=len(rows) if n_identities is None else n_identities)
     question = Question(models=("toxicity_1", "toxicity_6"), sort=sort)
-    return Comparison(question=question, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
+    return SideBySide(question=question, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
 
 
 def cells_of(line: str) -> list[str]:
@@ -252,7 +242,7 @@ class TestMarkdown:
             *("", "identity", "rows", "positive"),
             *(
                 cell
-                for title, last in zip(TITLES.values(), differences, strict=True)
+                for title, last in zip(SUITE_TITLES.values(), differences, strict=True)
                 for cell in (f"{title} A", "B", last)
             ),
         ]

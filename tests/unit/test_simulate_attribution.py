@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biasspark.config.attribution import Pairs, SliceSearch, Tree
+from biasspark.config.attribution import Pairs, SliceSearch, TreeSettings
 from scripts.simulate_attribution import AUCS, ROWS, SEARCHES, draw_rows, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +32,8 @@ def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:
 
 
 def test_rows_are_enough_for_the_settings_that_nobody_chose() -> None:
-    assert ROWS * Tree.honest_fraction > 2**Tree.max_depth * Tree.min_leaf
-    assert ROWS * Tree.honest_fraction > SliceSearch.max_bins * SliceSearch.min_rows
+    assert ROWS * TreeSettings.honest_fraction > 2**TreeSettings.max_depth * TreeSettings.min_leaf
+    assert ROWS * TreeSettings.honest_fraction > SliceSearch.max_bins * SliceSearch.min_rows
     assert Pairs().min_leaf is None
 
 

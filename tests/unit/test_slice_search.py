@@ -22,7 +22,7 @@ from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.config.attribution import SliceSearch, Tree
+from biasspark.config.attribution import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
 from scripts.slices_without_spark import UNIT, find_slices, inside, search_samples
 from scripts.trees_without_spark import Sample, grow_samples
@@ -401,7 +401,7 @@ def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
     assert all(own.found for own in found[:2])
     assert sorted(min(own.condition) for own in found[:2]) == [0, 2]
     assert all(own.condition in PLANTED for own in found[:2])
-    (tree,) = grow_samples([sample], FIVE, Tree(max_depth=4))
+    (tree,) = grow_samples([sample], FIVE, TreeSettings(max_depth=4))
     leaves = [node for node in tree.nodes if node.is_leaf]
     both = [inside(sample, condition) for condition in PLANTED]
     assert (both[0] & both[1]).sum() > 10

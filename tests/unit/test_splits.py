@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.splits import Cut, best_cut
+from biasspark.attribution.splits import BinCut, best_cut
 from biasspark.features import Feature
 
 AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
 WORK = Feature("work", "work", numeric=False, values=("a", "b", "c", "d"), nullable=True)
 
 
-def cut(feature: Feature, counts: list[int], sums: list[Any], **asked: Any) -> Cut | None:
+def cut(feature: Feature, counts: list[int], sums: list[Any], **asked: Any) -> BinCut | None:
     return best_cut(feature, np.array(counts, np.int64), np.array(sums), **asked)
 
 

@@ -83,7 +83,7 @@ class Paired:
         return min(self.n_low, self.n_high) >= LEAST_ROWS and not few_groups
 
 
-class Evidence(NamedTuple):
+class WeighedDifference(NamedTuple):
     """What two models' values of a metric say of their difference.
 
     Attributes
@@ -105,7 +105,7 @@ class Evidence(NamedTuple):
     one_way: bool = True
 
 
-def weigh(paired: Paired, level: float) -> Evidence:
+def weigh(paired: Paired, level: float) -> WeighedDifference:
     """Return the difference of two models with its interval and p-value, both by Student's t.
 
     By DeLong that is the normal distribution; by the jackknife it has one degree of freedom less than there are groups.
@@ -121,24 +121,26 @@ def weigh(paired: Paired, level: float) -> Evidence:
 
     Returns
     -------
-    Evidence
+    WeighedDifference
         Without interval and p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
         where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and
         the interval a point.
     """
     if paired.value is None or paired.baseline_value is None:
-        return Evidence(None)
+        return WeighedDifference(None)
     is_gap = paired.gaps is not None
     value, baseline = (abs(own) if is_gap else own for own in (paired.value, paired.baseline_value))
     difference = value - baseline
     contrasts = _list_evident(paired)
     if contrasts is None:
-        return Evidence(difference)
+        return WeighedDifference(difference)
     halves = [student_quantile(level, paired.freedom) * sqrt(one.variance) for one in contrasts]
     ends = [(one.difference - half, one.difference + half) for one, half in zip(contrasts, halves, strict=True)]
     low, high = clip(_around(ends), *_range_of_difference(paired))
     p_value = max(_two_sided(one, paired.freedom) for one in contrasts)
-    return Evidence(difference, low, high, p_value, one_way=len({one.difference > 0 for one in contrasts}) == 1)
+    return WeighedDifference(
+        difference, low, high, p_value, one_way=len({one.difference > 0 for one in contrasts}) == 1
+    )
 
 
 def weigh_margin(paired: Paired, kind: str, margin: float, alone: float | None = None) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from biasspark.metrics.comparisons.paired import PAIRED_AUCS, LeftOut, PairedAucs, pair_by_jackknife
+from biasspark.metrics.comparisons.paired import PAIRED_AUCS, LeftOut, PairedAucs, jackknife_aucs
 
 IS_BASELINE = "is_baseline"
 _CELLS = ("low_cell", "high_cell")
@@ -41,7 +41,7 @@ def _pair_sides(names: Sequence[str]) -> Callable[[pd.DataFrame], pd.DataFrame]:
         by_cells: dict[tuple[Any, ...], dict[bool, LeftOut]] = {}
         for row in sides.to_dict("records"):
             by_cells.setdefault(tuple(row[name] for name in names), {})[row[IS_BASELINE]] = _read_left(row)
-        found = [(*cells, *pair_by_jackknife(own[False], own[True])) for cells, own in by_cells.items() if len(own) > 1]
+        found = [(*cells, *jackknife_aucs(own[False], own[True])) for cells, own in by_cells.items() if len(own) > 1]
         return pd.DataFrame(found, columns=[*names, *PairedAucs._fields])
 
     return run

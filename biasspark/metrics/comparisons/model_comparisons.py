@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.ddl import column_names
 from biasspark.metrics.comparisons.differences import Paired, weigh
-from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, pair_by_delong
-from biasspark.metrics.comparisons.verdicts import judge
+from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, delong_aucs
+from biasspark.metrics.comparisons.verdicts import judge_differences
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.suite import SUITE, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
@@ -98,7 +98,7 @@ def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
         for row in sums.to_dict("records")
     }
     rows = [
-        (row[SLICE], identity, row[CROSSED], low, high, *pair_by_delong(placed, cells[identity, high, low][1]))
+        (row[SLICE], identity, row[CROSSED], low, high, *delong_aucs(placed, cells[identity, high, low][1]))
         for (identity, low, high), (row, placed) in cells.items()
         if (low, high) in _METRICS
     ]
@@ -122,7 +122,7 @@ def _judge_all(rows: Sequence[dict[Any, Any]], level: float) -> Iterator[dict[st
     """Compare what is adjusted together."""
     paired = list(map(read_paired, rows))
     evidence = [weigh(own, level) for own in paired]
-    verdicts = judge(evidence, [own.gaps is not None for own in paired])
+    verdicts = judge_differences(evidence, [own.gaps is not None for own in paired])
     for row, own, weighed, (p_adjusted, verdict) in zip(rows, paired, evidence, verdicts, strict=True):
         yield {
             **{name: row[name] for name in _KEPT},

@@ -73,7 +73,7 @@ PAIRED_AUCS = ", ".join(f"{name} {'BIGINT' if name.startswith('n_') else 'DOUBLE
 """Its fields, as Spark SQL declares them."""
 
 
-def pair_by_delong(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
+def delong_aucs(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
     """Return both AUCs of two cells, and DeLong's variances.
 
     Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
@@ -141,7 +141,7 @@ class LeftOut(NamedTuple):
         return LeftOut(*left, (), (), ())
 
 
-def pair_by_jackknife(own: LeftOut, baseline: LeftOut) -> PairedAucs:
+def jackknife_aucs(own: LeftOut, baseline: LeftOut) -> PairedAucs:
     """Return two AUCs of rows in the same groups, and their variances by leaving out one group after another.
 
     With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of what is

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biasspark.columns import BETTER, INSUFFICIENT_DATA, NO_EVIDENCE, WORSE
-from biasspark.metrics.comparisons.differences import Evidence
+from biasspark.metrics.comparisons.differences import WeighedDifference
 from biasspark.metrics.evidence import SIGNIFICANT, adjust
 
 
-def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[tuple[float | None, str]]:
+def judge_differences(
+    evidence: Sequence[WeighedDifference], less_is_better: Sequence[bool]
+) -> list[tuple[float | None, str]]:
     """Return for what is tested together each adjusted p-value and verdict.
 
     P-values are adjusted by Benjamini and Hochberg; a verdict is `better` or `worse` where the adjusted one is below
@@ -22,7 +24,7 @@ def judge(evidence: Sequence[Evidence], less_is_better: Sequence[bool]) -> list[
     ]
 
 
-def _say(evidence: Evidence, p_adjusted: float | None, less_is_better: bool) -> str:
+def _say(evidence: WeighedDifference, p_adjusted: float | None, less_is_better: bool) -> str:
     if evidence.difference is None or p_adjusted is None:
         return INSUFFICIENT_DATA
     if p_adjusted >= SIGNIFICANT or not evidence.one_way:

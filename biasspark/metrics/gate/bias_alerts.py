@@ -18,7 +18,7 @@ from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackk
 from biasspark.metrics.comparisons.paired import PairedAucs
 from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.gate.alerts import Alert, Ruling
-from biasspark.metrics.gate.night_rules import Candidate, Pair, judge
+from biasspark.metrics.gate.night_rules import Candidate, Pair, judge_candidates
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.metrics.thresholds import BACKGROUND, bound_gap, bound_rate, count_rate
@@ -35,7 +35,7 @@ _BEFORE_RUN = f"{_BEFORE}run_id"
 _PAIRED = tuple(f"{_BY_ID}{name}" for name in PairedAucs._fields)
 
 
-class Night(NamedTuple):
+class JudgedNight(NamedTuple):
     """What of a night the gate looks at.
 
     Attributes
@@ -84,12 +84,12 @@ class Before(NamedTuple):
     paired: DataFrame | None = None
 
 
-def bias_alerts(night: Night, before: Before, gate: Gate, intervals: Intervals) -> DataFrame:
+def bias_alerts(night: JudgedNight, before: Before, gate: Gate, intervals: Intervals) -> DataFrame:
     """Return the table ``bias_alerts``, less the run's columns.
 
     Parameters
     ----------
-    night : Night
+    night : JudgedNight
         What is judged.
     before : Before
         What changes are measured against.
@@ -112,7 +112,7 @@ def bias_alerts(night: Night, before: Before, gate: Gate, intervals: Intervals) 
     rulings = [Ruling(rule, gate.alpha, intervals.level) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
-        return judge(ruling, list(map(_read_candidate, rows)))
+        return judge_candidates(ruling, list(map(_read_candidate, rows)))
 
     return judge_rules(measured, rulings, judge_rows, BIAS_ALERTS)
 

@@ -33,7 +33,7 @@ def judge_contenders(ruling: Ruling, level: float, contenders: Sequence[Contende
     Returns
     -------
     list of Alert
-        As of `biasspark.metrics.gate.night_rules.judge`. P-values are adjusted over all rows of the rule.
+        As of `biasspark.metrics.gate.night_rules.judge_candidates`. P-values are adjusted over all rows of the rule.
     """
     absent = [Contender(key=key) for key in list_missing(ruling.rule, [own.key for own in contenders])]
     return settle(ruling, [_describe(ruling.rule, level, own) for own in (*contenders, *absent)])

@@ -72,7 +72,7 @@ class Candidate:
     found: bool = True
 
 
-def judge(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
+def judge_candidates(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
     """Return the alerts of a rule, in the order of model, slice and identity.
 
     Parameters

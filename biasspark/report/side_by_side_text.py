@@ -8,19 +8,19 @@ from itertools import accumulate
 
 from biasspark.columns import IDENTITY, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.config import cut_to_width, measure_width, show_visibly
-from biasspark.report.comparison import (
+from biasspark.report.side_by_side_metrics import (
     COMPARED,
-    TITLES,
+    SUITE_TITLES,
     UNPAIRED,
     WORST_AUC,
-    Comparison,
     Row,
     drop_leading_zero,
     is_worse,
-    say_reason,
+    say_missing,
     write_metric,
     write_value,
 )
+from biasspark.report.side_by_side_question import SideBySide
 
 WIDEST_LINE = 120
 WIDEST_NAME = 38
@@ -49,7 +49,7 @@ class Notes:
         return [f"({letter}) {text}" for text, letter in self._letters.items()]
 
 
-def write_text(comparison: Comparison, digits: int = 3) -> str:
+def write_text(comparison: SideBySide, digits: int = 3) -> str:
     """Write a comparison as text.
 
     Returns
@@ -141,14 +141,14 @@ def _write_block(rows: Sequence[Row], name: str, digits: int, notes: Notes) -> B
     lines = [" ".join(cells) for cells in zip(*padded, strict=True)]
     if WORSE in marks:
         lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
-    return _head(TITLES[name], lines)
+    return _head(SUITE_TITLES[name], lines)
 
 
 def _write_value(row: Row, name: str, side: str, digits: int, notes: Notes) -> str:
     written = write_metric(row, name, side, digits)
     if written is not None:
         return drop_leading_zero(written)
-    reason = say_reason(row, name, side)
+    reason = say_missing(row, name, side)
     return reason if reason == "-" else notes.mark(reason)
 
 

@@ -17,7 +17,7 @@ from biasspark.columns import FOUR_CELLS
 from biasspark.ranking.blocks import Block
 
 
-class Places(NamedTuple):
+class PlaceCounts(NamedTuple):
     """Rows by place within one range.
 
     Attributes
@@ -34,7 +34,7 @@ class Places(NamedTuple):
 
 def count_places(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats
-) -> Places:
+) -> PlaceCounts:
     """Count the rows of a range by place, of every cell of every identity.
 
     Parameters
@@ -59,7 +59,7 @@ def count_places(
         bases[key & 1, known] += np.diff(running[cuts])
     states = _count_entries(memberships, len(base_masks), inner)
     members, unknowns = states[:2], states[2:]
-    return Places(first, np.concatenate([members, bases[:, which] - members - unknowns]))
+    return PlaceCounts(first, np.concatenate([members, bases[:, which] - members - unknowns]))
 
 
 def _count_entries(memberships: Sequence[Block], n_identities: int, inner: Floats) -> Ints:
@@ -72,7 +72,7 @@ def _count_entries(memberships: Sequence[Block], n_identities: int, inner: Float
     return states
 
 
-def add_reached(ranges: Sequence[Places], n_identities: int, n_edges: int) -> Ints:
+def add_reached(ranges: Sequence[PlaceCounts], n_identities: int, n_edges: int) -> Ints:
     """Return how many rows of every cell there are at or above each edge, all of them first.
 
     Returns
@@ -86,14 +86,14 @@ def add_reached(ranges: Sequence[Places], n_identities: int, n_edges: int) -> In
     return np.ascontiguousarray(total[:, :, ::-1].cumsum(axis=2)[:, :, ::-1])
 
 
-def encode_places(places: Places, identities: range) -> bytes:
+def encode_places(places: PlaceCounts, identities: range) -> bytes:
     """Return the counts of some identities as bytes."""
     counts = places.counts[:, identities.start : identities.stop]
     sizes = np.array([places.first, counts.shape[2]], np.int64)
     return sizes.tobytes() + counts.tobytes()
 
 
-def decode_places(data: bytes) -> Places:
+def decode_places(data: bytes) -> PlaceCounts:
     """Return the counts that `encode_places` wrote."""
     words = np.frombuffer(data, np.int64)
-    return Places(int(words[0]), words[2:].reshape(len(FOUR_CELLS), -1, words[1]))
+    return PlaceCounts(int(words[0]), words[2:].reshape(len(FOUR_CELLS), -1, words[1]))

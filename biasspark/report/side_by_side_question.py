@@ -1,38 +1,18 @@
-"""Two models side by side: what is asked of a night, what came of it, and how values are written. No Spark."""
+"""Two models side by side: what is asked of a night, and what came of it. No Spark."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from biasspark.columns import SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
+from biasspark.columns import SLICE, SUMMARISED_GAPS
 from biasspark.config import show_value
 from biasspark.errors import ConfigError
+from biasspark.report.side_by_side_metrics import COMPARED, SUITE_TITLES, WORST_AUC, Row
 from biasspark.tables.runs import Run
-
-Row = Mapping[str, Any]
-
-COMPARED = (*SUMMARISED_AUCS, *SUMMARISED_GAPS)
-"""The metrics that stand side by side, in the order of the papers."""
-
-TITLES = {
-    "subgroup_auc": "Subgroup AUC",
-    "bpsn_auc": "BPSN AUC",
-    "bnsp_auc": "BNSP AUC",
-    "negative_aeg": "Negative AEG",
-    "positive_aeg": "Positive AEG",
-}
-"""The headings of `COMPARED`, as the papers have them."""
-
-WORST_AUC = "worst_auc"
-"""The lowest of an identity's subgroup, BPSN and BNSP AUC."""
 
 SORTS = (WORST_AUC, *COMPARED)
 """What rows can be sorted by."""
-
-UNPAIRED = "A and B count different numbers of rows: some lack a score"
 
 
 def check_models(first: str, second: str) -> None:
@@ -92,7 +72,7 @@ class SliceRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class SideBySide:
     """The answer: the rows of each slice, with ``columns``, from one published run."""
 
     question: Question
@@ -113,7 +93,8 @@ class Comparison:
     def describe_extent(self, part: SliceRows) -> str:
         """Say how many identities of a slice there are, and in what order."""
         sort = self.question.sort
-        worst = f"largest |{TITLES[sort]}|" if sort in SUMMARISED_GAPS else f"lowest {TITLES.get(sort, 'AUC')}"
+        title = SUITE_TITLES.get(sort, "AUC")
+        worst = f"largest |{title}|" if sort in SUMMARISED_GAPS else f"lowest {title}"
         extent = "1 identity" if part.n_identities == 1 else f"{part.n_identities:,} identities"
         if len(part.rows) < part.n_identities:
             extent = f"{len(part.rows):,} of {extent} (--limit shows more)"
@@ -128,33 +109,3 @@ def group_by_slice(rows: Iterable[Row], slices: Sequence[str]) -> tuple[SliceRow
     return tuple(
         SliceRows(name=name, rows=own, n_identities=own[0]["n_identities"] if own else 0) for name, own in found.items()
     )
-
-
-def is_worse(row: Row, name: str, digits: int) -> bool:
-    """Say whether B is worse than A in a metric, so far as the digits that are shown tell."""
-    difference = row[f"{name}_difference"]
-    if difference is None:
-        return False
-    shown = float(write_value(difference, digits))
-    return shown > 0 if name in SUMMARISED_GAPS else shown < 0
-
-
-def write_value(value: float, digits: int, signed: bool = True) -> str:
-    """Write a number with so many decimals; zeros alone never have a minus."""
-    return f"{value:{'+' if signed else ''}z.{digits}f}"
-
-
-def write_metric(row: Row, name: str, side: str, digits: int) -> str | None:
-    """Write a metric of one model, None where it is NULL: an AUC without a sign, a gap with it."""
-    value = row[f"{name}_{side}"]
-    return None if value is None else write_value(value, digits, signed=name in SUMMARISED_GAPS)
-
-
-def say_reason(row: Row, name: str, side: str) -> str:
-    """Say why a metric of one model is NULL; a dash for an identity that the model lacks."""
-    return row[f"{name}_{side}_reason"] or "-"
-
-
-def drop_leading_zero(number: str) -> str:
-    """Write .868 for 0.868: no value here passes 1, and a line is short."""
-    return re.sub(r"^([+-]?)0\.", r"\1.", number)

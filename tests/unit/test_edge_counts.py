@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from biasspark.arrays import Floats, Ints
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import Block
-from biasspark.ranking.reached import add_reached, count_places, decode_places, encode_places
+from biasspark.ranking.edge_counts import add_reached, count_places, decode_places, encode_places
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS
 from tests.oracle.pairs import State
 from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, sort_batches

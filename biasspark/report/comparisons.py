@@ -19,7 +19,16 @@ from biasspark.columns import (
     SUITE_GAPS,
     WORSE,
 )
-from biasspark.report.cells import Cell, is_weak, metric_cell, show_count, show_interval, show_name, show_number, show_p
+from biasspark.report.cells import (
+    TableCell,
+    is_weak,
+    metric_cell,
+    show_count,
+    show_interval,
+    show_name,
+    show_number,
+    show_p,
+)
 from biasspark.report.definitions import TITLES
 from biasspark.report.facts import NightFacts, Row
 
@@ -39,9 +48,9 @@ class Change:
 
     identity: str
     metric: str
-    value: Cell
-    baseline: Cell
-    difference: Cell
+    value: TableCell
+    baseline: TableCell
+    difference: TableCell
     p: str
     rows: str
 
@@ -150,7 +159,7 @@ _SIDES = {"negative": "n_low", "positive": "n_high"}
 """Of the rows of an identity, where comparisons of its Subgroup AUC count them."""
 
 
-def _find_values(facts: NightFacts) -> dict[tuple[str, str, str], Cell]:
+def _find_values(facts: NightFacts) -> dict[tuple[str, str, str], TableCell]:
     """Return by (model, identity, metric) what the suite has of the night."""
     rows = [*facts.rows("bias_metrics", slice=ALL_ROWS), *facts.rows("crossed_pairs")]
     found = {(row[MODEL], row[IDENTITY], name): metric_cell(row, name) for row in rows for name in METRICS}
@@ -167,7 +176,7 @@ def _sort_largest_first(changes: Iterable[tuple[Row, Change]], verdict: str) -> 
     return [own for *_, own in sorted(found, key=lambda one: one[:-1])]
 
 
-def _describe(row: Row, suite: Mapping[tuple[str, str, str], Cell]) -> Change:
+def _describe(row: Row, suite: Mapping[tuple[str, str, str], TableCell]) -> Change:
     return Change(
         identity=row[IDENTITY],
         metric=row["metric"],
@@ -179,22 +188,22 @@ def _describe(row: Row, suite: Mapping[tuple[str, str, str], Cell]) -> Change:
     )
 
 
-def _value_of(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], Cell]) -> Cell:
+def _value_of(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
     """Return a value on the rows that both models score, with its interval where the suite's is of the same rows."""
     value, own = row[column], suite.get((model, row[IDENTITY], row["metric"]))
     if value is not None and own is not None and own.value is not None and math.isclose(value, own.value, abs_tol=1e-9):
         return replace(own, shade="")
-    return Cell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
+    return TableCell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
 
 
-def _cell(row: Row) -> Cell:
+def _cell(row: Row) -> TableCell:
     """Return a difference with its verdict, which a hover explains."""
     if row["difference"] is None:
-        return Cell(text="–", note="no rows in a cell", weak=True)
+        return TableCell(text="–", note="no rows in a cell", weak=True)
     verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
     weak = verdict == INSUFFICIENT_DATA
     evidence = "too few data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
-    return Cell(
+    return TableCell(
         text=_MARKS.get(verdict, "") + show_number(row["difference"], signed=True),
         interval=show_interval(row["difference_low"], row["difference_high"], signed=True),
         shade=verdict if verdict in _MARKS else "",

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from biasspark.report.against import Against, hold_against
 from biasspark.report.cells import show_interval, show_number
-from biasspark.report.comparison_files import escape_markdown
+from biasspark.report.comparisons import Against, hold_against
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import list_worst_pairs
+from biasspark.report.side_by_side_files import escape_markdown
 from biasspark.report.template_means import tabulate_templates
 from biasspark.report.verdict import reach_verdict
 from tests.report_rows import (

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 from biasspark.columns import IDENTITY, SUMMARISED_GAPS
 from biasspark.config import show_visibly
-from biasspark.report.comparison import (
+from biasspark.report.side_by_side_metrics import (
     COMPARED,
-    TITLES,
+    SUITE_TITLES,
     UNPAIRED,
     WORST_AUC,
-    Comparison,
     Row,
     is_worse,
-    say_reason,
+    say_missing,
     write_metric,
     write_value,
 )
+from biasspark.report.side_by_side_question import SideBySide
 
 _ACTIVE = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown obeys within a line. An underscore between letters or digits is a plain one."""
@@ -30,7 +30,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How text begins that a spreadsheet would take for a formula."""
 
 
-def write_markdown(comparison: Comparison, digits: int = 3) -> str:
+def write_markdown(comparison: SideBySide, digits: int = 3) -> str:
     """Write a comparison as Markdown: for each slice a heading and a table that GitHub renders.
 
     Differences for the worse are bold. Names are shown as they are: nothing in them is obeyed as Markdown or HTML.
@@ -47,7 +47,7 @@ def write_markdown(comparison: Comparison, digits: int = 3) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def write_csv(comparison: Comparison, digits: int | None = None) -> str:  # noqa: ARG001 - as all writers are called
+def write_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa: ARG001 - as all writers are called
     """Write the rows of a comparison as CSV (RFC 4180), one table for all slices, with values in full precision.
 
     Returns
@@ -76,7 +76,7 @@ def _escape(text: str) -> str:
 def _write_table(rows: Sequence[Row], digits: int) -> list[str]:
     heads = ["", "identity", "rows", "positive"]
     for name in COMPARED:
-        heads += [f"{TITLES[name]} A", "B", "\\|B\\| - \\|A\\|" if name in SUMMARISED_GAPS else "B - A"]
+        heads += [f"{SUITE_TITLES[name]} A", "B", "\\|B\\| - \\|A\\|" if name in SUMMARISED_GAPS else "B - A"]
     rule = [":-:", "---", *["--:"] * (len(heads) - 2)]
     lines = (heads, rule, *(_write_cells(row, digits) for row in rows))
     return [f"| {' | '.join(cells)} |" for cells in lines]
@@ -92,7 +92,7 @@ def _write_cells(row: Row, digits: int) -> list[str]:
         "-" if rate is None else f"{write_value(100 * rate, 1, signed=False)} %",
     ]
     for name in COMPARED:
-        values = [write_metric(row, name, side, digits) or say_reason(row, name, side) for side in ("first", "second")]
+        values = [write_metric(row, name, side, digits) or say_missing(row, name, side) for side in ("first", "second")]
         cells += [*map(escape_markdown, values), _write_difference(row, name, digits)]
     return cells
 
