@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ INTERPRETED = {
 }
 UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
 """Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
+
+hypothesis.settings.register_profile("any speed", deadline=None)
+hypothesis.settings.load_profile("any speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

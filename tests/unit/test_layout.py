@@ -71,8 +71,11 @@ def own_imports(source: str) -> Iterator[tuple[int, str]]:
 def stage_of(module: str) -> str | None:
     """Give the stage to which a module belongs; none for the ground floor and what is no stage."""
     first = module.partition(".")[0]
-    on_ground_floor = any(is_within(module, ground) for ground in GROUND_FLOOR)
-    return first if first in STAGES and not on_ground_floor else None
+    return first if first in STAGES and not is_on_ground_floor(module) else None
+
+
+def is_on_ground_floor(module: str) -> bool:
+    return any(is_within(module, ground) for ground in GROUND_FLOOR)
 
 
 # ---- the rules
@@ -94,11 +97,13 @@ def only_maps_join_stages(path: str, source: str) -> Iterator[str]:
     module = module_of(path)
     if not path.startswith("biasspark/") or stage_of(module) or module in MAPS:
         return
-    stages = {stage: line for line, name in own_imports(source) if (stage := stage_of(name))}
-    if any(is_within(module, ground) for ground in GROUND_FLOOR):
-        for stage, line in stages.items():
-            yield f"{path}:{line}: the ground floor imports the stage {stage}. It may import the ground floor only."
-    elif len(stages) > 1:
+    if is_on_ground_floor(module):
+        for line, name in own_imports(source):
+            if not is_on_ground_floor(name):
+                yield f"{path}:{line}: the ground floor imports {name}. It may import the ground floor only."
+        return
+    stages = {stage for _, name in own_imports(source) if (stage := stage_of(name))}
+    if len(stages) > 1:
         yield f"{path}: imports the stages {', '.join(sorted(stages))}. Only jobs/ and {', '.join(MAPS)} do."
 
 
@@ -202,6 +207,7 @@ BAD = [
     (only_maps_join_stages, "biasspark/cli.py", "import biasspark.corpus.read\nfrom biasspark.metrics import suite"),
     (only_maps_join_stages, "biasspark/maps/x.py", "import biasspark.corpus.a\nfrom biasspark.metrics import b"),
     (only_maps_join_stages, "biasspark/config/model.py", "from biasspark.corpus import read"),
+    (only_maps_join_stages, "biasspark/session.py", "from biasspark.maps.gate import judged"),
     (only_maps_join_stages, "biasspark/tables/schemas/suite.py", "from biasspark.tables import store"),
     (only_session_builds_sessions, "jobs/bias_metrics.py", "spark = SparkSession.builder.appName('x')"),
     (only_session_builds_sessions, "biasspark/api/metrics.py", "spark = SparkSession(context)"),
