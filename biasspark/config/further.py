@@ -72,7 +72,7 @@ class Thresholds:
 
 @dataclass(frozen=True, kw_only=True)
 class Histograms:
-    """Into how many equal ``bins`` the scores of a model are counted."""
+    """Into how many equal ``bins`` the scores of a model are counted; fewer where scores hardly differ."""
 
     bins: int = 100
 
@@ -216,8 +216,14 @@ def _read_grid(value: object, faults: list[str]) -> tuple[float, ...]:
 
 
 def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
-    """Return the ends of equal parts of an interval, both of its own exactly, and of [0, 1] the numbers k / parts."""
-    return tuple(low * (1 - part / parts) + high * (part / parts) for part in range(parts + 1))
+    """Return the ends of equal parts of an interval, both of its own exactly, and of [0, 1] the numbers k / parts.
+
+    They ascend. Where there are fewer numbers between ``low`` and ``high`` there are fewer parts, and one if both are
+    one number.
+    """
+    rounded = (low * (1 - part / parts) + high * (part / parts) for part in range(1, parts))
+    inside = {end for end in rounded if low < end < high}
+    return (low, *sorted(inside), high)
 
 
 def _read_histograms(value: object, faults: list[str]) -> Histograms:

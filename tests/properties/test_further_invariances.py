@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyspark.sql.functions as F
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import FOUR_CELLS
-from biasspark.config import Intervals, PinnedAuc
+from biasspark.config import Intervals, PinnedAuc, divide
+from biasspark.corpus.marks import Marks
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_aucs
@@ -24,6 +27,7 @@ from biasspark.metrics.thresholds import At, threshold_rates
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.edge_counts import add_reached, count_places
 from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE
+from biasspark.report.narrowing import merge_bins
 from tests.oracle.suite import STATISTICS_SCHEMA, auc_by_pairs, statistics_rows
 from tests.properties.test_invariances import CODEBOOK, Row, all_scores, batch_of, cuts, measure, rows_of, tied_scores
 from tests.ranking_without_spark import sort_batches
@@ -176,6 +180,40 @@ def test_bins_of_a_cell_add_up_to_the_cell(spark_session: SparkSession, rows: li
             elif cell.startswith("background"):
                 wanted[name, cell.removeprefix("background_")] = statistics[pair][side]
     assert found == {key: n_rows for key, n_rows in wanted.items() if n_rows}
+
+
+@kernels
+@given(st.lists(all_scores, min_size=2, max_size=2), st.integers(0, 4), st.integers(1, 400))
+def test_equal_parts_ascend_from_one_end_to_the_other(pair: list[float], steps: int, parts: int) -> None:
+    """Also where there are fewer numbers between the ends than parts."""
+    low, high = sorted(pair)
+    near = low
+    for _ in range(steps):
+        near = math.nextafter(near, math.inf)
+    for last in (high, near):
+        ends = divide(low, last, parts)
+        assert (ends[0], ends[-1]) == (low, last)
+        assert len(ends) <= parts + 1
+        assert len(ends) == 2 if low == last else all(one < other for one, other in pairwise(ends))
+
+
+close = st.builds(lambda score, steps: score + steps * math.ulp(score), st.just(4.999999999999999), st.integers(0, 3))
+"""Scores that hardly differ, none or some of them alike."""
+
+
+@on_spark
+@given(rows=st.one_of(rows_of(st.just(5.0)), rows_of(st.just(1.7)), rows_of(close)), bins=st.sampled_from([1, 7, 30]))
+def test_bins_add_up_where_scores_hardly_differ(spark_session: SparkSession, rows: list[Row], bins: int) -> None:
+    scores = [row.score for row in rows]
+    marks = Marks((), divide(min(scores), max(scores), bins))
+    frame = reached_frame(spark_session, rows, marks.edges)
+    histograms = score_histograms(frame, {"m": Bins(marks.ends, marks.of_ends)}).withColumn("run_date", F.lit(None))
+    wanted = {cell: sum(row.positive is (cell == "positive") for row in rows) for cell in ("negative", "positive")}
+    for together in (1, 2, 5):
+        found = dict.fromkeys(wanted, 0)
+        for row in merge_bins(histograms.where("identity = '(overall)'"), together).collect():
+            found[row.cell] += row.n_rows
+        assert found == wanted
 
 
 # ---- pinned AUC

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -132,6 +133,22 @@ def test_bins_span_0_to_1_or_all_scores_that_count(excluded: dict[str, list[Row]
     assert (min(spans["tied"]), max(spans["tied"])) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("engine", ["blocks", "windows", "binned"])
+def test_every_row_is_in_one_bin_where_scores_hardly_differ(spark: SparkSession, engine: str) -> None:
+    """Ten rows of one score outside of 0 to 1, or of scores that are neighbours among the numbers."""
+    scores = {"five": "5.0D", "more": "1.7D", "less": "-2.0D", "close": "4.999999999999999D + id % 3 * pow(2D, -50)"}
+    written = (f"{score} AS {model}" for model, score in scores.items())
+    rows, models = spark.range(10).selectExpr("id % 2 = 0 AS y", "id < 4 AS u", *written), list(scores)
+    options: dict[str, Any] = {"models": models, "label": "y", "identities": ["u"], "engine": engine}
+    for bins in (1, 30, 100):
+        found = biasspark.score_histograms(rows, bins=bins, **options)
+        counted = found.groupBy("model", "identity", "cell").agg(F.sum("n_rows").alias("n_rows")).collect()
+        sizes = {"subgroup_negative": 2, "subgroup_positive": 2, "background_negative": 3, "background_positive": 3}
+        wanted = {(model, "u", cell): size for model in models for cell, size in sizes.items()}
+        wanted |= {(model, "(overall)", cell): 5 for model in models for cell in ("negative", "positive")}
+        assert {(row.model, row.identity, row.cell): row.n_rows for row in counted} == wanted
+
+
 # ---- the same, however the rows lie and whoever ranks them
 
 
@@ -181,11 +198,11 @@ def test_float32_scores_reach_the_threshold_that_they_are_written_as(spark: Spar
 
 
 def test_all_scores_equal_lie_in_one_bin(spark: SparkSession) -> None:
-    """Where the least score is the greatest, bins have no width: the last one is closed and takes them all."""
+    """Where the least score is the greatest, there is one bin, without width and closed, which takes them all."""
     table = spark.createDataFrame([(7.5, n % 2 == 0, 1.0) for n in range(6)], "s DOUBLE, label BOOLEAN, c DOUBLE")
     rows = biasspark.score_histograms(table, bins=4, models=["s"], label="label", identities=["c"]).collect()
     everyone = [row for row in rows if row.identity == "(overall)"]
     assert {(row.cell, row.bin, row.bin_low, row.bin_high, row.n_rows) for row in everyone} == {
-        ("negative", 3, 7.5, 7.5, 3),
-        ("positive", 3, 7.5, 7.5, 3),
+        ("negative", 0, 7.5, 7.5, 3),
+        ("positive", 0, 7.5, 7.5, 3),
     }

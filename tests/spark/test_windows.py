@@ -44,7 +44,8 @@ def write_rows(folder: Path, rows: list[tuple[Any, ...]], night: Callable[[Mappi
     named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
     columns = {name: pa.array([row[name] for row in named], TYPES.get(name)) for name in COLUMNS}
     folder.mkdir()
-    pq.write_table(pa.table(columns | {"day": [night(row) for row in named]}), folder / "part.parquet")
+    columns |= {"same": [1.7] * len(rows), "day": [night(row) for row in named]}
+    pq.write_table(pa.table(columns), folder / "part.parquet")
     return folder
 
 
@@ -52,7 +53,7 @@ def write_config(folder: Path, name: str, **tables: Any) -> Path:
     table: dict[str, Any] = {
         "corpus": {"name": "awkward", "path": str(folder / "corpus"), "id": "id", "run_date_column": "day"},
         "label": {"column": "target", "threshold": 0.5},
-        "models": {"tied": "s1", "narrow": "s2"},
+        "models": {"tied": "s1", "narrow": "s2", "same": "same"},
         "identities": {
             "columns": ["c1", "c2"],
             "categorical": ["cat"],
@@ -137,6 +138,17 @@ def test_a_window_is_its_union_ranked_at_once(place: Place, table: Any) -> None:
     assert found == wanted
 
 
+def test_every_row_of_a_window_is_in_one_bin(place: Place) -> None:
+    """Also of a model whose scores are all one value outside of 0 to 1."""
+    sums = (
+        "SELECT model, slice, sum(n_rows) FROM latest_window_score_histograms WHERE identity = '(overall)' GROUP BY ALL"
+    )
+    sizes = "SELECT model, slice, n_low + n_high FROM latest_window_u_statistics"
+    wanted = ask(place.warehouse, f"{sizes} WHERE identity = '(overall)' ORDER BY ALL")
+    assert len(wanted) == 3 * 2
+    assert ask(place.warehouse, f"{sums} ORDER BY ALL") == wanted
+
+
 def test_crossed_pairs_are_filtered_once_nights_are_merged(place: Place) -> None:
     """Some pairs have rows enough only in both nights together, some have a value that one night lacks."""
     pairs = "SELECT DISTINCT identity FROM latest_{}u_statistics WHERE crossed AND corpus = 'awkward'{}"
@@ -171,7 +183,7 @@ def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(place: Place) -> 
 def test_boundaries_are_those_of_the_first_night(place: Place) -> None:
     query = "SELECT count(DISTINCT boundaries), count(DISTINCT state_key), max(octet_length(block)) <= 4 << 20"
     by_model = ask(place.warehouse, f"{query} FROM latest_score_blocks WHERE corpus = 'awkward' GROUP BY model")
-    assert by_model == [(1, 1, True)] * 2
+    assert by_model == [(1, 1, True)] * 3
 
 
 def test_what_is_missing_is_listed(place: Place) -> None:
