@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, NumericType, Stri
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label
-from biasspark.corpus.values import at_least, boolean, column, known_number, number, outside
+from biasspark.corpus.values import as_held, at_least, boolean, column, known_number, number, outside
 
 DUPLICATE = "_biasspark_duplicate"
 """BOOLEAN column that marks rows of a repeated id, where the configuration rejects them."""
@@ -66,10 +66,11 @@ def _first_that_applies(conditions: Sequence[Column]) -> Column:
 def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
     """Return whether a column holds one of the values, all of one kind; NULL where it is NULL.
 
+    A number among them counts as the column holds it: the float32 that is written 0.1 is more than 0.1.
     Among booleans or numbers a text counts as what it reads as, ``TRUE`` or ``1.0``, and otherwise as none of them.
     """
     if isinstance(kind, FloatType | DoubleType):
-        return known_number(name, kind).isin(*values)
+        return known_number(name, kind).isin(*(as_held(float(value), kind) for value in values))
     if not isinstance(kind, StringType) or isinstance(values[0], str):
         return column(name).isin(*values)
     read = boolean(name, kind) if isinstance(values[0], bool) else number(name, kind)

@@ -43,14 +43,14 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
     """Return whether a boolean column is true, or a number reaches the threshold; NULL where neither is known."""
     if isinstance(kind, BooleanType):
         return column(name)
-    reaches = known_number(name, kind) >= _bound(threshold, kind)
+    reaches = known_number(name, kind) >= as_held(threshold, kind)
     return F.coalesce(reaches, boolean(name, kind)) if isinstance(kind, StringType) else reaches
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
     """Return whether a number lies outside a closed interval; false where it is NULL."""
     value = known_number(name, kind)
-    low, high = (_bound(bound, kind) for bound in bounds)
+    low, high = (as_held(bound, kind) for bound in bounds)
     return F.coalesce((value < low) | (value > high), F.lit(False))
 
 
@@ -86,10 +86,10 @@ def analyse_condition(rows: DataFrame, condition: Column) -> None:
         _ = frame.schema
 
 
-def _bound(value: float, kind: DataType) -> Column:
-    """Return a bound as a column of that type holds it: the float32 that is written 0.7 is less than 0.7."""
-    bound = F.lit(float(value))
-    return bound.cast("float").cast("double") if isinstance(kind, FloatType) else bound
+def as_held(value: float, kind: DataType) -> Column:
+    """Return a number as a column of that type holds it: the float32 that is written 0.7 is less than 0.7."""
+    held = F.lit(float(value))
+    return held.cast("float").cast("double") if isinstance(kind, FloatType) else held
 
 
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:

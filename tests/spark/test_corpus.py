@@ -331,6 +331,7 @@ LABELS: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
     ),
     # As the column holds them: the float32 that is written 0.7 is less than 0.7.
     ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, "label_out_of_range", True]),
+    ("FLOAT", [0.1, 0.2, 1.0, NAN], {"positive": [0.1, 1]}, [True, False, True, "null_label"]),
     ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, "label_out_of_range", "null_label"]),
 ]
 
