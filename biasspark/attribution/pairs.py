@@ -65,9 +65,9 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
 
     Notes
     -----
-    Of each label the rows with the lowest hashes of (seed, row_id) are drawn, equal ones by id: the first `positives`
-    (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
-    So the draw depends on the rows alone, and models and slices draw the same rows where they have them.
+    Of each label the rows with the lowest hashes of (seed, row_id as text) are drawn, equal ones by id: the first
+    `positives` (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is
+    left out. So the draw depends on the rows alone, and models and slices draw the same rows where they have them.
 
     Lazy. Two scans of `ranked`, which is best persisted; 1,024 counts a (model, slice, label) are shuffled, then the
     samples and at most one bucket more, a thousandth of the rows. A task holds four samples.
@@ -87,8 +87,9 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
 def sample_examples(ranked: DataFrame, n_features: int, settings: Pairs) -> DataFrame:
     """Return the drawn rows: ``model, slice, label, honest BOOLEAN, score, bin_0 ..``, by model and slice together."""
     bins = bin_names(n_features)
-    draw = F.xxhash64(F.lit(settings.seed).cast("bigint"), ROW_ID)
-    drawn = ranked.select(*_SIDE, ROW_ID, "score", *bins, draw.alias("draw"))
+    row_id = F.col(ROW_ID).cast("string")
+    draw = F.xxhash64(F.lit(settings.seed).cast("bigint"), row_id)
+    drawn = ranked.select(*_SIDE, row_id.alias(ROW_ID), "score", *bins, draw.alias("draw"))
     drawn = drawn.withColumn("bucket", F.shiftright("draw", 64 - _BUCKET_BITS))
     near = drawn.join(F.broadcast(_find_last_buckets(drawn, settings)), on=list(_SIDE))
     near = near.where(F.col("bucket") <= F.col("last_bucket")).repartition(*_GROUP)

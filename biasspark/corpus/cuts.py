@@ -38,7 +38,8 @@ def sample_cuts(
     edges : sequence of float64 arrays
         For each model, scores at which it is always cut; none, or one array a model.
     id_column : str, optional
-        Rows are sampled by a hash of it, the same however the corpus is partitioned; without it at random, by a seed.
+        Rows are sampled by a hash of it as text, the same however the corpus is partitioned; without it at random, by a
+        seed.
 
     Notes
     -----
@@ -72,7 +73,7 @@ def _is_sampled(n_rows: int, id_column: str | None) -> Column:
         return F.lit(True)
     if id_column is None:
         return F.rand(_SEED) < share
-    return F.pmod(F.xxhash64(column(id_column)), F.lit(_HASHES)) < int(share * _HASHES)
+    return F.pmod(F.xxhash64(column(id_column).cast("string")), F.lit(_HASHES)) < int(share * _HASHES)
 
 
 def _quantiles(score: Column, parts: int) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import biasspark
 from biasspark.config import Gate, Measures, Rule, parse_measures
+from biasspark.corpus.cuts import SAMPLED_ROWS, sample_cuts
 from biasspark.metrics.gate.bias_alerts import Before, JudgedNight, bias_alerts
 from biasspark.pipeline import Measurement, find_warnings, measure, ranked_once
 from biasspark.tables.schemas import BIAS_ALERTS, TABLES, Table
@@ -208,6 +209,20 @@ def smooth_measurement(spark: SparkSession, path: str, partitions: int | None = 
     frame = spark.read.parquet(path)
     frame = frame.repartition(partitions) if partitions else frame
     return measure(frame, parse_measures(SMOOTH | {"ranking": {"engine": "binned"}}), "id")
+
+
+def test_ids_of_any_type_give_the_same_cuts(spark: SparkSession) -> None:
+    rows = spark.range(3_000, numPartitions=2).selectExpr(
+        "id", "id % 3 = 0 AS toxic", "rand(1) AS score", "1.0D AS male"
+    )
+    measures = parse_measures(SMOOTH | {"models": ["score"], "identities": ["male"], "ranking": {"engine": "binned"}})
+    n_rows = 9 * SAMPLED_ROWS  # as if they were some of so many: a ninth is sampled
+    found = [
+        sample_cuts(rows.withColumn("id", F.col("id").cast(kind)), measures, n_rows, [], "id")[0].tolist()
+        for kind in ("bigint", "int", "string")
+    ]
+    assert len(found[0]) > 100
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.slow

@@ -104,6 +104,19 @@ def test_samples_are_the_rows_with_the_lowest_hashes(spark: SparkSession) -> Non
     assert len(drawn["model", "tenth", False][1]) == 200
 
 
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DECIMAL(20,0)"])
+def test_ids_of_any_type_draw_the_same_rows(spark: SparkSession, kind: str) -> None:
+    columns = ("'model' AS model", "'all' AS slice", "id % 3 = 0 AS label", "double(id) AS score", "1 AS bin_0")
+    ranked = spark.range(900, numPartitions=2).selectExpr("id AS row_id", *columns)
+    settings = Pairs(positives=30, negatives=50, seed=3)
+    texts, others = (
+        sorted(sample_examples(ranked.withColumn("row_id", F.col("row_id").cast(one)), 1, settings).collect())
+        for one in ("string", kind)
+    )
+    assert len(texts) == 2 * 30 + 2 * 50
+    assert others == texts
+
+
 def cross_join(ranked: DataFrame, nodes: list[Row], honest: dict[bool, list[str]]) -> Row:
     """For each node: pairs and mean label of all pairs of the rows that its predicates select."""
     of_group = ranked.where((F.col("model") == nodes[0].model) & (F.col("slice") == nodes[0].slice))
