@@ -9,6 +9,13 @@ from biasspark.corpus.values import column
 
 
 def group_of(id_column: str, cluster: str | None, groups: int) -> Column:
-    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where that is NULL."""
-    names = [column(name).cast("string") for name in (cluster, id_column) if name]
-    return F.pmod(F.xxhash64(F.coalesce(*names)), F.lit(groups)).cast("int")
+    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where that is NULL.
+
+    A row without a cluster is in none, also where its id reads as the name of one.
+    """
+    row_id = column(id_column).cast("string")
+    hashed = F.xxhash64(row_id)
+    if cluster is not None:
+        named = column(cluster).cast("string")
+        hashed = F.when(named.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(named))
+    return F.pmod(hashed, F.lit(groups)).cast("int")

@@ -19,6 +19,7 @@ from scipy import stats
 from scipy.stats import false_discovery_control, norm
 
 import biasspark
+from biasspark.corpus.clusters import group_of
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics
@@ -213,6 +214,16 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
     assert set(left_out["method"]) == {"jackknife"}
     assert (left_out["n_groups"] <= left_out["n_low"] + left_out["n_high"]).all()
     assert by_delong["n_groups"].isna().all()
+
+
+def test_a_row_without_a_cluster_is_in_none(spark: SparkSession) -> None:
+    """Also where its id is the name of a cluster."""
+    n_groups = 1 << 20
+    rows = spark.range(50).selectExpr("id", "if(id % 2 = 0, NULL, id - 1) AS cluster")
+    found = [row[0] for row in rows.orderBy("id").select(group_of("id", "cluster", n_groups)).collect()]
+    assert len(set(found)) == 50
+    by_cluster = rows.where("cluster IS NOT NULL").orderBy("id").select(group_of("cluster", None, n_groups)).collect()
+    assert found[1::2] == [row[0] for row in by_cluster]
 
 
 def compare_flocks(corpus: DataFrame, n_flocks: int) -> pd.DataFrame:
