@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from math import inf, sqrt
+from math import inf, isqrt, sqrt
 from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
@@ -22,11 +22,15 @@ from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
 from biasspark.config.wording import show_key
+from biasspark.errors import InputError
 from biasspark.expressions.exploding import each_present
 from biasspark.metrics.evidence import clip, interval
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
+
+MOST_OPPOSITE = isqrt(2**63 - 1) // 2
+"""Beyond so many rows of a label the square of a doubled placement passes a BIGINT."""
 
 _LOSSES = ("cross_entropy", "gini")
 _SQUARES = "ordered_square"
@@ -91,6 +95,12 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mappin
     links : mapping of str to str
         Model to what makes probabilities of its scores, where they are none.
 
+    Raises
+    ------
+    InputError
+        If one label has more than `MOST_OPPOSITE` rows. Whatever squares placements or differences of them comes after
+        this.
+
     Notes
     -----
     One job; the driver collects a row for each (model, slice, segment, label).
@@ -113,15 +123,26 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mappin
         F.count(F.lit(1)).alias("n"),
         F.max(N_OPPOSITE).alias("n_opposite"),
         *sum_whole(F.col(ORDERED_DOUBLED), ORDERED_DOUBLED),
-        *sum_whole(F.col(ORDERED_DOUBLED) * F.col(ORDERED_DOUBLED), _SQUARES),
+        *sum_whole(F.try_multiply(F.col(ORDERED_DOUBLED), F.col(ORDERED_DOUBLED)), _SQUARES),
         F.min(SCORE).alias("lowest"),
         F.max(SCORE).alias("highest"),
         *(column for name in _VALUES for column in sum_moments(F.col(name), name)),
     )
     found: dict[tuple[str, str, str], dict[bool, LabelSums]] = {}
     for row in sums.collect():
+        _refuse_too_many(row)
         found.setdefault((row[MODEL], row[SLICE], names[row["segment"]]), {})[row[LABEL]] = _read(row)
     return found
+
+
+def _refuse_too_many(row: Row) -> None:
+    """Stop where squares of placements would be wrong."""
+    if (row["n_opposite"] or 0) > MOST_OPPOSITE:
+        raise InputError(
+            f"corpus: {row[MODEL]}, {row[SLICE]}: more than {MOST_OPPOSITE:,} rows of one label. Attributions are "
+            "summed up with the squares of placements among them, which pass the integers that hold them. Attribute a "
+            "sample of the rows, by a `filter`."
+        )
 
 
 def lie_within_0_and_1(losses: Losses, model: str) -> bool:

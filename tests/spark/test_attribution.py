@@ -20,6 +20,7 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
+from biasspark.attribution.losses import MOST_OPPOSITE, measure_losses
 from biasspark.config import Attribution, Measures, TreeSettings, parse_measures
 from biasspark.corpus.attributed import is_honest, mark_rows
 from biasspark.corpus.features import bin_columns, survey_features
@@ -336,6 +337,26 @@ def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Any) 
     assert final.count("FileScan") == 1
     assert final.count("ReusedExchange") == 1
     assert final.count("MapInArrow run") == 1
+
+
+@pytest.mark.parametrize("n_opposite", [MOST_OPPOSITE, MOST_OPPOSITE + 1])
+def test_squares_of_placements_that_no_integer_holds_are_refused(spark: SparkSession, n_opposite: int) -> None:
+    """Among so many rows of the other label the square of a doubled placement would pass 64 bits."""
+    ranked = spark.createDataFrame(
+        [("m", "all", label, 0.5, n_opposite, 2 * n_opposite) for label in (True, False, False)],
+        "model STRING, slice STRING, label BOOLEAN, score DOUBLE, n_opposite BIGINT, ordered_doubled BIGINT",
+    )
+    if n_opposite > MOST_OPPOSITE:
+        with pytest.raises(InputError) as caught:
+            measure_losses(ranked, {}, {})
+        assert str(caught.value) == (
+            "corpus: m, all: more than 1,518,500,249 rows of one label. Attributions are summed up with the squares of "
+            "placements among them, which pass the integers that hold them. Attribute a sample of the rows, by a "
+            "`filter`."
+        )
+        return
+    negatives = measure_losses(ranked, {}, {})["m", "all", "(overall)"][False]
+    assert negatives.ordered_square_sum == 2 * (2 * n_opposite) ** 2
 
 
 def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:
