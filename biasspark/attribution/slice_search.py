@@ -63,7 +63,8 @@ def search_slices(
     Parameters
     ----------
     rows : DataFrame
-        ROWS, persisted by the caller: they are read once a job. Rows of other trees are ignored.
+        ROWS, which are read once a job: of ranked rows that the caller persists they are a narrow projection. Rows of
+        other trees are ignored.
     n_trees : int
         A tree of which there is no row has no slice.
     features : sequence of Feature

@@ -30,7 +30,7 @@ def grow_trees(
     Parameters
     ----------
     rows : DataFrame
-        ROWS, persisted by the caller: they are read once a level.
+        ROWS, which are read once a level: of ranked rows that the caller persists they are a narrow projection.
     n_trees : int
         A tree of which there is no row has a root only.
     features : sequence of Feature
