@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,13 @@ MOST_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
 _SHARE, _SEED, _ACCURACY = 0.01, 2019, 10_000
-_SKETCH_BITS, _DUPLICATES_WORTH_A_WARNING = 16, 0.02
+_MOST_GROUPS = 100
+_DUPLICATES_WORTH_A_WARNING = 0.02
+_SKETCH_BITS = 16
+"""Distinct ids within half a percent.
+
+`approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,24 +113,32 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
 
     Notes
     -----
-    Runs one Spark job when called. The driver receives the values and 1023 doubles a model, never a sample.
+    Runs one Spark job when called. The driver receives the values and 1023 doubles a model, never a sample. Of a column
+    of too many values a task holds no more than a hundredth of the rows have, or its own rows.
     """
     schema = corpus.schema
     # Bins are cut by a sample of their own.
     ranges = 1 if measures.ranking.bins else measures.ranking.ranges or MOST_CHOSEN_RANGES
     valued = list_valued(measures)
     narrow = _narrow(corpus, measures, id_column)
-    wanted = {"n_rows": F.count_if("first")}
+    parts: dict[str, Column] = {"n_rows": F.count_if("first")}
+    whole = {"n_rows": F.coalesce(F.sum("n_rows"), F.lit(0))}
     for place in range(len(measures.models)):
-        wanted[f"quantiles_{place}"] = _quantiles(f"score_{place}", ranges)
+        name = f"quantiles_{place}"
+        parts[name], whole[name] = _quantiles(f"score_{place}", ranges), F.max(name)
         if measures.histograms:
             labelled = F.when(F.col("labelled") & F.col("first"), F.col(f"score_{place}"))
-            wanted[f"extremes_{place}"] = F.array(F.min(labelled) + F.lit(0.0), F.max(labelled) + F.lit(0.0))
+            lowest, highest = f"lowest_{place}", f"highest_{place}"
+            parts |= {lowest: F.min(labelled), highest: F.max(labelled)}
+            whole[f"extremes_{place}"] = F.array(F.min(lowest) + F.lit(0.0), F.max(highest) + F.lit(0.0))
     for place in range(len(valued)):
-        wanted[f"values_{place}"] = F.slice(F.collect_set(f"value_{place}"), 1, MOST_VALUES + 2)
+        name = f"values_{place}"
+        parts[name] = F.slice(F.collect_set(f"value_{place}"), 1, MOST_VALUES + 1)
+        whole[name] = F.slice(F.array_distinct(F.flatten(F.collect_list(name))), 1, MOST_VALUES + 1)
     if id_column:
-        wanted["n_ids"] = _estimate_distinct("id")
-    found = narrow.agg(*(value.alias(name) for name, value in wanted.items())).collect()[0].asDict()
+        parts["n_ids"] = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
+        whole["n_ids"] = F.hll_sketch_estimate(F.hll_union_agg("n_ids"))
+    found = _in_two_steps(narrow, parts, whole).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     values = {
@@ -171,6 +185,17 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
     return corpus.select(*columns, each).withColumn("first", F.coalesce(F.col("place"), F.lit(0)) == 0)
 
 
+def _in_two_steps(narrow: DataFrame, parts: Mapping[str, Column], whole: Mapping[str, Column]) -> DataFrame:
+    """Aggregate groups of tasks, and what is found of them: no buffer ever holds every value of a column of ids.
+
+    The sampled rows are a group of their own, since quantiles of several could not be put together.
+    """
+    task = F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))
+    group = F.when(F.col("sampled"), F.lit(-1)).otherwise(task)
+    found = narrow.groupBy(group.alias("group")).agg(*(value.alias(name) for name, value in parts.items()))
+    return found.agg(*(value.alias(name) for name, value in whole.items()))
+
+
 def _quantiles(score: str, parts: int) -> Column:
     """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut.
 
@@ -186,14 +211,6 @@ def _every(quantiles: Floats, ranges: int) -> Floats:
     """Choose from the quantiles those that cut into so many ranges; fewer where scores repeat."""
     places = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
     return np.unique(quantiles[places]) if len(quantiles) else quantiles
-
-
-def _estimate_distinct(ids: str) -> Column:
-    """Count distinct ids within half a percent.
-
-    `approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
-    """
-    return F.hll_sketch_estimate(F.hll_sketch_agg(F.xxhash64(ids), F.lit(_SKETCH_BITS)))
 
 
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:

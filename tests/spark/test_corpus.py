@@ -1146,3 +1146,20 @@ def test_a_column_of_too_many_values_is_no_category(spark: SparkSession) -> None
         "[identities] 'many' has more than 10,000 distinct values. Each value is an identity, and so many are none: "
         "the column is probably an id or a measurement. Name another column, or use predicates."
     )
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
+def test_no_task_gathers_every_value_of_a_column_of_ids(spark: SparkSession) -> None:
+    """They are cut to what may be before they come together."""
+    corpus = spark.range(240_000, numPartitions=8).selectExpr("true AS y", "0.5D AS s", "id AS many")
+    context = spark.sparkContext
+    context.setJobGroup("ids", "ids")
+    with pytest.raises(InputError, match="more than 10,000 distinct values"):
+        survey_corpus(corpus, measures_of(identities={"categorical": ["many"]}))
+    context.setJobGroup("", "")
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup("ids"))
+    numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
+    stages = [store.lastStageAttempt(number) for number in sorted(numbers)]
+    assert stages[-1].shuffleReadBytes() < max(stage.shuffleWriteBytes() for stage in stages) / 2
