@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from datetime import date
 from itertools import takewhile
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus, redact
-from biasspark.errors import InputError
+from biasspark.errors import InputError, find_error_condition
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
 _CHOOSING = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}  # which are read
+_LOGGED = {"delta", "iceberg", "hudi"}  # which say by a log of their own what their files are
+_OF_PATTERNS = "*?[]{},\\"
 _BEGINS_ALONE = r"^[\s\[{]+$"  # a line on which a record begins that ends on another
 
 
@@ -22,6 +27,56 @@ def list_files(files: DataFrame) -> list[str]:
     """Return the URIs of all data files that a frame would read, escaped, in order."""
     names = map(_one_slash, files.inputFiles())
     return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
+
+
+class Files(NamedTuple):
+    """The files of a corpus.
+
+    Attributes
+    ----------
+    rows
+        A row a file, of any format; None of a format that says by a log of its own what its files are.
+    path
+        Where they lie: the path of the corpus, or a pattern of the folders of a run date.
+    """
+
+    rows: DataFrame | None
+    path: str
+
+
+def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
+    """Return the files of the run date, where its column is among the first partitions of the path, otherwise all.
+
+    So the files of other nights are not even listed. They are if the configuration chooses files by itself or wants
+    the columns of all of them, and where no folder is of the date.
+    """
+    path, name = str(corpus.path), corpus.run_date_column
+    if corpus.format.lower() in _LOGGED:
+        return Files(None, path)
+    chosen = (_CHOOSING | {"mergeschema"}) & {key.lower() for key in corpus.options}
+    if name and not chosen and not set(path + name) & set(_OF_PATTERNS):
+        # A folder may be of a moment, and of a date without zeros.
+        dates = (run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}")
+        folders = f"{{{','.join(f'{name}={one}' for one in dict.fromkeys(dates))}}}*"
+        for above in ("", "*=*/", "*=*/*=*/"):
+            pattern = f"{path.rstrip('/')}/{above}{folders}"
+            if (rows := _list_if_there(spark, pattern)) is not None:
+                return Files(rows, pattern)
+    return Files(_list(spark, path), path)
+
+
+def _list(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+
+
+def _list_if_there(spark: SparkSession, path: str) -> DataFrame | None:
+    try:
+        rows = _list(spark, path)
+        return rows if rows.inputFiles() else None  # Connect looks when it is asked
+    except AnalysisException as error:
+        if find_error_condition(error) == "PATH_NOT_FOUND":
+            return None
+        raise
 
 
 def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
@@ -72,14 +127,14 @@ def _count_partitions(name: str, columns: Collection[str]) -> int:
     return sum(folder.partition("=")[0] in columns for folder in partitions)
 
 
-def refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: Corpus) -> None:
+def refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: Corpus, path: str) -> None:
     """Stop at JSON that is read a record a line though its first line is none: every column would be NULL."""
     options = {key.lower(): value for key, value in corpus.options.items()}
     if options.get("multiline") == "true":
         return
     is_none = rows.columns == ["_corrupt_record"]
     if corpus.schema or (not is_none and "_corrupt_record" in rows.columns):
-        first = spark.read.text(str(corpus.path)).where(F.trim("value") != "").limit(1)
+        first = spark.read.text(path).where(F.trim("value") != "").limit(1)
         is_none = not first.where(F.col("value").rlike(_BEGINS_ALONE)).isEmpty()
     if is_none:
         raise InputError(

@@ -14,7 +14,13 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 from biasspark.config import FILTER, Corpus, Measures, redact
 from biasspark.corpus.check import check_schema, find_predicate_fault, show_columns
 from biasspark.corpus.eligibility import DUPLICATE
-from biasspark.corpus.files import list_files, refuse_empty_files, refuse_records_of_many_lines, refuse_unread_files
+from biasspark.corpus.files import (
+    list_files,
+    open_files,
+    refuse_empty_files,
+    refuse_records_of_many_lines,
+    refuse_unread_files,
+)
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import column
 from biasspark.errors import InputError
@@ -44,7 +50,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with input_faults(f"corpus: {source}"):
-        rows = _load(spark, corpus)
+        rows = _load(spark, corpus, run_date)
         rows.schema  # noqa: B018 - Connect looks at a table only when its schema is asked for
     faults: list[str] = []
     chosen = rows
@@ -106,24 +112,29 @@ def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
     return rows.where(F.expr(corpus.filter))
 
 
-def _load(spark: SparkSession, corpus: Corpus) -> DataFrame:
+def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     if corpus.table is not None:
         return spark.table(corpus.table)
     assert corpus.path is not None
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(corpus.path)
-    names = list_files(files)
-    refuse_empty_files(files, names, corpus.path)
+    files = open_files(spark, corpus, run_date)
+    names = None if files.rows is None else list_files(files.rows)
+    if files.rows is not None and names is not None:
+        refuse_empty_files(files.rows, names, corpus.path)
+    reader = _reader(spark, corpus)
+    if files.path != corpus.path:
+        reader = reader.option("basePath", corpus.path)
     try:
-        rows = _reader(spark, corpus).load(corpus.path)
+        rows = reader.load(files.path)
         rows.schema  # noqa: B018 - Connect looks at options only when the schema is asked for
     except IllegalArgumentException:
         raise InputError(
             f"[corpus] options: Spark's reader of {corpus.format} refuses the value of one of "
             f"{', '.join(sorted(corpus.options)) or 'none'}. Correct it."
         ) from None
-    refuse_unread_files(rows, names, corpus)
+    if names is not None:
+        refuse_unread_files(rows, names, corpus)
     if corpus.format.lower() == "json":
-        refuse_records_of_many_lines(spark, rows, corpus)
+        refuse_records_of_many_lines(spark, rows, corpus, files.path)
     return rows
 
 

@@ -29,6 +29,7 @@ from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.files import open_files
 from biasspark.corpus.identities import annotation_out_of_range
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import read_corpus
@@ -227,6 +228,54 @@ def test_the_columns_are_shown_where_a_configured_one_is_there(spark: SparkSessi
         '[corpus] run_date_column = "dya": the corpus has no such column. It has: id, y, s, u, night, text, day, '
         "moment. Name one that it has, or remove the line to read all rows."
     )
+
+
+def nights_of_files(spark: SparkSession, folder: Path, place: str) -> Path:
+    """Three nights of a file each, in partitions; those of the other nights are empty, beside whole ones."""
+    for day in (14, 15, 16):
+        here = folder / place.format(f"day=2026-01-{day}")
+        spark.range(day, day + 2).selectExpr("id", "true AS y", "0.5D AS s", "1.0D AS u").coalesce(1).write.parquet(
+            str(here)
+        )
+        if day != NIGHT.day:
+            (here / "torn.parquet").touch()
+    return folder
+
+
+@pytest.mark.parametrize("place", ["{}", "lang=en/{}", "lang=en/{}/hour=3"])
+def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    """So a night costs what it did among few others, and is not kept from anything by their files."""
+    source = corpus_of(path=str(nights_of_files(spark, tmp_path / "rows", place)), run_date_column="day")
+    listed = open_files(spark, source, NIGHT)
+    assert listed.rows is not None
+    assert [Path(name).parent.name for name in listed.rows.inputFiles() if name.endswith(".parquet")] == [
+        place.format("day=2026-01-15").rpartition("/")[2]
+    ]
+    rows = read_corpus(spark, source, NIGHT)
+    assert len(rows.inputFiles()) == 1
+    assert sorted((row.id, str(row.day)) for row in rows.collect()) == [(15, str(NIGHT)), (16, str(NIGHT))]
+    with pytest.raises(InputError, match=r"1 file has no bytes\. .*day=2026-01-16"):
+        read_corpus(spark, source, date(2026, 1, 16))
+
+
+@pytest.mark.parametrize("value", ["2026-1-15", "2026-01-15 03%3A00%3A00"])
+def test_a_folder_may_write_the_run_date_otherwise(spark: SparkSession, tmp_path: Path, value: str) -> None:
+    nights_of_files(spark, tmp_path, "{}")
+    shutil.copytree(tmp_path / "day=2026-01-15", tmp_path / f"day={value}")
+    assert read_corpus(spark, corpus_of(path=str(tmp_path), run_date_column="day"), NIGHT).count() == 4
+
+
+def test_a_night_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    nights_of_files(spark, tmp_path, "{}")
+    for torn in tmp_path.glob("*/torn.parquet"):
+        torn.unlink()
+    source = corpus_of(path=str(tmp_path), run_date_column="day")
+    assert read_corpus(spark, source, date(2026, 1, 17)).isEmpty()
+
+
+def test_the_files_of_a_table_with_a_log_are_its_own_affair(spark: SparkSession, tmp_path: Path) -> None:
+    """Some of those that lie there are removed ones."""
+    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), NIGHT).rows is None
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, folder: Path) -> None:
