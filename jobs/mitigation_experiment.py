@@ -26,7 +26,8 @@ examples:
       --set mitigation.debiasing=data/chosen.parquet --set mitigation.random=data/random.parquet
 
 The scored test set is measured as any corpus, into the tables of the job bias_metrics. The exit code is 5 unless the
-mitigated model has the lowest pinned AUC equality difference of the three, and the highest lowest BPSN AUC.
+mitigated model has the lowest pinned AUC equality difference of the three, and the highest lowest BPSN AUC; and it is 5
+where a rule of [gate] fails.
 """
 
 

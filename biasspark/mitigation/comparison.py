@@ -75,7 +75,8 @@ def judge(night: Outcome, models: Sequence[Mapping[str, Any]], terms: Sequence[M
     Returns
     -------
     Outcome
-        Exit code 5 if the mitigated model is not the best by `find_best`.
+        Exit code 5 if the mitigated model is not the best by `find_best`; otherwise that of the night, 5 if its gate
+        failed.
     """
     best = find_best(models)
     mitigated = best == MODELS[-1]
@@ -87,4 +88,4 @@ def judge(night: Outcome, models: Sequence[Mapping[str, Any]], terms: Sequence[M
         f"The mitigated model is {'the' if mitigated else 'NOT the'} least biased of the three.",
     )
     summary = {**night.summary, "job": JOB, "models": models, "best": best}
-    return Outcome(summary=summary, table="\n\n".join(parts), exit_code=0 if mitigated else GATE_FAILED)
+    return Outcome(summary=summary, table="\n\n".join(parts), exit_code=night.exit_code if mitigated else GATE_FAILED)

@@ -176,3 +176,12 @@ def test_the_best_model_wins_both_measures(
     assert outcome.summary == {"job": "mitigation_experiment", "run_id": "r1", "models": models, "best": best}
     verdict = "the" if best == "mitigated" else "NOT the"
     assert outcome.table.endswith(f"The mitigated model is {verdict} least biased of the three.")
+
+
+@pytest.mark.parametrize(("mitigated", "gate", "exit_code"), [(4.07, 0, 0), (4.07, 5, 5), (7.0, 0, 5), (7.0, 5, 5)])
+def test_a_gate_that_failed_is_not_made_good_by_the_verdict(mitigated: float, gate: int, exit_code: int) -> None:
+    models = [model("baseline", 6.37, 0.5), model("control", 6.84, 0.5), model("mitigated", mitigated, 0.8)]
+    night = Outcome(summary={"gate": "fail" if gate else "pass"}, table="worst", exit_code=gate)
+    outcome = judge(night, models, [])
+    assert outcome.exit_code == exit_code
+    assert outcome.summary["gate"] == night.summary["gate"]
