@@ -38,9 +38,9 @@ from biasspark.config.model import (
     RankingSettings,
     Rejects,
     StateSettings,
-    redact,
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
+from biasspark.config.redaction import redact
 from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
 from biasspark.config.wording import cut_to_width, measure_width, say_count, show_value, show_visibly

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,15 +22,14 @@ from biasspark.config.further import (
 )
 from biasspark.config.gate import Gate
 from biasspark.config.identities import Identities
+from biasspark.config.redaction import REDACTED, redact
 from biasspark.config.terms import Terms
 
 ENGINES = ("blocks", "windows", "binned")
 DUPLICATES = ("estimate", "reject", "allow")
 OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
-REDACTED = "(redacted)"
 FILTER = "[corpus] filter"
-_PASSWORD_IN_URI = re.compile(r"(?<=://)[^/@:]*:[^/@]*(?=@)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +221,7 @@ class Config(Measures):
         return super().expressions | ({FILTER: self.corpus.filter} if self.corpus.filter else {})
 
     def resolved(self) -> dict[str, Any]:
-        """As ``Measures.resolved``, with the values of ``options`` and passwords in URIs replaced by ``(redacted)``.
+        """As ``Measures.resolved``, with the values of ``options`` and secrets in URIs replaced by ``(redacted)``.
 
         ``[maintenance]`` is left out.
         """
@@ -248,8 +246,3 @@ def plain_value(value: Any) -> Any:
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
         return {name: plain_value(part) for name, part in parts.items() if part is not None}
     return value
-
-
-def redact(text: str) -> str:
-    """Return a text without the passwords of the URIs in it."""
-    return _PASSWORD_IN_URI.sub(REDACTED, text)

@@ -28,8 +28,8 @@ from biasspark.config.model import (
     Rejects,
     StateSettings,
     plain_value,
-    redact,
 )
+from biasspark.config.redaction import redact
 from biasspark.config.section import Section, guess, is_finite_number, keys_of
 from biasspark.config.source import apply_overrides, is_within, locate, read_toml, say_no_place
 from biasspark.config.wording import quote, show_key
