@@ -11,13 +11,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, TypeVar, cast
 
+import pyspark
 from pyspark import SparkConf, __version__, inheritable_thread_target
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
@@ -53,6 +56,18 @@ _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "Pytho
 T = TypeVar("T")
 _AT_ONCE = 4
 
+
+@dataclass
+class _Loan:
+    """How many jobs have borrowed a session at once, and the settings that it had before; None where it had none."""
+
+    n_jobs: int = 0
+    before: dict[str, str | None] = field(default_factory=dict)
+
+
+_LOANS: dict[SparkSession, _Loan] = {}
+_LENDING = Lock()
+
 # What they print of failures that are caught and explained: values of failed tasks, plans that cannot be analysed, and
 # code too large to be compiled in one piece, which Spark then compiles in several.
 _LOGGERS_OF_FAILURES = (
@@ -70,6 +85,8 @@ _LOGGERS_OF_FAILURES = (
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Return the session of a job: the caller's cluster, with the settings that the numbers and their speed rely on.
 
+    One that is there already is given these settings; its name and its logs stay as they are.
+
     Parameters
     ----------
     app_name : str
@@ -83,29 +100,50 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     interpreter, also when its environment is not activated. On a cluster ``PYSPARK_PYTHON`` is left alone: an archive
     of the cluster's own may name another one.
     """
-    builder = SparkSession.builder.appName(app_name)
-    _use_driver_python_on_local_masters(settings or {})
-    for key, value in (_REQUIRED | _TUNED | dict(settings or {})).items():
+    is_own = not is_session_there()
+    builder = SparkSession.builder
+    if is_own:
+        builder = builder.appName(app_name)
+        _use_driver_python_on_local_masters(settings or {})
+        _silence_query_context()
+    for key, value in _list_settings(settings).items():
         builder = builder.config(key, value)
-    _silence_query_context()
     spark: SparkSession = builder.getOrCreate()
-    if not is_connect(spark):
+    if is_connect(spark):
+        return spark
+    if is_own:
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
         _silence_failures(spark)
-        _remember_classes(spark)
+    _remember_classes(spark)
     return spark
 
 
 @contextmanager
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Give a job its session, and stop it afterwards unless it was there before, as in a notebook."""
-    was_there = SparkSession.getActiveSession() is not None
+    """Give a job its session, and stop it afterwards.
+
+    One that was there before, as in a notebook, is left running, with the settings that it had.
+    """
+    if is_session_there():
+        with _borrow(SparkSession.builder.getOrCreate(), list(_list_settings(settings))):
+            yield build_session(app_name, settings)
+        return
     spark = build_session(app_name, settings)
     try:
         yield spark
     finally:
-        if not was_there:
-            spark.stop()
+        spark.stop()
+
+
+def is_session_there() -> bool:
+    """Say whether the builder would find a session, or a context to make one of, whichever thread made it."""
+    if getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None) is not None:
+        return True
+    try:
+        # A classic one without a context was stopped, and the builder makes another.
+        return is_connect(SparkSession.active())
+    except PySparkRuntimeError:
+        return False
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -138,7 +176,10 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
 
     def watch() -> None:
         while not stopped.wait(every):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            try:
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            except Exception:  # noqa: BLE001 - the context is gone: what the job says of it is not to be covered
+                return
             running = [stage for stage in stages if stage is not None]
             report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
 
@@ -222,6 +263,39 @@ def _find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
     context: Any = spark.sparkContext
     place = context._jvm.org.apache.hadoop.fs.Path(path)
     return place.getFileSystem(context._jsc.hadoopConfiguration()), place
+
+
+def _list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
+    return _REQUIRED | _TUNED | dict(settings or {})
+
+
+@contextmanager
+def _borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
+    """Note what a session has for some settings, and have the last job that has borrowed it give them back."""
+    with _LENDING:
+        loan = _LOANS.setdefault(spark, _Loan())
+        loan.n_jobs += 1
+        loan.before |= {key: spark.conf.get(key, None) for key in keys if key not in loan.before}
+    try:
+        yield
+    finally:
+        with _LENDING:
+            loan.n_jobs -= 1
+            if not loan.n_jobs:
+                del _LOANS[spark]
+                with suppress(Exception):  # of a session that is gone, which is what the job fails by
+                    _give_back(spark, loan.before)
+
+
+def _give_back(spark: SparkSession, before: Mapping[str, str | None]) -> None:
+    """Set what differs; a static setting never does, and refuses to be set."""
+    for key, value in before.items():
+        if spark.conf.get(key, None) == value:
+            continue
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[[], T]:

@@ -51,6 +51,7 @@ FUNCTIONS = ("bias_metrics", "u_statistics", "model_summary")
 REMOTE = """
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from biasspark.cli import job_parser, run_job
 from biasspark.session import build_session, is_connect
@@ -61,7 +62,12 @@ spark = build_session("connect", {"spark.ui.enabled": "false", "spark.sql.shuffl
 assert is_connect(spark)
 folder = sys.argv[1]
 found = measure_all(spark, folder)
-code = run_job(job.main, job_parser(""), ["--config", f"{folder}/job.toml", "--run-date", "2026-01-15"])
+spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+with ThreadPoolExecutor(1) as pool:
+    flags = ["--config", f"{folder}/job.toml", "--run-date", "2026-01-15"]
+    code = pool.submit(run_job, job.main, job_parser(""), flags).result()
+assert spark.range(3).count() == 3  # the job has stopped no session of another thread, and given its settings back
+assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
 print(json.dumps({"found": found, "code": code}))
 spark.stop()
 """

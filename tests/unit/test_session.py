@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from biasspark import session
 from biasspark.session import _use_driver_python_on_local_masters
@@ -53,3 +59,53 @@ def test_threads_inherit_as_each_pyspark_lets_them(
     tasks, spark = [lambda: 1, lambda: 2], object()
     assert session.run_side_by_side(spark, tasks) == [1, 2]
     assert taken == ([spark, spark] if is_session else tasks)
+
+
+class ConnectSession:
+    """Of which there is a module that has the word in its name."""
+
+
+@pytest.mark.parametrize(
+    ("context", "found", "is_there"),
+    [
+        (None, None, False),
+        # A context is enough: the builder makes a session of it, and to stop that one stops the context.
+        (object(), None, True),
+        (object(), object(), True),
+        # PySpark remembers a session whose context was stopped by itself; the builder makes a new one.
+        (None, object(), False),
+        (None, ConnectSession(), True),
+    ],
+)
+def test_a_session_is_there_whichever_thread_asks(
+    monkeypatch: pytest.MonkeyPatch, context: object, found: object, is_there: bool
+) -> None:
+    def find_session() -> object:
+        if found is None:
+            raise PySparkRuntimeError("none")
+        return found
+
+    monkeypatch.setattr(ConnectSession, "__module__", "pyspark.sql.connect.session")
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    monkeypatch.setattr(SparkSession, "active", find_session)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(session.is_session_there).result() == is_there
+
+
+def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Event()
+    raised: list[object] = []
+    reported: list[tuple[int, int]] = []
+
+    def fail() -> None:
+        asked.set()
+        raise ConnectionRefusedError("of py4j")
+
+    context = SimpleNamespace(statusTracker=lambda: SimpleNamespace(getActiveStageIds=fail))
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    with session.follow_tasks(
+        cast("SparkSession", SimpleNamespace(sparkContext=context)), lambda *tasks: reported.append(tasks), every=0.001
+    ):
+        assert asked.wait(10)
+    assert raised == []
+    assert reported == [(0, 0)]

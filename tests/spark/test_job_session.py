@@ -1,0 +1,90 @@
+"""A session that a job borrows is given back as it was: running, and with its own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.session import job_session
+
+OWN = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Pacific/Kiritimati",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "77",
+    "spark.app.name": "a notebook",
+}
+UNSET = ("parquet.page.verify-checksum.enabled", "spark.sql.of.a.job")
+ASKED = {"spark.sql.of.a.job": "1", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+LOGGER = "org.apache.spark.executor.Executor"
+
+
+def read_settings(spark: SparkSession) -> dict[str, str | None]:
+    return {key: spark.conf.get(key, None) for key in (*OWN, *UNSET)}
+
+
+@pytest.fixture
+def borrowed(spark: SparkSession) -> Iterator[SparkSession]:
+    before = read_settings(spark)
+    for key, value in OWN.items():
+        spark.conf.set(key, value)
+    for key in UNSET:
+        spark.conf.unset(key)
+    yield spark
+    for key, setting in before.items():
+        if setting is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, setting)
+
+
+def test_a_job_in_a_worker_thread_gives_back_the_session_of_the_process(borrowed: SparkSession) -> None:
+    """The active session is of a thread; that of the process is the one that the builder gives."""
+
+    def work() -> None:
+        with job_session("a job", ASKED) as spark:
+            assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+            assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "64"
+            assert spark.range(3).count() == 3
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+    assert borrowed.range(3).count() == 3
+    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+
+
+def test_a_job_that_fails_gives_the_settings_back(borrowed: SparkSession) -> None:
+    with pytest.raises(ZeroDivisionError), job_session("a job", ASKED):
+        1 / 0  # noqa: B018
+    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+
+
+def test_of_two_jobs_at_once_the_last_gives_the_settings_back(borrowed: SparkSession) -> None:
+    """The first to end takes from the other nothing of what its numbers rely on."""
+    first, second = job_session("one"), job_session("another", ASKED)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert borrowed.conf.get("spark.sql.ansi.enabled") == "true"
+    assert borrowed.conf.get("spark.sql.session.timeZone") == "UTC"
+    second.__exit__(None, None, None)
+    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+
+
+@pytest.mark.classic("a session of Connect has no logs")
+def test_the_logs_of_a_borrowed_session_are_its_owners(borrowed: SparkSession) -> None:
+    log4j: Any = borrowed.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # it is running
+    manager, levels, configure = log4j.LogManager, log4j.Level, log4j.core.config.Configurator
+    before = manager.getRootLogger().getLevel(), manager.getLogger(LOGGER).getLevel()
+    try:
+        configure.setRootLevel(levels.FATAL)
+        configure.setLevel(LOGGER, levels.WARN)
+        with job_session("a job"):
+            found = [manager.getRootLogger().getLevel(), manager.getLogger(LOGGER).getLevel()]
+        assert list(map(str, found)) == ["FATAL", "WARN"]
+    finally:
+        configure.setRootLevel(before[0])
+        configure.setLevel(LOGGER, before[1])
