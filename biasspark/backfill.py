@@ -111,9 +111,9 @@ def run_nights(
     -------
     Outcome
         Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
-        JSON on stdout and faults on stderr; a night that fails keeps no other from being measured, and the exit code is
-        the gravest, 1 before 2, 3, 4 and 5. Nights that failed and those of which the gate did are told in a line each,
-        whichever the exit code is of.
+        JSON on stdout, with the seconds of that night, and faults on stderr; a night that fails keeps no other from
+        being measured, and the exit code is the gravest, 1 before 2, 3, 4 and 5. Nights that failed and those of which
+        the gate did are told in a line each, whichever the exit code is of.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
@@ -121,7 +121,8 @@ def run_nights(
     outcomes = []
     for place, day in enumerate(wanted, 1):
         progress.stage(f"night {day}, {place} of {len(wanted)}")
-        outcomes.append(_measure_one(day, measure, debug))
+        begun = progress.seconds
+        outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
         print_outcome(outcomes[-1])
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]

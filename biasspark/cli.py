@@ -40,8 +40,7 @@ examples:
   spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
-GATE_FAILED = 5
-INTERRUPTED = 130
+GATE_FAILED, INTERRUPTED = 5, 130
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
@@ -289,7 +288,11 @@ class Progress:
     def end(self, outcome: Outcome) -> Outcome:
         """Say that the job is done, and add to its summary how many seconds it took."""
         self.stage("done")
-        return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds, 1)})
+        return self.time(outcome)
+
+    def time(self, outcome: Outcome, begun: float = 0.0) -> Outcome:
+        """Say in the summary how many seconds it took, of a part that was begun so many seconds after the start."""
+        return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds - begun, 1)})
 
     def advance(self, done: int, total: int) -> None:
         """Draw how much of the stage is done, over the last such line; nothing where the stream is no terminal.

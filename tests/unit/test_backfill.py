@@ -101,6 +101,22 @@ def test_nights_are_measured_in_order_and_each_is_said(capsys: pytest.CaptureFix
     }
 
 
+def test_each_night_has_its_own_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [100.0]
+    progress = Progress(clock=lambda: now[0])
+
+    def measure(day: date) -> Outcome:
+        now[0] += day.day  # a night of February takes long
+        if day == DAYS[2]:
+            raise InputError("corpus: gone.")
+        return progress.end(published(day))
+
+    now[0] += 5  # until Spark runs
+    outcome = run_nights(DAYS, [DAYS[1]], measure, progress, False)
+    assert [json.loads(line)["seconds"] for line in capsys.readouterr().out.splitlines()] == [27, 1, 2]
+    assert outcome.summary["seconds"] == 35
+
+
 def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.CaptureFixture[str]) -> None:
     measure = failing({27: InputError("corpus: gone."), 1: PublishConflict("bias_runs: late.")})
     outcome = run_nights(DAYS, [], measure, Progress(), False)
