@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.backfill import list_days, run_nights
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
 from biasspark.config import GROUPS, Config, say_count
 from biasspark.highlights import WORST, worst_identities
@@ -25,6 +27,7 @@ from biasspark.maps.windows import (
 )
 from biasspark.pipeline import describe_run, measure, ranked_once, tabulate
 from biasspark.session import follow_tasks, job_session
+from biasspark.tables.nights import Series, list_nights
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, BIAS_RUNS, SCORE_BLOCKS, WINDOW_TABLES, Table, tables_of
@@ -32,40 +35,47 @@ from biasspark.tables.store import Store, open_store, session_settings
 from biasspark.tables.views import refresh_views
 
 
-class OneNight(NamedTuple):
-    """A job on one night of a corpus.
+class NightlyJob(NamedTuple):
+    """A job on a night of a corpus, or on many.
 
     Attributes
     ----------
     job
         Its name.
     read
-        Reads the corpus.
+        Reads the corpus of a night, given the session and a ``run_date``.
     describe
         Gives its plan, from the configuration, how many columns are read, and its tables.
     run
-        Measures and publishes.
+        Measures and publishes a night.
     """
 
     job: str
-    read: Callable[[SparkSession], DataFrame]
+    read: Callable[..., DataFrame]
     describe: Callable[[Config, int, tuple[Table, ...]], str]
     run: Callable[[DataFrame, Config, Store, Run, Progress], Outcome]
 
 
-def plan_or_run(night: OneNight, config: Config, arguments: argparse.Namespace) -> Outcome:
-    """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the night."""
-    progress, store, tables = Progress(), open_store(config.output), (*tables_of(night.job), BIAS_RUNS)
+def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespace) -> Outcome:
+    """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
+    progress, days = Progress(), list_days(arguments.run_date, config)
+    store, tables = open_store(config.output), (*tables_of(nightly.job), BIAS_RUNS)
     progress.stage("starting Spark")
-    with job_session(f"biasspark {night.job}: {config.corpus.name}", session_settings(config.output)) as spark:
-        corpus = night.read(spark)
+    with job_session(f"biasspark {nightly.job}: {config.corpus.name}", session_settings(config.output)) as spark:
+        corpus = nightly.read(spark, run_date=days[0])
         store.check(spark, tables)
         if arguments.dry_run:
-            plan = night.describe(config, len(corpus.columns), tables)
-            return Outcome(summary={"job": night.job, "status": "planned", "config_hash": config.hash}, table=plan)
+            plan = nightly.describe(config, len(corpus.columns), tables)
+            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=plan)
+
+        def measure_day(day: date) -> Outcome:
+            of_day = corpus if day == days[0] else nightly.read(spark, run_date=day)
+            return nightly.run(of_day, config, store, new_run(day, config.corpus.name, nightly.job), progress)
+
+        series = Series(nightly.job, config.corpus.name)
+        published = list_nights(spark, store, series, days[0], days[-1]) if arguments.only_missing else ()
         with follow_tasks(spark, progress.advance):
-            run = new_run(arguments.run_date, config.corpus.name, night.job)
-            return night.run(corpus, config, store, run, progress)
+            return run_nights(days, published, measure_day, progress, arguments.debug)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

@@ -16,7 +16,7 @@ from biasspark.errors import ConfigError
 from biasspark.highlights import show_lost
 from biasspark.maps.attribution import attribute, count_all_rows, ranked_rows, rows_alone
 from biasspark.maps.attribution_tables import list_tables
-from biasspark.night import OneNight, conclude, plan_or_run
+from biasspark.night import NightlyJob, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_attribution
 from biasspark.tables.publish import publish
@@ -35,8 +35,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
             "tree = {}."
         )
     asked = replace(rows_alone(config), attribution=config.attribution)
-    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
-    return plan_or_run(OneNight(JOB, read, describe_attribution, run_night), config, arguments)
+    read = partial(read_corpus, corpus=config.corpus, measures=asked)
+    return plan_or_run(NightlyJob(JOB, read, describe_attribution, run_night), config, arguments)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

@@ -20,7 +20,7 @@ from biasspark.errors import ConfigError
 from biasspark.highlights import show_changes
 from biasspark.maps.comparisons import compare, compared_alone
 from biasspark.maps.gate import judged_comparison, show_alerts
-from biasspark.night import OneNight, conclude, plan_or_run
+from biasspark.night import NightlyJob, conclude, plan_or_run
 from biasspark.pipeline import describe_run
 from biasspark.plan import describe_comparison
 from biasspark.session import persisted
@@ -39,8 +39,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         example = '[compare] baseline = "old"'
         raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
     asked = compared_alone(config)
-    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
-    return plan_or_run(OneNight(JOB, read, describe_comparison, run_night), config, arguments)
+    read = partial(read_corpus, corpus=config.corpus, measures=asked)
+    return plan_or_run(NightlyJob(JOB, read, describe_comparison, run_night), config, arguments)
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:

@@ -37,9 +37,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         store = open_store(config.output)
         rows = read_table(spark, store, arguments.table, arguments.run_date, config.corpus.name)
         n_rows = export_csv(rows, arguments.out)
-    progress.stage("done")
     summary = {"job": JOB, "table": arguments.table, "run_date": arguments.run_date, "rows": n_rows}
-    return Outcome(summary=summary | {"out": arguments.out, "seconds": round(progress.seconds, 1)})
+    return progress.end(Outcome(summary=summary | {"out": arguments.out}))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def make_corpus(arguments: argparse.Namespace) -> Outcome:
         corpus = order.generate(spark)
         write_new(spark, corpus.coalesce(arguments.files) if arguments.files else corpus, arguments.out)
     summary = {"corpus": arguments.corpus, "rows": order.rows, "seed": arguments.seed, "path": arguments.out}
-    return Outcome(summary=summary | {"seconds": round(progress.seconds, 1)})
+    return progress.end(Outcome(summary=summary))
 
 
 def write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:

@@ -14,7 +14,7 @@ from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
 from biasspark.highlights import MOVED, moved_most
-from biasspark.night import OneNight, conclude, plan_or_run
+from biasspark.night import NightlyJob, conclude, plan_or_run
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once, skew_classes
 from biasspark.plan import describe_plan, lay_out
 from biasspark.tables.publish import publish
@@ -29,8 +29,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, and plan or run the experiment."""
     config = load_config(arguments.config, arguments.overrides)
     asked = keep_identity(config, find_experiment(config).identity)
-    read = partial(read_corpus, corpus=config.corpus, run_date=arguments.run_date, measures=asked)
-    return plan_or_run(OneNight(JOB, read, describe_experiment, run_night), config, arguments)
+    read = partial(read_corpus, corpus=config.corpus, measures=asked)
+    return plan_or_run(NightlyJob(JOB, read, describe_experiment, run_night), config, arguments)
 
 
 def describe_experiment(config: Config, n_columns: int, tables: tuple[Table, ...]) -> str:

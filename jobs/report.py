@@ -47,10 +47,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
         facts = read_night(spark, store, arguments.run_date, config.corpus.name, arguments.nights)
     progress.stage("drawing")
     written = write_documents(facts, places)
-    progress.stage("done")
     summary = {"job": JOB, "run_id": facts.run["run_id"], "run_date": arguments.run_date}
     summary |= {"outcome": worst_outcome(facts.alerts()), "written": list(map(str, written))}
-    return Outcome(summary=summary | {"seconds": round(progress.seconds, 1)})
+    return progress.end(Outcome(summary=summary))
 
 
 if __name__ == "__main__":

@@ -63,11 +63,10 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         return 0
     if arguments.out:
         write_out(arguments.out, document)
-    progress.stage("done")
     summary = {"job": JOB, "run_id": found.run.run_id, "run_date": arguments.run_date, "models": arguments.models}
     summary |= {"rows": found.n_rows, "slices": {part.name: len(part.rows) for part in found.slices}}
-    summary |= {"out": arguments.out, "seconds": round(progress.seconds, 1)}
-    return Outcome(summary=summary, table="" if arguments.out else document.rstrip("\n"))
+    summary |= {"out": arguments.out}
+    return progress.end(Outcome(summary=summary, table="" if arguments.out else document.rstrip("\n")))
 
 
 if __name__ == "__main__":
