@@ -20,7 +20,7 @@ from biasspark.tables.acceptance import JOB as ACCEPTING_JOB
 from biasspark.tables.publish import publish
 from biasspark.tables.published import read_published
 from biasspark.tables.retention import LedgerRow, Policy, Removal, choose_removals, find_latest, find_nameless
-from biasspark.tables.runs import Run, RunRecord, from_micros, new_run
+from biasspark.tables.runs import Run, RunRecord, from_micros, new_run, say_copied
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store
 
@@ -77,7 +77,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     """Publish the rows of a run again under a new run_id, those of scattered tables in fewer files.
 
     The run that was copied is then superseded, and goes when its time has come. Raises what ``publish`` raises: a run
-    published in the meantime wins.
+    published in the meantime wins. One that was started before it and is published after it is not held up by the copy.
     """
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
     frames = {}
@@ -85,7 +85,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
         rows = read_published(spark, store, table, run).select(*table.value_columns)
         frames[table] = rows.coalesce(_needed_files(store.count_files(spark, table, run))) if table.per_row else rows
     record = _read_record(spark, store, run)
-    publish(frames, copy, store, replace(record, warnings=(*record.warnings, f"a copy of {run.run_id} in fewer files")))
+    publish(frames, copy, store, replace(record, warnings=(*record.warnings, say_copied(run.run_id))))
     return copy
 
 

@@ -23,7 +23,7 @@ from biasspark.errors import BiasSparkError, PublishConflict
 from biasspark.expressions.sql import quote_names
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables.contract import list_columns, list_types, named_fault
-from biasspark.tables.runs import Run, RunRecord, from_micros, to_micros
+from biasspark.tables.runs import Run, RunRecord, from_micros, is_copy, to_micros
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table, tables_of
 from biasspark.tables.store import Store
 
@@ -242,13 +242,16 @@ def _find_faults(table: Table, place: str, written: _Fingerprint, stored: _Store
 
 
 def _choose_time(ledger: DataFrame, run: Run) -> datetime:
-    """Return a time of publication later than all before it, unless a run was published since this one started."""
+    """Return a time of publication later than all before it, unless a run was published since this one started.
+
+    A copy is none: it has the numbers of a run that the ledger has as well.
+    """
     same_window = F.col("window_start").eqNullSafe(F.lit(run.window_start).cast("date"))
     ours = (F.col("corpus") == F.lit(run.corpus)) & (F.col("job") == F.lit(run.job)) & same_window
     published = F.unix_micros("published_at").alias("published")
-    before = ledger.where(ours).select("run_id", published).collect()
+    before = ledger.where(ours).select("run_id", published, "warnings").collect()
     started = to_micros(run.started_at)
-    others = [row for row in before if row["published"] > started]
+    others = [row for row in before if row["published"] > started and not is_copy(row["warnings"])]
     if others:
         last = max(others, key=lambda row: int(row["published"]))
         raise PublishConflict(

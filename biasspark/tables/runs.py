@@ -16,6 +16,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
 RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 _RUN_ID = re.compile(RUN_ID_RULE)
+_COPIED = re.compile(rf"a copy of {RUN_ID_RULE} in fewer files")
 _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 
@@ -88,6 +89,16 @@ def parse_start(run_id: str) -> datetime | None:
         return datetime.strptime(made[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if made else None
     except ValueError:
         return None
+
+
+def say_copied(run_id: str) -> str:
+    """Return the warning of a run that is a copy of another one: the ledger tells copies by it."""
+    return f"a copy of {run_id} in fewer files"
+
+
+def is_copy(warnings: Sequence[str] | None) -> bool:
+    """Say whether a run that the ledger has with these warnings is a copy of another one, which the ledger has too."""
+    return any(map(_COPIED.fullmatch, warnings or ()))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import BiasSparkError, PublishConflict
+from biasspark.tables.maintenance import copy_run
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run
+from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
     LABEL_BALANCE,
     MODEL_SUMMARY,
+    PINNED_SKEW,
     REJECTED_ROWS,
     U_STATISTICS,
     Table,
     tables_of,
 )
 from biasspark.tables.store import PathStore
+from tests.lake_nights import skew_frame
 from tests.sample_night import NIGHT, night_frames, read_latest, record_of, run_at, start_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,6 +135,64 @@ def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession
     assert seen(tmp_path) == AFTER
     publish(night_frames(spark, 0.5), elsewhere, store, record_of())
     assert read_latest(tmp_path, "DISTINCT corpus, subgroup_auc") == [("civil", 0.7), ("wiki", 0.5)]
+
+
+# ---- a copy at once with a run
+
+
+class InterruptedStore(PathStore):
+    """A store in which something else happens once, before a table is written."""
+
+    def __init__(self, path: str, happens: Callable[[], object]) -> None:
+        super().__init__(path)
+        self.happens = [happens]
+
+    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
+        while self.happens:
+            self.happens.pop()()
+        super().write(table, rows, run)
+
+
+def publish_skew(spark: SparkSession, store: PathStore, auc: float) -> Run:
+    run = new_run(NIGHT, "civil", PINNED_SKEW.job)
+    return publish({PINNED_SKEW: skew_frame(spark, auc)}, run, store, record_of()).run
+
+
+def seen_skew(folder: Path) -> list[tuple[Any, ...]]:
+    return read_latest(folder, "DISTINCT pinned_auc", table=PINNED_SKEW.name)
+
+
+def test_a_copy_of_an_earlier_run_is_no_other_run(spark: SparkSession, tmp_path: Path) -> None:
+    """A night is compacted while it is run again, and once more: the new run is published, and readers see it."""
+    store = PathStore(str(tmp_path))
+    earlier = publish_skew(spark, store, 0.6)
+
+    def compact() -> None:
+        copy_run(spark, store, copy_run(spark, store, earlier))
+
+    publish_skew(spark, InterruptedStore(str(tmp_path), compact), 0.7)
+    assert seen_skew(tmp_path) == [(0.7,)]
+
+
+def test_a_copy_gives_way_to_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    """A night is run again while it is compacted: exit code 4 for the copy, and readers see the new run."""
+    store = PathStore(str(tmp_path))
+    earlier = publish_skew(spark, store, 0.6)
+    with pytest.raises(PublishConflict):
+        copy_run(spark, InterruptedStore(str(tmp_path), lambda: publish_skew(spark, store, 0.7)), earlier)
+    assert seen_skew(tmp_path) == [(0.7,)]
+
+
+def test_a_copy_does_not_hide_the_run_that_it_is_of(spark: SparkSession, tmp_path: Path) -> None:
+    """Another run publishes the same night meanwhile, and is compacted at once: exit code 4 all the same."""
+    store = PathStore(str(tmp_path))
+
+    def publish_and_compact() -> None:
+        copy_run(spark, store, publish_skew(spark, store, 0.7))
+
+    with pytest.raises(PublishConflict):
+        publish_skew(spark, InterruptedStore(str(tmp_path), publish_and_compact), 0.6)
+    assert seen_skew(tmp_path) == [(0.7,)]
 
 
 # ---- places that cannot be written
