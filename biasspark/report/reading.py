@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
@@ -41,11 +42,12 @@ from biasspark.report.narrowing import (
     merge_bins,
 )
 from biasspark.session import describe
-from biasspark.tables.published import find_published, read_published
+from biasspark.tables.published import find_published, read_published, say_gone
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
+    COMPARISON_ALERTS,
     MODEL_COMPARISONS,
     MODEL_SUMMARY,
     RUN_DATE,
@@ -77,6 +79,21 @@ _TIMES = ("started_at", "published_at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Narrow = Callable[[DataFrame], DataFrame]
 
+_PARTS = {
+    BIAS_ALERTS.name: "gate",
+    COMPARISON_ALERTS.name: "gate",
+    "pinned_auc": "pinned_auc",
+    THRESHOLD_RATES.name: "thresholds",
+    THRESHOLD_SUMMARY.name: "thresholds",
+    SCORE_HISTOGRAMS.name: "histograms",
+    "label_balance": "label_balance",
+    TEMPLATE_SCORES.name: "templates",
+    **dict.fromkeys(_OF_ALL_ROWS, "attribution"),
+}
+"""Of a table the part of a run's configuration without which it is not computed; of others there is none."""
+_NEEDED = {BIAS_METRICS.name, MODEL_SUMMARY.name, *ALERTS}
+"""Without these a page would have no numbers, or say that there is no gate."""
+
 _ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
@@ -103,7 +120,8 @@ def read_night(
     Raises
     ------
     InputError
-        If no run of the main job is published, naming the nights and corpora that there are.
+        If no run of the main job is published, naming the nights and corpora that there are; or if files are gone
+        without which there is no page: those of the suite, its summary and the alerts of a gate.
 
     Notes
     -----
@@ -115,7 +133,8 @@ def read_night(
         ledger = _read_ledger(spark, store, run)
     runs = {job: _to_run(row) for job, row in latest_runs(ledger, run_date).items()} | {run.job: run}
     own = next(row for row in ledger if row["run_id"] == run.run_id)
-    reader = _Reader(spark, store, runs)
+    configs = {row["run_id"]: json.loads(row["config"]) for row in ledger if row["run_date"] == run_date}
+    reader = _Reader(spark, store, runs, configs)
     tables, counts = _read_tables(reader, own), _count_rows(reader)
     measured = reader.rows(BIAS_METRICS, count_identities, ("n",))
     baseline = find_baseline(ledger, own, counts.get(BIAS_ALERTS.name, ()))
@@ -125,7 +144,7 @@ def read_night(
     return NightFacts(
         corpus=corpus,
         run_date=run_date,
-        run=own,
+        run={**own, "warnings": [*(own["warnings"] or ()), *reader.gone]},
         tables=tables,
         counts=counts,
         runs={job: found.run_id for job, found in runs.items()},
@@ -198,10 +217,16 @@ def _list_identities(tables: Mapping[str, Rows]) -> list[str]:
 
 
 class _Reader:
-    """Reads rows of the runs of one night; a table that a run lacks, being older than the table, has none."""
+    """Reads rows of the runs of one night; a table that a run lacks, being older than the table, has none.
 
-    def __init__(self, spark: SparkSession, store: Store, runs: Mapping[str, Run]) -> None:
-        self._spark, self._store, self._runs = spark, store, runs
+    Where the configuration of a run of the night asks for the table, its files are ``gone``: that is said on the page.
+    """
+
+    def __init__(
+        self, spark: SparkSession, store: Store, runs: Mapping[str, Run], configs: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._spark, self._store, self._runs, self._configs = spark, store, runs, configs
+        self.gone: dict[str, None] = {}
 
     def rows(self, table: Table, narrow: Narrow = lambda frame: frame, order: Sequence[str] = ()) -> list[Row]:
         """Return the rows of a table of this night."""
@@ -228,11 +253,23 @@ class _Reader:
         try:
             return read_published(self._spark, self._store, table, run)
         except InputError:
-            return None
+            pass
         except Exception as error:
             if isinstance(error, BiasSparkError) or find_error_condition(error) not in _ABSENT:
                 raise
-            return None
+        self._note_absence(table, run)
+        return None
+
+    def _note_absence(self, table: Table, run: Run) -> None:
+        """Tell what is gone from what was never there: an earlier night may be gone, and lacks what is newer."""
+        config = self._configs.get(run.run_id)
+        part = _PARTS.get(table.name)
+        if config is None or (part and part not in config):
+            return
+        fault = say_gone(self._store, table, run)
+        if table.name in _NEEDED:
+            raise InputError(fault)
+        self.gone[fault] = None
 
 
 def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
@@ -241,7 +278,7 @@ def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
     rows = store.read_ledger(spark, None).where(
         (F.col("corpus") == F.lit(run.corpus)) & F.col(RUN_DATE.name).between(F.lit(earliest), F.lit(run.run_date))
     )
-    told = (F.col("run_id") == F.lit(run.run_id)) | (F.col("job") == F.lit(ACCEPT_RUN))
+    told = (F.col(RUN_DATE.name) == F.lit(run.run_date)) | (F.col("job") == F.lit(ACCEPT_RUN))
     # Times as numbers, which no time zone of a session or a machine can shift.
     rows = rows.withColumns(
         {"config": F.when(told, F.col("config")), **{name: F.unix_micros(name) for name in _TIMES}},

@@ -16,10 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
+from biasspark.errors import InputError
 from biasspark.report import metric_table, night_report
 from biasspark.report.comparisons import hold_against
 from biasspark.report.facts import NightFacts
 from biasspark.report.narrowing import keep_worst_alerts
+from biasspark.report.reading import read_night
 from biasspark.report.verdict import reach_verdict
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
@@ -246,6 +248,37 @@ def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore,
     assert "accepted by hand" in page.read_text("utf-8")
     assert SCRIPT not in page.read_text("utf-8")
     assert card.read_text("utf-8").startswith("### Unintended bias")
+
+
+@pytest.mark.parametrize("gone", ["bias_alerts", "bias_metrics", "model_summary"])
+def test_a_page_that_would_have_no_verdict_or_numbers_is_not_drawn(
+    spark: SparkSession, tmp_path: Path, gone: str
+) -> None:
+    """Without its alerts a night would seem to have no gate."""
+    store, run = PathStore(str(tmp_path)), start_run(0, "r_0")
+    for name in {"bias_alerts", "bias_metrics", "model_summary"} - {gone}:
+        write(store, run, name, [alert("pass")] if name == "bias_alerts" else night_facts().tables[name])
+    enter(store, run, config='{"gate": {"rule": []}}')
+    with pytest.raises(InputError) as caught:
+        read_night(spark, store, NIGHT, "civil")
+    assert caught.value.faults == (
+        f"{store.place(TABLES[gone], run)}: its files are gone. The ledger has the run. Restore them, or measure the "
+        "night again.",
+    )
+
+
+def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+    """Only tables that the configuration of the run asks for; what it does not, was never there."""
+    store, runs = PathStore(str(tmp_path)), [start_run(0, "r_0"), start_run(0, "r_1", "compare_models")]
+    for name in ("bias_metrics", "model_summary"):
+        write(store, runs[0], name, night_facts().tables[name])
+    enter(store, runs[0], config='{"histograms": {"bins": 50}}')
+    enter(store, runs[1])
+    assert read_night(spark, store, NIGHT, "civil").run["warnings"] == [
+        f"{store.place(TABLES[name], run)}: its files are gone. The ledger has the run. Restore them, or measure the "
+        "night again."
+        for name, run in zip(("model_comparisons", "score_histograms"), reversed(runs), strict=True)
+    ]
 
 
 @pytest.fixture
