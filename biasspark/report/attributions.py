@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from biasspark.report.facts import NightFacts, Row
 MOST_GROUPS, MOST_SPACIOUS = 20, 5
 """Of a heat map: how many it shows, and up to how many its cells have room for an interval."""
 MOST_SLICES = 10
+
+# What comes after it up to the next "and" compares, as `biasspark.features.say_condition` writes it.
+_BETWEEN_CONDITIONS = re.compile(r" and (?=(?:(?! and ).)* (?:is|=|<|<=|>=) )", re.DOTALL)
 
 Shade = Callable[[float | None], str]
 Rules: TypeAlias = Mapping[str, str]
@@ -274,8 +278,8 @@ def _find_new(rules: Rules, above: Rules) -> Rules:
 
 
 def _split_rule(rule: str) -> list[str]:
-    """Cut a rule at its conditions, and within values that have an "and" of their own: joined, it is as it was."""
-    return [part for part in rule.split(" and ") if part and part not in {"all", "all rows"}]
+    """Cut a rule at its conditions. What follows an "and" within a value has no sign of comparison: it is not cut."""
+    return [part for part in _BETWEEN_CONDITIONS.split(rule) if part and part not in {"all", "all rows"}]
 
 
 def tabulate_slices(facts: NightFacts) -> list[dict[str, Any]]:

@@ -669,6 +669,26 @@ def test_trees_say_what_a_split_adds_and_mark_false_discoveries(facts: NightFact
     assert difference.title == "toxicity_6 less toxicity_1, attribution"
 
 
+@pytest.mark.parametrize(
+    ("above", "rule", "new"),
+    [
+        ("(genre is soul, drum and bass or rock and roll)", "(genre is soul or rock and roll)", None),
+        ("genre is not rock and all", "genre is rock and all", None),
+        ("genre is rock and roll", "20 <= age < 30 and genre is rock and roll", "20 <= age < 30"),
+        ("age < 30 and genre is rock and roll", "20 <= age < 30 and genre is rock and roll", "20 <= age < 30"),
+        ("age < 30", "age < 30 and (genre is not rock and roll or null)", "(genre is not rock and roll or null)"),
+    ],
+)
+def test_no_value_is_cut_at_an_and_of_its_own(facts: NightFacts, above: str, rule: str, new: str | None) -> None:
+    rows = [dict(row) for row in facts.rows("attribution_segments", model="toxicity_1", baseline_model="")]
+    rows = [row for row in rows if row["target"] == "auc"]
+    for row in rows:
+        row["rule"] = {3: above, 6: rule}.get(row["node_id"], row["rule"])
+    (tree,) = list_segment_trees(replace(facts, tables={**facts.tables, "attribution_segments": rows}))
+    node = tree.root.children[1].children[0]
+    assert (node.whole_rule, node.rule) == (rule, new or rule)
+
+
 def test_rules_of_pairs_name_their_side_once_whatever_is_in_a_value(facts: NightFacts) -> None:
     rows = [dict(row) for row in facts.rows("pair_segments") if row["model"] == "toxicity_1"]
     for row in rows[1:]:
