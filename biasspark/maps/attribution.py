@@ -102,9 +102,6 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     attribution, expressions = measures.attribution or Attribution(), measures.expressions
     measures = rows_alone(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
-    kept: list[DataFrame] = []
-    if duplicates == "reject":
-        corpus, *kept = mark_duplicates(corpus, id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
         partial(survey_features, corpus, attribution),
@@ -112,6 +109,9 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     ]
     with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
         survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
+    kept: list[DataFrame] = []
+    if duplicates == "reject":
+        corpus, *kept = mark_duplicates(corpus, id_column)
     codebook = build_codebook(measures, survey)
     carried = carried_columns(attribution, features, corpus.schema, id_column)
     along = [own.alias(name) for name, own in carried.items()]

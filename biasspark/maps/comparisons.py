@@ -144,11 +144,11 @@ def compare(
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     expressions, measures = measures.expressions, compared_alone(measures)
     check_schema(corpus, measures, id_column)
+    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
+        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     kept: list[DataFrame] = []
     if duplicates == "reject" and id_column:
         corpus, *kept = mark_duplicates(corpus, id_column)
-    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
-        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
