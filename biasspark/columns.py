@@ -69,6 +69,8 @@ WITHHELD, BELOW_MINIMUM_ROWS = "withheld", "below_minimum_rows"
 
 PASS, WARN, FAIL, INSUFFICIENT = "pass", "warn", "fail", "insufficient_evidence"
 """What comes of a rule of the gate."""
+OUTCOMES = (FAIL, WARN, INSUFFICIENT, PASS)
+"""The worst first: the outcome of many is the first that any of them has."""
 
 BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
 """What comes of comparing two models: the verdicts of `model_comparisons`."""

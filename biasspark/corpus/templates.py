@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
@@ -14,6 +12,7 @@ from biasspark.corpus.examples import label_examples
 from biasspark.corpus.states import field, name_of, single_states
 from biasspark.corpus.values import category
 from biasspark.expressions.exploding import each_present
+from biasspark.expressions.sums import add_up
 
 _TEMPLATE = "template"
 
@@ -50,8 +49,8 @@ def template_scores(
         F.sort_array(F.collect_list(F.struct("score", "n"))).alias("scores"), F.sum("n").alias("n_rows")
     )
     n_rows = F.col("n_rows").cast("double")
-    scores = scores.withColumn("mean_score", _add_up(lambda one: one["score"] * one["n"]) / n_rows)
-    squares = _add_up(lambda one: (one["score"] - F.col("mean_score")) ** 2 * one["n"])
+    scores = scores.withColumn("mean_score", add_up("scores", lambda one: one["score"] * one["n"]) / n_rows)
+    squares = add_up("scores", lambda one: (one["score"] - F.col("mean_score")) ** 2 * one["n"])
     return scores.select(
         name_of(F.col(MODEL), codebook.models).alias(MODEL),
         _TEMPLATE,
@@ -77,7 +76,3 @@ def _scored(codebook: Codebook) -> list[Column]:
         )
         for number, name in enumerate(codebook.score_columns)
     ]
-
-
-def _add_up(term: Callable[[Column], Column]) -> Column:
-    return F.aggregate("scores", F.lit(0.0), lambda total, one: total + term(one))

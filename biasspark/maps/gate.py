@@ -13,7 +13,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from biasspark.cli import GATE_FAILED
-from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, PASS, SLICE, WARN
+from biasspark.columns import FAIL, IDENTITY, MODEL, OUTCOMES, PASS, SLICE
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
 from biasspark.expressions.ordering import place_among
 from biasspark.metrics.gate.bias_alerts import Accepted, JudgedNight, bias_alerts, choose_before, pair_nights
@@ -25,7 +25,6 @@ from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
 from biasspark.tables.store import Store
 
-WORST_FIRST = (FAIL, WARN, INSUFFICIENT, PASS)
 SHOWN = ("outcome", "rule", MODEL, SLICE, "message")
 
 
@@ -50,7 +49,7 @@ class Verdict:
     @property
     def outcome(self) -> str | None:
         """The worst outcome of any alert; None without a gate."""
-        return next((outcome for outcome in WORST_FIRST if self.counts.get(outcome)), None)
+        return next((outcome for outcome in OUTCOMES if self.counts.get(outcome)), None)
 
     @property
     def status(self) -> str:
@@ -223,10 +222,10 @@ def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:
     if verdict.outcome is None:
         return ""
     alerts = published.where(F.col("outcome") != PASS)
-    rank = place_among(WORST_FIRST, F.col("outcome"))
+    rank = place_among(OUTCOMES, F.col("outcome"))
     order = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule", MODEL, SLICE, IDENTITY)
     shown = alerts.orderBy(*order).select(*SHOWN).limit(most).collect()
-    counts = ", ".join(f"{verdict.counts[outcome]} {outcome}" for outcome in WORST_FIRST if outcome in verdict.counts)
+    counts = ", ".join(f"{verdict.counts[outcome]} {outcome}" for outcome in OUTCOMES if outcome in verdict.counts)
     lines = [f"gate: {counts}", *("{}: {}, {}, {}: {}".format(*row) for row in shown)]
     if (left := sum(verdict.counts.values()) - verdict.counts.get(PASS, 0) - len(shown)) > 0:
         lines.append(f"and {left} more")

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import FOUR_CELLS, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS
 from biasspark.config import PinnedSkew
+from biasspark.expressions.sums import add_up
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.statistics import add_up
 from biasspark.metrics.suite import SUITE, Auc, cell_sizes, pivot_pairs
 
 _GROUP = (MODEL, SLICE)

@@ -94,11 +94,6 @@ def delong_variance(rows: tuple[str, str], doubled: str, square_sums: tuple[str,
     return _delong_part(low, high, F.col(doubled), of_low) + _delong_part(high, low, F.col(doubled), of_high)
 
 
-def add_up(values: Column) -> Column:
-    """Return the sum of an array of DOUBLE, in its order."""
-    return F.aggregate(values, F.lit(0.0), lambda total, value: total + value)
-
-
 def list_by_model(written: Mapping[str, Iterable[str]]) -> Column:
     """Return the array that belongs to a row's model, of entries as SQL, since each literal is a call to the JVM."""
     chosen = F.lit(None)

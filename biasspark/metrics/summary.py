@@ -10,9 +10,10 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.config import Intervals, PinnedAuc
+from biasspark.expressions.sums import add_up
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc
-from biasspark.metrics.statistics import ENDS, add_up, auc_columns, ends_of, in_table
+from biasspark.metrics.statistics import ENDS, auc_columns, ends_of, in_table
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
 from biasspark.tables.schemas import MODEL_SUMMARY
 

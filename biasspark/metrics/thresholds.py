@@ -27,8 +27,9 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import Intervals
+from biasspark.expressions.sums import add_up
 from biasspark.metrics.evidence import normal_quantile
-from biasspark.metrics.statistics import add_up, list_by_model
+from biasspark.metrics.statistics import list_by_model
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
 SHARES = {

@@ -8,13 +8,22 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
+from biasspark.columns import (
+    ALL_ROWS,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    OUTCOMES,
+    OVERALL,
+    SLICE,
+    SUMMARISED_AUCS,
+    SUMMARISED_GAPS,
+)
 from biasspark.report.cells import doubt
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
-FAIL, WARN, UNDECIDED, PASS = "fail", "warn", "insufficient_evidence", "pass"
 MOST_THRESHOLDS = 3
 MOST_ALERTS = 200
 """Of either table are read, and of both are shown."""
@@ -37,8 +46,6 @@ SUMMED_RATES = {
 """Sums over identities: the columns that an identity adds, each with the one whose interval says how sure it is."""
 
 ALERTS = ("bias_alerts", "comparison_alerts")
-OUTCOMES = (FAIL, WARN, UNDECIDED, PASS)
-"""What a gate says of a row, the worst first: the outcome of many is the first that any of them has."""
 
 
 class Lowest(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from biasspark.columns import ALL_ROWS
+from biasspark.columns import ALL_ROWS, FAIL, WARN
 from biasspark.report.cells import show_count, show_name
 from biasspark.report.comparisons import MOST_CHANGES, Against, Change, hold_against, name_whole
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
-from biasspark.report.facts import FAIL, WARN, NightFacts, Row
+from biasspark.report.facts import NightFacts, Row
 from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
 from biasspark.report.overview import SummaryCell, Worst, list_worst, summarise_models, tabulate_metrics
 from biasspark.report.side_by_side_files import escape_markdown

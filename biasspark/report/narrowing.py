@@ -9,10 +9,11 @@ from operator import or_
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SLICE, SUMMARISED_AUCS, WORSE
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OUTCOMES, OVERALL, SLICE, SUMMARISED_AUCS, WORSE
 from biasspark.expressions.ordering import place_among
+from biasspark.expressions.sums import add_up
 from biasspark.report.cells import WIDE
-from biasspark.report.facts import MOST_ALERTS, OUTCOMES
+from biasspark.report.facts import MOST_ALERTS
 from biasspark.tables.schemas import RUN_DATE, RUN_ID
 
 MOST_PAIRS = 8
@@ -206,17 +207,13 @@ def mean_over_templates(scores: DataFrame, shown: Sequence[str]) -> DataFrame:
 
 
 def _mean(term: Callable[[Column], Column]) -> Column:
-    return _add_up(term) / F.size("scores")
+    return add_up("scores", term) / F.size("scores")
 
 
 def _deviation(term: Callable[[Column], Column], name: str) -> Column:
     """Return the standard deviation (n - 1) of a term over templates; NULL of one template."""
-    squares = _add_up(lambda one: (term(one) - F.col(f"mean_{name}")) ** 2)
+    squares = add_up("scores", lambda one: (term(one) - F.col(f"mean_{name}")) ** 2)
     return F.sqrt(F.try_divide(squares, F.size("scores") - 1)).alias(f"{name}_deviation")
-
-
-def _add_up(term: Callable[[Column], Column]) -> Column:
-    return F.aggregate("scores", F.lit(0.0), lambda total, one: total + term(one))
 
 
 def merge_bins(frame: DataFrame, together: int) -> DataFrame:

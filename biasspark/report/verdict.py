@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OVERALL, SUMMARISED_GAPS
+from biasspark.columns import (
+    ALL_ROWS,
+    CROSSED,
+    FAIL,
+    IDENTITY,
+    INSUFFICIENT,
+    MODEL,
+    OUTCOMES,
+    OVERALL,
+    PASS,
+    SUMMARISED_GAPS,
+    WARN,
+)
 from biasspark.report.cells import show_count, show_interval, show_name, show_number
 from biasspark.report.facts import (
-    FAIL,
     MOST_ALERTS,
-    OUTCOMES,
-    PASS,
-    UNDECIDED,
-    WARN,
     NightFacts,
     PastNight,
     Row,
@@ -26,7 +33,7 @@ from biasspark.report.side_by_side_metrics import COMPARED
 
 NO_GATE = "no_gate"
 MOST_MOVES, MOST_BROKEN, MOST_RULES = 6, 12, 3
-WORDS = {FAIL: "Fail", WARN: "Warning", UNDECIDED: "Not enough evidence", PASS: "Pass", NO_GATE: "No verdict"}
+WORDS = {FAIL: "Fail", WARN: "Warning", INSUFFICIENT: "Not enough evidence", PASS: "Pass", NO_GATE: "No verdict"}
 """What a reader sees of an outcome."""
 
 
@@ -135,7 +142,7 @@ def _say_title(outcome: str, counted: Counter[str]) -> str:
     titles = {
         FAIL: f"The gate failed: {n:,} {of}",
         WARN: f"The gate passed with warnings: {n:,} {of}",
-        UNDECIDED: f"Not enough evidence for {n:,} {of}",
+        INSUFFICIENT: f"Not enough evidence for {n:,} {of}",
         PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
         NO_GATE: "No gate is configured",
     }
@@ -150,8 +157,8 @@ def decide(model: str, counted: Counter[str], alerts: Sequence[Row]) -> Decision
     said = _say_outcome(outcome, counted, rules)
     if outcome == FAIL and counted[WARN]:
         said += f" {counted[WARN]:,} more only warn{'s' if counted[WARN] == 1 else ''}."
-    if counted[UNDECIDED] and outcome != UNDECIDED:
-        said += f" For {counted[UNDECIDED]:,} the evidence does not suffice."
+    if counted[INSUFFICIENT] and outcome != INSUFFICIENT:
+        said += f" For {counted[INSUFFICIENT]:,} the evidence does not suffice."
     return Decision(model=model, outcome=outcome, sentence=said)
 
 
@@ -165,7 +172,7 @@ def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> s
     return {
         FAIL: f"fails: {broken}.",
         WARN: f"passes with warnings: {broken}. What is broken only warns.",
-        UNDECIDED: f"is undecided: nothing is shown to be broken, but the evidence does not suffice for {checks}.",
+        INSUFFICIENT: f"is undecided: nothing is shown to be broken, but the evidence does not suffice for {checks}.",
         PASS: f"passes: {'its only check is' if of == 1 else f'all {of:,} checks are'} kept, by the evidence.",
         NO_GATE: "is not decided upon: no rule of the gate is about it.",
     }[outcome]
@@ -174,7 +181,7 @@ def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> s
 def is_undecided_among_many(row: Row, alpha: float) -> bool:
     """Say whether an alert is undecided though its own p-value is below the level, being one of many of its rule."""
     p_values = (row.get(f"p_{side}") for side in ("violation", "compliance"))
-    return row["outcome"] == UNDECIDED and any(p is not None and p < alpha for p in p_values)
+    return row["outcome"] == INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
 
 
 def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
