@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from biasspark.columns import OVERALL
+from biasspark.config.faults import Faults
 from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_key, show_value
 
@@ -142,7 +143,7 @@ class Attribution:
         return self.tree or TreeSettings()
 
 
-def read_attribution(value: object, models: Collection[str], faults: list[str]) -> Attribution:
+def read_attribution(value: object, models: Collection[str], faults: Faults) -> Attribution:
     """Read ``[attribution]``; ``models`` are the names of those that there are."""
     section = Section("[attribution]", value, keys_of(Attribution), faults)
     found = Attribution(
@@ -218,7 +219,7 @@ def _is_link(section: Section, key: str, link: str) -> bool:
     return link in LINKS
 
 
-def _read_tree(value: object, faults: list[str]) -> TreeSettings | None:
+def _read_tree(value: object, faults: Faults) -> TreeSettings | None:
     if value is None:
         return None
     section = Section("[attribution.tree]", value, keys_of(TreeSettings), faults)
@@ -232,7 +233,7 @@ def _read_tree(value: object, faults: list[str]) -> TreeSettings | None:
     )
 
 
-def _read_pairs(value: object, faults: list[str]) -> Pairs | None:
+def _read_pairs(value: object, faults: Faults) -> Pairs | None:
     if value is None:
         return None
     section = Section("[attribution.pairs]", value, keys_of(Pairs), faults)
@@ -246,7 +247,7 @@ def _read_pairs(value: object, faults: list[str]) -> Pairs | None:
     )
 
 
-def _read_slice_search(value: object, faults: list[str]) -> SliceSearch | None:
+def _read_slice_search(value: object, faults: Faults) -> SliceSearch | None:
     if value is None:
         return None
     section = Section("[attribution.slice_search]", value, keys_of(SliceSearch), faults)

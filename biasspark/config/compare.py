@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from biasspark.config.faults import Faults
 from biasspark.config.section import Section, keys_of
 from biasspark.config.wording import list_choices, show_value
 
@@ -38,7 +39,7 @@ class Compare:
     cluster: str | None = None
 
 
-def read_compare(value: object, models: Collection[str], faults: list[str]) -> Compare:
+def read_compare(value: object, models: Collection[str], faults: Faults) -> Compare:
     """Read ``[compare]``; ``models`` are the names of those that there are."""
     section = Section("[compare]", value, keys_of(Compare), faults, 'baseline = "old"')
     baseline = section.text("baseline", "old")

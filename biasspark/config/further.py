@@ -13,6 +13,7 @@ from typing import Any
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.attribution import read_attribution
 from biasspark.config.compare import read_compare
+from biasspark.config.faults import Faults
 from biasspark.config.gate import SUITE_METRICS
 from biasspark.config.identities import Identities, say_unknown_identity
 from biasspark.config.section import Section, keys_of
@@ -118,7 +119,7 @@ class Privacy:
     min_group_rows: int = 10
 
 
-def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
     """Read the parts that the configuration has; None for the others. ``measures`` are the parts that all have."""
     readers: tuple[Callable[..., Any], ...] = (
         _read_pinned_auc,
@@ -141,44 +142,48 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
     _check_trials(further["pinned_auc"], engine, faults)
     _check_identity(further["pinned_skew"], measures["identities"], faults)
     if engine == "binned":
-        faults.extend(
-            f'[{name}]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", or '
-            f"keep [{name}] in a configuration of its own."
-            for name in ("pinned_skew", "attribution", "compare")
-            if further[name]
-        )
+        for name in ("pinned_skew", "attribution", "compare"):
+            if further[name]:
+                faults.note(
+                    name,
+                    f'[{name}]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = '
+                    f'"blocks", or keep [{name}] in a configuration of its own.',
+                )
     if further["privacy"] and further["attribution"]:
-        faults.append(
+        faults.note(
+            "privacy",
             "[privacy] and [attribution] are both given. Attribution publishes numbers of single rows and of whatever "
-            "segments it finds, and withholds none. Keep it in a configuration of its own."
+            "segments it finds, and withholds none. Keep it in a configuration of its own.",
         )
     if further["privacy"] and further["compare"]:
-        faults.append(
+        faults.note(
+            "privacy",
             "[privacy] and [compare] are both given. A comparison publishes numbers of every identity, and withholds "
-            "none. Keep it in a configuration of its own."
+            "none. Keep it in a configuration of its own.",
         )
     return further
 
 
-def _check_trials(pinned: PinnedAuc | None, engine: str, faults: list[str]) -> None:
+def _check_trials(pinned: PinnedAuc | None, engine: str, faults: Faults) -> None:
     """Refuse to sample where nothing is sorted."""
     if pinned and pinned.trials and engine != "blocks":
         alone = "exact value" if engine == "windows" else "value in the limit"
-        faults.append(
+        faults.note(
+            "pinned_auc",
             f'[pinned_auc] trials = {pinned.trials}: the engine is "{engine}". Trials are drawn from sorted '
-            f'blocks. Remove the line to have the {alone} alone, or set [ranking] engine = "blocks".'
+            f'blocks. Remove the line to have the {alone} alone, or set [ranking] engine = "blocks".',
         )
 
 
-def _check_identity(skew: PinnedSkew | None, identities: Identities, faults: list[str]) -> None:
+def _check_identity(skew: PinnedSkew | None, identities: Identities, faults: Faults) -> None:
     """Refuse an identity that nothing in ``[identities]`` can give; faults there may be why, and are mended first."""
-    if not (skew and skew.identity) or any(fault.startswith("[identities") for fault in faults):
+    if not (skew and skew.identity) or faults.lie_in("identities"):
         return
     if not identities.can_give(skew.identity):
-        faults.append(say_unknown_identity(skew.identity, identities.shown_names))
+        faults.note("pinned_skew", say_unknown_identity("[pinned_skew]", skew.identity, identities.shown_names))
 
 
-def _read_pinned_auc(value: object, faults: list[str]) -> PinnedAuc:
+def _read_pinned_auc(value: object, faults: Faults) -> PinnedAuc:
     section = Section("[pinned_auc]", value, keys_of(PinnedAuc), faults)
     return PinnedAuc(
         trials=section.whole("trials", PinnedAuc.trials, MOST_TRIALS),
@@ -189,7 +194,7 @@ def _read_pinned_auc(value: object, faults: list[str]) -> PinnedAuc:
     )
 
 
-def _read_thresholds(value: object, faults: list[str]) -> Thresholds:
+def _read_thresholds(value: object, faults: Faults) -> Thresholds:
     section = Section("[thresholds]", value, ("at", "grid"), faults)
     named, grid = section.numbers("at"), _read_grid(section.table.get("grid"), faults)
     if section.usable and not {"at", "grid"} & set(section.table):
@@ -203,7 +208,7 @@ def _read_thresholds(value: object, faults: list[str]) -> Thresholds:
     return Thresholds(at=at)
 
 
-def _read_grid(value: object, faults: list[str]) -> tuple[float, ...]:
+def _read_grid(value: object, faults: Faults) -> tuple[float, ...]:
     """Read a grid of thresholds, both ends among them: low + (high - low)·k / steps."""
     if value is None:
         return ()
@@ -226,12 +231,12 @@ def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
     return (low, *sorted(inside), high)
 
 
-def _read_histograms(value: object, faults: list[str]) -> Histograms:
+def _read_histograms(value: object, faults: Faults) -> Histograms:
     section = Section("[histograms]", value, keys_of(Histograms), faults)
     return Histograms(bins=section.whole("bins", Histograms.bins, MOST_BINS, least=1))
 
 
-def _read_label_balance(value: object, faults: list[str]) -> LabelBalance:
+def _read_label_balance(value: object, faults: Faults) -> LabelBalance:
     section = Section("[label_balance]", value, keys_of(LabelBalance), faults)
     if "text" in section.table and "length" in section.table:
         section.complain("", "text and length are both given. A length comes of one of them. Remove one.")
@@ -255,7 +260,7 @@ def _read_buckets(section: Section) -> tuple[int, ...]:
     return tuple(map(int, edges))
 
 
-def _read_pinned_skew(value: object, faults: list[str]) -> PinnedSkew:
+def _read_pinned_skew(value: object, faults: Faults) -> PinnedSkew:
     section = Section("[pinned_skew]", value, keys_of(PinnedSkew), faults, 'identity = "gay"')
     return PinnedSkew(
         identity=section.text("identity", "gay"),
@@ -266,12 +271,12 @@ def _read_pinned_skew(value: object, faults: list[str]) -> PinnedSkew:
     )
 
 
-def _read_templates(value: object, faults: list[str]) -> Templates:
+def _read_templates(value: object, faults: Faults) -> Templates:
     section = Section("[templates]", value, keys_of(Templates), faults, 'column = "template"')
     return Templates(column=section.text("column", "template"))
 
 
-def _read_evidence(value: object, faults: list[str]) -> EvidenceSettings:
+def _read_evidence(value: object, faults: Faults) -> EvidenceSettings:
     section = Section("[evidence]", value, keys_of(EvidenceSettings), faults)
     own = Section("[evidence.metrics]", section.table.get("metrics"), SUITE_METRICS, faults)
     return EvidenceSettings(
@@ -282,6 +287,6 @@ def _read_evidence(value: object, faults: list[str]) -> EvidenceSettings:
     )
 
 
-def _read_privacy(value: object, faults: list[str]) -> Privacy:
+def _read_privacy(value: object, faults: Faults) -> Privacy:
     section = Section("[privacy]", value, keys_of(Privacy), faults)
     return Privacy(min_group_rows=section.whole("min_group_rows", Privacy.min_group_rows, least=1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config.faults import Faults
 from biasspark.config.identities import Identities
 from biasspark.config.section import Section, find_repeated, guess, keys_of
 from biasspark.config.wording import list_choices, quote, show_value
@@ -140,7 +141,7 @@ class Gate:
         return tuple(rule for rule in self.rule if rule.baseline is not None)
 
 
-def read_gate(value: object, measures: Mapping[str, Any], faults: list[str]) -> Gate | None:
+def read_gate(value: object, measures: Mapping[str, Any], faults: Faults) -> Gate | None:
     """Read ``[gate]``; ``measures`` are the parts that name models, identities, slices, and what is compared."""
     if value is None:
         return None
@@ -174,13 +175,13 @@ def _check_paired(section: Section, gate: Gate, measures: Mapping[str, Any]) -> 
         what = 'the engine is "binned", and bins tell of no single row'
         section.complain("paired", f'{what}. Set [ranking] engine = "blocks", or remove the line.')
     if measures["privacy"]:
-        section.faults.append(
+        section.note(
             "[privacy] and [gate] paired are both given. Pairs are counted without one group of rows after another, "
             "which tells what single rows are. Remove one of them."
         )
 
 
-def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: list[str]) -> Rule:
+def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: Faults) -> Rule:
     given = value.get("name") if isinstance(value, Mapping) else None
     where = f"[[gate.rule]] {quote(given) if isinstance(given, str) else place}"
     section = Section(where, value, (*keys_of(Rule), *_SINGULAR), faults, 'name = "bpsn", metric = "bpsn_auc"')
@@ -209,7 +210,7 @@ def _read_metric(section: Section) -> str:
     metric = section.text("metric", "bpsn_auc")
     if metric and metric not in METRICS:
         rule = f"It must be one of {list_choices(METRICS)}."
-        section.refuse("metric", rule, guess(metric, METRICS).replace("Remove it.", "Correct it."))
+        section.refuse("metric", rule, guess(metric, METRICS, "Correct it."))
     return metric
 
 
@@ -223,7 +224,7 @@ def _read_threshold(section: Section, metric: str, measures: Mapping[str, Any]) 
     threshold = _read_number(section, "threshold", known[0] if known else 0.5)
     if "threshold" not in section.table:
         section.complain("threshold", f"missing. {metric} is that of rows at or above one. Write threshold = 0.5.")
-    elif not any(fault.startswith("[thresholds]") for fault in section.faults) and threshold not in known:
+    elif not section.faults.lie_in("thresholds") and threshold not in known:
         there = f"[thresholds] has {list_choices(known)}" if known else "[thresholds] is missing"
         section.refuse("threshold", f"{there}.", f"Write [thresholds] at = [{show_value(threshold)}] or the like.")
     return threshold
@@ -315,7 +316,7 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
         example = f"[compare] baseline = {quote(name)}"
         what = f"[compare] is missing. jobs/compare_models.py judges the rule by it. Write, for example, {example}."
         section.complain("baseline", what)
-    elif not any(fault.startswith("[compare]") for fault in section.faults):
+    elif not section.faults.lie_in("compare"):
         others = [model for model in rule.models if compare.baseline != name or model not in compare.models]
         for model in others:
             what = f"[compare] holds {list_choices(compare.models)} against {quote(compare.baseline)}, and nothing else"
@@ -333,7 +334,7 @@ def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any])
             " and ".join(sorted(asked)), "auc is that of a whole slice. Remove it, or take another metric."
         )
         return
-    if any(fault.startswith("[identities") for fault in section.faults):
+    if section.faults.lie_in("identities"):
         return  # why a name is unknown, and mended first
     for name in rule.identities or ():
         if what := _say_unknown(name, measures["identities"]):

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from biasspark.columns import OVERALL, PAIR
+from biasspark.config.faults import Faults
 from biasspark.config.section import Section, find_close, find_repeated, keys_of
 from biasspark.config.terms import Terms, read_terms
 from biasspark.config.wording import quote
@@ -135,7 +136,7 @@ class Identities:
         )
 
 
-def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
+def read_identities(value: object, base: Path, faults: Faults) -> Identities:
     """Read ``[identities]``, or a list of columns."""
     if isinstance(value, list | tuple):
         value = {"columns": value}
@@ -165,13 +166,16 @@ def read_identities(value: object, base: Path, faults: list[str]) -> Identities:
     return identities
 
 
-def say_unknown_identity(name: str, known: Sequence[str]) -> str:
-    """Say that ``[pinned_skew]`` names an identity that is not there, and which ones are; crossed pairs are not."""
+def say_unknown_identity(where: str, name: str, known: Sequence[str]) -> str:
+    """Say that a table, ``[pinned_skew]``, names an identity that is not there, and which are; crossed pairs are not.
+
+    ``where`` is how messages name the table.
+    """
     more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
     listed = f"There {'is' if len(known) == 1 else 'are'} {', '.join(known[:MOST_LISTED]) or 'none'}{more}"
     close = find_close(name, known)
     mend = f"Did you mean {close}?" if close else "Name one of them."
-    return f"[pinned_skew] identity = {quote(name)}. There is no such identity. {listed}. {mend}"
+    return f"{where} identity = {quote(name)}. There is no such identity. {listed}. {mend}"
 
 
 def _check_names(section: Section, identities: Identities) -> None:
@@ -209,7 +213,7 @@ def find_too_many_pairs(n_identities: int, crossed: Crossed) -> str:
 
 def _check_pairs(section: Section, names: tuple[str, ...], crossed: Crossed) -> None:
     if fault := find_too_many_pairs(len(names), crossed):
-        section.faults.append(fault)
+        section.note(fault)
         return
     for name in find_repeated([*names, *(f"{one}{PAIR}{other}" for one, other in combinations(names, 2))]):
         section.complain(
@@ -217,7 +221,7 @@ def _check_pairs(section: Section, names: tuple[str, ...], crossed: Crossed) -> 
         )
 
 
-def _read_crossed(value: object, faults: list[str]) -> Crossed:
+def _read_crossed(value: object, faults: Faults) -> Crossed:
     section = Section("[identities.crossed]", value, keys_of(Crossed), faults)
     return Crossed(
         pairs=section.flag("pairs", Crossed.pairs),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from biasspark.config.compare import JACKKNIFE
+from biasspark.config.faults import Faults
 from biasspark.config.further import FURTHER, read_further
 from biasspark.config.gate import read_gate
 from biasspark.config.identities import Identities, read_identities
@@ -64,7 +65,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     ConfigError
         With every fault, one a line. If the file cannot be read or is not TOML, with that alone.
     """
-    faults: list[str] = []
+    faults = Faults()
     table = apply_overrides(read_toml(Path(path)), overrides, faults)
     return _finish(_read_config(table, Path(path).parent, faults), faults)
 
@@ -84,7 +85,7 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     ConfigError
         With every fault, one a line.
     """
-    faults: list[str] = []
+    faults = Faults()
     return _finish(_read_config(table, base, faults), faults)
 
 
@@ -106,7 +107,7 @@ def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored
     ConfigError
         With every fault, one a line.
     """
-    faults: list[str] = []
+    faults = Faults()
     _refuse_unknown_tables(table, MEASURED, faults)
     return _finish(Measures(**_read_measures(table, base or Path.cwd(), faults, scored)), faults)
 
@@ -119,7 +120,7 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     ConfigError
         With every fault, one a line.
     """
-    faults: list[str] = []
+    faults = Faults()
     return _finish(_read_identities({"identities": value}, base or Path.cwd(), faults), faults)
 
 
@@ -131,38 +132,41 @@ def models_from(value: object) -> dict[str, str]:
     ConfigError
         With every fault, one a line.
     """
-    faults: list[str] = []
+    faults = Faults()
     return _finish(_read_models(value, faults), faults)
 
 
-def _finish(read: Read, faults: list[str]) -> Read:
+def _finish(read: Read, faults: Faults) -> Read:
     if faults:
         raise ConfigError(*faults)
     return read
 
 
-def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Config:
+def _read_config(table: Mapping[str, Any], base: Path, faults: Faults) -> Config:
     _refuse_unknown_tables(table, CONFIGURED, faults)
     corpus = _read_corpus(table.get("corpus"), base, faults)
     measures = _read_measures(table, base, faults)
     if measures["attribution"] and not corpus.id and "id" not in (table.get("corpus") or {}):
-        faults.append(
-            '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".'
+        faults.note(
+            "corpus",
+            '[corpus] id: missing. [attribution] splits and samples by it. Write, for example, id = "row_id".',
         )
     if measures["compare"] and measures["compare"].method == JACKKNIFE and not corpus.id:
-        faults.append(
-            '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".'
+        faults.note(
+            "corpus",
+            '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".',
         )
     gate = read_gate(table.get("gate"), measures, faults)
     if gate and gate.paired and not corpus.id:
-        faults.append('[corpus] id: missing. [gate] paired groups by it. Write, for example, id = "row_id".')
+        faults.note("corpus", '[corpus] id: missing. [gate] paired groups by it. Write, for example, id = "row_id".')
     output = _read_output(table.get("output"), base, faults)
     if output.path and (fault := say_no_place(output.path)):
-        faults.append(f"[output] path = {quote(redact(output.path))}. {fault}")
+        faults.note("output", f"[output] path = {quote(redact(output.path))}. {fault}")
     elif corpus.path and output.path and is_within(output.path, corpus.path):
-        faults.append(
+        faults.note(
+            "output",
             f"[output] path = {quote(redact(output.path))}. It lies in the path of [corpus], and the tables of a night "
-            "would be rows of the next. Name a folder beside it."
+            "would be rows of the next. Name a folder beside it.",
         )
     return Config(
         corpus=corpus,
@@ -175,7 +179,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: list[str]) -> Con
     )
 
 
-def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scored: bool = True) -> dict[str, Any]:
+def _read_measures(table: Mapping[str, Any], base: Path, faults: Faults, scored: bool = True) -> dict[str, Any]:
     measures: dict[str, Any] = {
         "label": _read_label(table.get("label"), faults),
         "models": _read_models(table.get("models"), faults) if scored else {},
@@ -187,7 +191,7 @@ def _read_measures(table: Mapping[str, Any], base: Path, faults: list[str], scor
     return measures | read_further(table, measures, faults)
 
 
-def _read_identities(table: Mapping[str, Any], base: Path, faults: list[str]) -> Identities:
+def _read_identities(table: Mapping[str, Any], base: Path, faults: Faults) -> Identities:
     """Read the identities; attribution alone needs none."""
     given = table.get("identities")
     if given is None and table.get("attribution") is not None:
@@ -195,7 +199,7 @@ def _read_identities(table: Mapping[str, Any], base: Path, faults: list[str]) ->
     return read_identities(plain_value(given) if isinstance(given, Identities) else given, base, faults)
 
 
-def _read_corpus(value: object, base: Path, faults: list[str]) -> Corpus:
+def _read_corpus(value: object, base: Path, faults: Faults) -> Corpus:
     section = Section("[corpus]", value, keys_of(Corpus), faults, '[corpus] name = "civil", path = "data/civil"')
     section.require_one_of("path", "table", 'path = "data/civil"')
     if "schema" in section.table and "table" in section.table:
@@ -231,7 +235,7 @@ _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremi
 """Options of Spark's readers by which rows are lost in silence."""
 
 
-def _read_options(value: object, faults: list[str]) -> dict[str, str]:
+def _read_options(value: object, faults: Faults) -> dict[str, str]:
     """Read the reader's options; no message shows a value, since some are secrets."""
     section = Section("[corpus.options]", value, (), faults)
     options: dict[str, str] = {}
@@ -257,7 +261,7 @@ def _read_options(value: object, faults: list[str]) -> dict[str, str]:
     return options
 
 
-def _read_label(value: object, faults: list[str]) -> Label:
+def _read_label(value: object, faults: Faults) -> Label:
     section = Section("[label]", value, keys_of(Label), faults, '[label] column = "target", threshold = 0.5')
     column = section.text("column", "target")
     threshold, span = section.optional_number("threshold"), section.span("range")
@@ -286,7 +290,7 @@ def _read_positive(section: Section) -> tuple[str | bool | int | float, ...] | N
     return None
 
 
-def _read_models(value: object, faults: list[str]) -> dict[str, str]:
+def _read_models(value: object, faults: Faults) -> dict[str, str]:
     so_far = len(faults)
     if isinstance(value, list | tuple):
         listed = Section("[models]", {"columns": value}, (), faults)
@@ -299,7 +303,7 @@ def _read_models(value: object, faults: list[str]) -> dict[str, str]:
     return section.texts_by_name("a model's name", "the score column")
 
 
-def _read_slices(value: object, faults: list[str]) -> dict[str, str]:
+def _read_slices(value: object, faults: Faults) -> dict[str, str]:
     section = Section("[slices]", value, (), faults)
     if "all" in section.table:
         section.refuse(
@@ -308,7 +312,7 @@ def _read_slices(value: object, faults: list[str]) -> dict[str, str]:
     return section.texts_by_name("a slice's name", "the predicate", multiline=True)
 
 
-def _read_ranking(value: object, faults: list[str]) -> RankingSettings:
+def _read_ranking(value: object, faults: Faults) -> RankingSettings:
     section = Section("[ranking]", value, keys_of(RankingSettings), faults)
     engine, bins = section.choice("engine", ENGINES), section.whole("bins", USUAL_BINS, MOST_BINS, least=2)
     if engine != "binned" and "bins" in section.table:
@@ -317,16 +321,16 @@ def _read_ranking(value: object, faults: list[str]) -> RankingSettings:
     return RankingSettings(engine=engine, ranges=ranges, bins=bins if engine == "binned" else None)
 
 
-def _read_intervals(value: object, faults: list[str]) -> Intervals:
+def _read_intervals(value: object, faults: Faults) -> Intervals:
     section = Section("[intervals]", value, keys_of(Intervals), faults)
     return Intervals(level=section.fraction("level", Intervals.level))
 
 
-def _read_rejects(value: object, faults: list[str]) -> Rejects:
+def _read_rejects(value: object, faults: Faults) -> Rejects:
     return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
 
 
-def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -> StateSettings | None:
+def _read_state(value: object, measures: Mapping[str, Any], faults: Faults) -> StateSettings | None:
     section = Section("[state]", value, keys_of(StateSettings), faults)
     if not section.flag("keep", False):
         return None
@@ -334,15 +338,16 @@ def _read_state(value: object, measures: Mapping[str, Any], faults: list[str]) -
         rule = f'The engine is "{engine}", which sorts no blocks.'
         section.refuse("keep", rule, 'Set [ranking] engine = "blocks", or keep none.')
     if measures["privacy"]:
-        faults.append(
+        faults.note(
+            "privacy",
             "[privacy] and [state] are both given. The state is the score, label and identities of every row, those of "
             "small groups too. Keep it by a configuration of its own, where few may read, and write [privacy] in that "
-            "of the windows."
+            "of the windows.",
         )
     return StateSettings()
 
 
-def _read_output(value: object, base: Path, faults: list[str]) -> Output:
+def _read_output(value: object, base: Path, faults: Faults) -> Output:
     section = Section("[output]", value, keys_of(Output), faults, '[output] path = "warehouse"')
     section.require_one_of("path", "catalog", 'path = "warehouse"')
     catalog, views = section.optional_text("catalog"), section.optional_text("views")
@@ -358,7 +363,7 @@ def _read_output(value: object, base: Path, faults: list[str]) -> Output:
     return Output(path=path, catalog=catalog, format=chosen, views=views)
 
 
-def _read_maintenance(value: object, faults: list[str]) -> Maintenance:
+def _read_maintenance(value: object, faults: Faults) -> Maintenance:
     section = Section("[maintenance]", value, keys_of(Maintenance), faults)
     return Maintenance(
         keep_days=section.whole("keep_days", Maintenance.keep_days, LONGEST_DAYS),
@@ -367,10 +372,9 @@ def _read_maintenance(value: object, faults: list[str]) -> Maintenance:
     )
 
 
-def _refuse_unknown_tables(table: Mapping[str, Any], known: Sequence[str], faults: list[str]) -> None:
+def _refuse_unknown_tables(table: Mapping[str, Any], known: Sequence[str], faults: Faults) -> None:
     listed = ", ".join(f"[{name}]" for name in known)
-    faults.extend(
-        f"[{show_key(name)}]: there is no such table. The tables are {listed}. {guess(name, known)}"
-        for name in table
-        if name not in known
-    )
+    for name in table:
+        if name not in known:
+            text = f"[{show_key(name)}]: there is no such table. The tables are {listed}. {guess(name, known)}"
+            faults.note("", text)

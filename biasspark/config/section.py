@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeGuard, TypeVar
 
+from biasspark.config.faults import Faults
 from biasspark.config.wording import describe_kind, list_choices, show_key, show_value
 
 MOST_WHOLE = 2**63 - 1
@@ -23,7 +24,7 @@ Name = TypeVar("Name", str, float, tuple[str, str])
 
 
 class Section:
-    """A table of the configuration, its faults going to a list shared with all others.
+    """A table of the configuration, its faults noted among those of all others.
 
     Parameters
     ----------
@@ -39,27 +40,32 @@ class Section:
         For a table that is required: what could stand there.
     """
 
-    def __init__(self, where: str, value: object, keys: Sequence[str], faults: list[str], example: str = "") -> None:
+    def __init__(self, where: str, value: object, keys: Sequence[str], faults: Faults, example: str = "") -> None:
         self.where = where
+        self.name = where.lstrip("[").partition("]")[0]
         self.faults = faults
         self.usable = isinstance(value, Mapping) or (value is None and not example)
         self.table = (
             {key: entry for key, entry in value.items() if entry is not None} if isinstance(value, Mapping) else {}
         )
         if value is None and example:
-            faults.append(f"{where}: missing. This table is required. Write, for example, {example}.")
+            self.note(f"{where}: missing. This table is required. Write, for example, {example}.")
         elif not self.usable:
             # The value is left out, as that of an unknown key is below: it may be a password in the wrong place.
-            faults.append(f"{where}: this is {describe_kind(value)}. It must be a table. {_mend(example)}")
+            self.note(f"{where}: this is {describe_kind(value)}. It must be a table. {_mend(example)}")
         self._refuse_unknown(keys)
+
+    def note(self, *texts: str) -> None:
+        """Note faults of the table that say themselves where they are."""
+        self.faults.note(self.name, *texts)
 
     def refuse(self, key: object, rule: str, mend: str) -> None:
         """Note that the value of a key breaks a rule; both are whole sentences."""
-        self.faults.append(f"{self.where} {show_key(key)} = {show_value(self.table[key])}. {rule} {mend}")
+        self.note(f"{self.where} {show_key(key)} = {show_value(self.table[key])}. {rule} {mend}")
 
     def complain(self, where: str, what: str) -> None:
         """Note a fault of the table as a whole or, with ``where``, of a part of it."""
-        self.faults.append(f"{self.where}{where and ' ' + where}: {what}")
+        self.note(f"{self.where}{where and ' ' + where}: {what}")
 
     def refuse_repeated(self, key: str, entries: Iterable[Name], mend: str = "Remove one.") -> None:
         """Note what a list holds more than once."""
@@ -208,7 +214,7 @@ class Section:
     def _accept_entry(self, where: str, entry: object) -> bool:
         broken_rule = find_broken_text_rule(entry)
         if broken_rule:
-            self.faults.append(f"{self.where} {where} = {show_value(entry)}. {broken_rule} Correct or remove it.")
+            self.note(f"{self.where} {where} = {show_value(entry)}. {broken_rule} Correct or remove it.")
         return not broken_rule
 
     def _refuse_unknown(self, keys: Sequence[str]) -> None:
@@ -221,10 +227,10 @@ class Section:
             )
 
 
-def guess(word: object, known: Sequence[str]) -> str:
-    """Say how to mend an unknown word: by the known one that it is close to, else by removal."""
+def guess(word: object, known: Sequence[str], otherwise: str = "Remove it.") -> str:
+    """Say how to mend an unknown word: by the known one that it is close to, else as the caller says."""
     close = find_close(word, known)
-    return f"Did you mean {close}?" if close else "Remove it."
+    return f"Did you mean {close}?" if close else otherwise
 
 
 def find_close(word: object, known: Sequence[str]) -> str | None:

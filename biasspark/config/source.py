@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from biasspark.config.faults import Faults
 from biasspark.config.wording import quote, show_key, show_visibly
 from biasspark.errors import ConfigError
 
@@ -68,7 +69,7 @@ def say_undecodable(error: UnicodeDecodeError) -> str:
     return f"line {len(lines)}, byte {len(lines[-1]) + 1} is not UTF-8"
 
 
-def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str], faults: list[str]) -> dict[str, Any]:
+def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str], faults: Faults) -> dict[str, Any]:
     """Set keys of a configuration as ``table.key=value`` says, the later of two winning.
 
     Parameters
@@ -86,9 +87,10 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str], faults: 
         path = _split_key(assignment[1]) if assignment else []
         if assignment is None or not path:
             # Only the part before "=" is shown: the value may be a password.
-            faults.append(
+            faults.note(
+                "",
                 f"--set {quote(override.partition('=')[0])}: this is no dotted TOML key with a value. "
-                "It must read table.key=value. Write, for example, --set label.threshold=0.5."
+                "It must read table.key=value. Write, for example, --set label.threshold=0.5.",
             )
         else:
             _set_value(changed, path, read_value(assignment[2]), faults)
@@ -166,12 +168,12 @@ def _split_key(dotted: str) -> list[str]:
     return parts
 
 
-def _set_value(table: dict[str, Any], path: list[str], value: Any, faults: list[str]) -> None:
+def _set_value(table: dict[str, Any], path: list[str], value: Any, faults: Faults) -> None:
     inner: Any = table
     for depth, part in enumerate(path[:-1], 1):
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
             shown, parent = (".".join(map(show_key, parts)) for parts in (path, path[:depth]))
-            faults.append(f"--set {shown}: {parent} is no table. Only a table has keys. Set {parent} itself.")
+            faults.note("", f"--set {shown}: {parent} is no table. Only a table has keys. Set {parent} itself.")
             return
     inner[path[-1]] = value

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasspark.config.faults import Faults
 from biasspark.config.section import Section, find_broken_text_rule
 from biasspark.config.source import URI_SCHEME, decode_utf8, locate, say_undecodable, say_unreadable
 from biasspark.config.wording import describe_kind, quote, show_key, show_value
@@ -25,7 +26,7 @@ Entry = tuple[str, object, list[object]]
 FORM = 'A line is one term, or a group as "name: a, b, c".'
 
 
-def read_terms(value: object, base: Path, faults: list[str]) -> Terms | None:
+def read_terms(value: object, base: Path, faults: Faults) -> Terms | None:
     """Read ``[identities.terms]``: ``column``, and the terms in a ``file`` or a ``list``.
 
     A file holds one term a line, or ``name: a, b, c`` for a group; empty lines and lines that begin with ``#`` say
@@ -37,7 +38,7 @@ def read_terms(value: object, base: Path, faults: list[str]) -> Terms | None:
     section.require_one_of("file", "list", 'list = ["christian", "muslim"]')
     column = section.text("column", "comment_text")
     entries = [*_entries_of_file(section, base), *_entries_of_list(section)]
-    return Terms(column=column, terms=tuple(_check_entry(entry, faults) for entry in entries))
+    return Terms(column=column, terms=tuple(_check_entry(entry, section) for entry in entries))
 
 
 def _entries_of_file(section: Section, base: Path) -> Iterator[Entry]:
@@ -91,11 +92,11 @@ def _split_line(line: str) -> tuple[object, list[object]]:
     return (name.strip(), [term.strip() for term in terms.split(",")]) if colon else (line, [line])
 
 
-def _check_entry(entry: Entry, faults: list[str]) -> tuple[str, tuple[str, ...]]:
+def _check_entry(entry: Entry, section: Section) -> tuple[str, tuple[str, ...]]:
     where, name, terms = entry
     texts = [name] if terms == [name] else [name, *terms]
     broken = [(text, rule) for text in texts if (rule := find_broken_text_rule(text))]
-    faults.extend(f"{where}: {show_value(text)}. {rule} {FORM}" for text, rule in broken)
+    section.note(*(f"{where}: {show_value(text)}. {rule} {FORM}" for text, rule in broken))
     if not terms:
-        faults.append(f"{where}: no terms. A group needs at least one. {FORM}")
+        section.note(f"{where}: no terms. A group needs at least one. {FORM}")
     return name if isinstance(name, str) else "", tuple(term for term in terms if isinstance(term, str))

@@ -46,4 +46,4 @@ def check_identity(survey: Survey, identities: Identities, identity: str) -> Non
     )
     known = (*identities.known_names, *values)
     if identity not in known:
-        raise InputError(say_unknown_identity(identity, known))
+        raise InputError(say_unknown_identity("[pinned_skew]", identity, known))

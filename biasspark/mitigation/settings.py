@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from biasspark.config import Config, Corpus, parse_config, redact, show_value
+from biasspark.config.faults import Faults
 from biasspark.config.section import Section, is_number, keys_of
 from biasspark.config.source import apply_overrides, locate, read_toml
 from biasspark.errors import ConfigError
@@ -100,30 +101,29 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experime
     ConfigError
         With every fault, one a line. If the file cannot be read or is not TOML, with that alone.
     """
-    faults: list[str] = []
+    faults = Faults()
     table = apply_overrides(read_toml(Path(path)), overrides, faults)
     return parse_experiment(table, Path(path).parent, faults)
 
 
-def parse_experiment(table: Mapping[str, Any], base: Path, so_far: Sequence[str] = ()) -> Experiment:
+def parse_experiment(table: Mapping[str, Any], base: Path, so_far: Iterable[str] = ()) -> Experiment:
     """Check a configuration of the experiment that was read already, with faults: see `load_experiment`."""
-    faults = list(so_far)
+    faults = Faults()
+    faults.note("", *so_far)
     mitigation = _read_mitigation(table.get("mitigation"), base, faults)
-    faults += [
-        f"[{name}]: given. The experiment makes its own corpora and models. Remove the table."
-        for name in MADE
-        if name in table
-    ]
+    for name in [name for name in MADE if name in table]:
+        faults.note(name, f"[{name}]: given. The experiment makes its own corpora and models. Remove the table.")
     night = {name: part for name, part in table.items() if name not in (*MADE, "mitigation")}
     try:
         config = parse_config(night | _describe_test_set(mitigation), base)
     except ConfigError as error:
-        faults += error.faults
+        faults.note("", *error.faults)
     else:
         if config.output.path is None:
-            faults.append(
+            faults.note(
+                "output",
                 f"[output] catalog = {show_value(config.output.catalog)}. The corpora are written beside the tables, "
-                'into a folder. Write, for example, path = "build/mitigation/warehouse".'
+                'into a folder. Write, for example, path = "build/mitigation/warehouse".',
             )
     if faults:
         raise ConfigError(*faults)
@@ -143,7 +143,7 @@ def _describe_test_set(mitigation: Mitigation) -> dict[str, Any]:
     }
 
 
-def _read_mitigation(value: object, base: Path, faults: list[str]) -> Mitigation:
+def _read_mitigation(value: object, base: Path, faults: Faults) -> Mitigation:
     section = Section("[mitigation]", value, keys_of(Mitigation), faults)
     so_far = len(faults)
     default = Mitigation()
@@ -153,7 +153,7 @@ def _read_mitigation(value: object, base: Path, faults: list[str]) -> Mitigation
         test_rows=section.whole("test_rows", default.test_rows, least=1),
         seed=section.whole("seed", default.seed),
         terms=_read_terms(section, base),
-        imbalanced=_read_imbalanced(section, faults),
+        imbalanced=_read_imbalanced(section),
         debiasing=locate(section.optional_text("debiasing"), base),
         random=locate(section.optional_text("random"), base),
         text=section.optional_text("text") or default.text,
@@ -161,7 +161,7 @@ def _read_mitigation(value: object, base: Path, faults: list[str]) -> Mitigation
     )
     _check_snippets(section)
     if len(faults) == so_far:
-        _check_requests(mitigation, faults)
+        _check_requests(section, mitigation)
     return mitigation
 
 
@@ -170,15 +170,15 @@ def _read_terms(section: Section, base: Path) -> tuple[str, ...]:
     try:
         return IDENTITY_TERMS if named is None else read_terms(Path(locate(named, base) or named))
     except ConfigError as error:
-        section.faults += error.faults
+        section.note(*error.faults)
         return IDENTITY_TERMS
 
 
-def _read_imbalanced(section: Section, faults: list[str]) -> dict[str, float]:
+def _read_imbalanced(section: Section) -> dict[str, float]:
     value = section.table.get("imbalanced")
     if value is None:
         return dict(IMBALANCED)
-    own = Section("[mitigation.imbalanced]", value, (), faults)
+    own = Section("[mitigation.imbalanced]", value, (), section.faults)
     for term, share in own.table.items():
         if not is_number(share):
             own.refuse(
@@ -200,7 +200,7 @@ def _check_snippets(section: Section) -> None:
             section.refuse(key, "Without debiasing and random nothing is read.", "Name them, or remove the line.")
 
 
-def _check_requests(mitigation: Mitigation, faults: list[str]) -> None:
+def _check_requests(section: Section, mitigation: Mitigation) -> None:
     """Note what the generators refuse."""
     found: list[str] = []
     for check in (
@@ -211,7 +211,7 @@ def _check_requests(mitigation: Mitigation, faults: list[str]) -> None:
             check()
         except ConfigError as error:
             found += error.faults
-    faults += [f"[mitigation] {fault}" for fault in dict.fromkeys(found)]
+    section.note(*(f"{section.where} {fault}" for fault in dict.fromkeys(found)))
 
 
 def describe_experiment(experiment: Experiment) -> str:

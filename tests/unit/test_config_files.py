@@ -25,6 +25,7 @@ from biasspark.config import (
     parse_config,
     parse_identities,
 )
+from biasspark.config.faults import Faults
 from biasspark.config.source import apply_overrides
 from biasspark.errors import ConfigError
 from tests.least_configuration import LEAST, changed
@@ -235,7 +236,7 @@ class TestOverrides:
     @given(text=st.text(max_size=30))
     @settings(deadline=None)
     def test_any_text_is_an_override_or_a_fault(self, text: str) -> None:
-        faults: list[str] = []
+        faults = Faults()
         before = copy.deepcopy(LEAST)
         apply_overrides(LEAST, [text, "corpus." + text, text + "=1"], faults)
         assert before == LEAST

@@ -85,6 +85,21 @@ def test_it_reads_back_from_the_ledger() -> None:
     assert config.evidence == EvidenceSettings(min_rows=0, metrics={"auc": 5})
 
 
+def test_thresholds_that_a_broken_grid_lacks_are_not_missed_by_a_rule() -> None:
+    """The grid is mended first."""
+    rule = {"name": "even", "metric": "fpr_gap", "threshold": 0.2, "max_abs": 0.1}
+    assert faults_of(thresholds={"grid": {"steps": 0}}, gate={"rule": [rule]}) == (
+        "[thresholds.grid] steps = 0. It must lie between 1 and 10000. Remove the line to use the default, 100.",
+    )
+
+
+def test_an_identity_is_asked_for_whatever_faults_other_tables_have() -> None:
+    male = LEAST_RULE | {"identity": "nobody"}
+    slices, identities = faults_of(slices={"[identities": 1}, gate={"rule": [male]})
+    assert slices.startswith("[slices] ")
+    assert identities.startswith('[[gate.rule]] "floor" identity: "nobody": nothing in [identities] gives it.')
+
+
 def test_what_is_not_configured_is_not_in_the_configuration() -> None:
     config = parse_config(changed(), Path())
     assert (config.gate, config.privacy, config.evidence) == (None, None, None)
