@@ -6,8 +6,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Window
 
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
+from biasspark.metrics.delong import delong_variance
 from biasspark.metrics.intervals import with_auc_interval
-from biasspark.metrics.statistics import delong_variance
 
 _WHOLE = "decimal(38,0)"
 

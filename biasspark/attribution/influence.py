@@ -9,6 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
+from biasspark.metrics.delong import delong_part
+
 
 class CellPair(NamedTuple):
     """One row of `u_statistics`, of two cells (low, high).
@@ -49,8 +51,7 @@ class CellPair(NamedTuple):
 
     @property
     def _low_part(self) -> Fraction:
-        m, n = self.n_low, self.n_high
-        return Fraction(m * self.low_square_sum - self.u_doubled**2, 4 * n**2 * m**2 * (m - 1))
+        return delong_part(self.n_low, self.n_high, self.u_doubled, self.low_square_sum)
 
 
 class RankedSegment(NamedTuple):

@@ -38,6 +38,7 @@ from biasspark.attribution.significance import Findings
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
+from biasspark.metrics.delong import delong_part
 from biasspark.metrics.evidence import SIGNIFICANT, adjust
 
 T = TypeVar("T")
@@ -189,18 +190,18 @@ def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) ->
 def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
     """Return the AUC of these positives against these negatives, and its variance by DeLong.
 
-    With placements d of either side, doubled, against the n rows of the other, U = Σd / 2 from either side, and a
-    side of m rows has the part [m·Σd² - (Σd)²] / (4·n²·m²·(m - 1)) of the variance. In whole numbers, rounded once.
+    With placements d of either side, doubled, against the rows of the other, U = Σd / 2 from either side. The part of
+    either side in the variance is rounded once.
     """
     placements = _place(sample, rows)
     n_negatives, n_positives = map(len, rows)
     if not n_negatives * n_positives:
         return PlacedAuc(placements, None, None)
     value = int(placements[POSITIVE].sum()) / (2 * n_negatives * n_positives)
-    of_negatives = _delong_part(placements[NEGATIVE], n_positives)
-    of_positives = _delong_part(placements[POSITIVE], n_negatives)
-    if of_negatives is None or of_positives is None:
+    if min(n_negatives, n_positives) < 2:
         return PlacedAuc(placements, value, None)
+    of_negatives = _measure_part(placements[NEGATIVE], n_positives)
+    of_positives = _measure_part(placements[POSITIVE], n_negatives)
     return PlacedAuc(placements, value, of_negatives + of_positives)
 
 
@@ -223,12 +224,9 @@ def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
     return 2 * len(positives) - reached, below
 
 
-def _delong_part(placements: Ints, n_opposite: int) -> float | None:
-    m = len(placements)
-    if m < 2:
-        return None
+def _measure_part(placements: Ints, n_opposite: int) -> float:
     total, squares = int(placements.sum()), int(np.square(placements).sum())
-    return (m * squares - total * total) / (4 * n_opposite**2 * m**2 * (m - 1))
+    return float(delong_part(len(placements), n_opposite, total, squares))
 
 
 def _best_split(node: PairNode, samples: Samples, features: Sequence[Feature], fewest: _Fewest) -> _Split | None:

@@ -19,9 +19,9 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import MODEL
+from biasspark.metrics.delong import WHOLE, delong_part_column
 from biasspark.tables.schemas import Table
 
-_WHOLE = "decimal(38,0)"
 _ROUNDING = 1e-12
 """Far more than the last bits in which a bound may be rounded."""
 
@@ -68,16 +68,14 @@ def with_auc(statistics: DataFrame) -> DataFrame:
 
     Notes
     -----
-    A cell of m rows against n has the part [m·Σd² - (2U)²] / (4·n²·m²·(m - 1)) of the variance, d being doubled
-    placements. The numerator, a difference of two nearly equal numbers, is exact while m·Σd² < 1e38, that is for all
-    cells with m·n < 5e18; beyond that it is computed in DOUBLE. No shuffle.
+    The variance is made by `biasspark.metrics.delong`; its numerator is exact for cells with m·n < 5e18. No shuffle.
     """
     low, high = F.col("n_low"), F.col("n_high")
     ends = ENDS if f"u_doubled_{AT_LEAST}" in statistics.columns else ENDS[:1]
-    doubled_pairs = (2 * low.cast(_WHOLE) * high.cast(_WHOLE)).cast("double")
+    doubled_pairs = (2 * low.cast(WHOLE) * high.cast(WHOLE)).cast("double")
     aucs = {f"auc{end}": F.try_divide(F.col(f"u_doubled{end}").cast("double"), doubled_pairs) for end in ends}
-    low_part = _delong_part(low, high, F.col("u_doubled"), F.col("low_square_sum"))
-    high_part = _delong_part(high, low, F.col("u_doubled"), F.col("high_square_sum"))
+    low_part = delong_part_column(low, high, F.col("u_doubled"), F.col("low_square_sum"))
+    high_part = delong_part_column(high, low, F.col("u_doubled"), F.col("high_square_sum"))
     variances = {"auc_variance": low_part + high_part}
     if len(ends) > 1:
         of_low = _bound_part(low, high, low_part, "low_square_sum")
@@ -86,12 +84,6 @@ def with_auc(statistics: DataFrame) -> DataFrame:
             f"auc_variance{end}": own + other for end, own, other in zip(ends[1:], of_low, of_high, strict=True)
         }
     return statistics.withColumns(aucs | variances | {"reason": _empty_cell()})
-
-
-def delong_variance(rows: tuple[str, str], doubled: str, square_sums: tuple[str, str]) -> Column:
-    """Return DeLong's variance of an AUC from the names of columns: those of the low cell first."""
-    (low, high), (of_low, of_high) = map(F.col, rows), map(F.col, square_sums)
-    return _delong_part(low, high, F.col(doubled), of_low) + _delong_part(high, low, F.col(doubled), of_high)
 
 
 def list_by_model(written: Mapping[str, Iterable[str]]) -> Column:
@@ -110,14 +102,6 @@ def _empty_cell() -> Column:
     of_any = [(cell, size == 0) for cell, size in sizes.items()]
     named = [F.when(is_empty, F.concat(F.lit("no_"), cell, F.lit("s"))) for cell, is_empty in of_subgroup + of_any]
     return F.coalesce(*named)
-
-
-def _delong_part(rows: Column, others: Column, doubled: Column, square_sum: Column) -> Column:
-    """Return the part of one cell of ``rows`` rows; dividing by m - 1 = 0 or n = 0 gives NULL."""
-    m, n = rows.cast("double"), others.cast("double")
-    exact = F.try_subtract(F.try_multiply(rows.cast(_WHOLE), square_sum), F.try_multiply(doubled, doubled))
-    rounded = F.greatest(m * square_sum.cast("double") - doubled.cast("double") * doubled.cast("double"), F.lit(0.0))
-    return F.try_divide(F.coalesce(exact.cast("double"), rounded), 4 * n * n * m * m * (m - 1))
 
 
 def _bound_part(rows: Column, others: Column, part: Column, square_sum: str) -> tuple[Column, Column]:

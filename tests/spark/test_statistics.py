@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from biasspark.metrics.delong import delong_part
 from biasspark.metrics.statistics import with_auc
 from tests.oracle.suite import STATISTICS_SCHEMA, auc_by_pairs, delong_variance, statistics_rows
 
@@ -23,6 +24,24 @@ def test_auc_and_variance_agree_with_the_definitions(spark: SparkSession) -> Non
     for row in with_auc(spark.createDataFrame(rows, STATISTICS_SCHEMA)).collect():
         assert row.auc == wanted[row.model][0]
         assert row.auc_variance == pytest.approx(wanted[row.model][1], rel=1e-13, abs=1e-17)
+
+
+def test_columns_have_the_variance_of_the_fraction(spark: SparkSession) -> None:
+    """To the last bit where a double holds the denominator, 4·n²·m²·(m - 1)."""
+    rng, rows = np.random.default_rng(7), []
+    for case, (n_low, n_high, levels) in enumerate([(2, 2, 3), (7, 90, 5), (90, 7, 10**6), (400, 300, 30)]):
+        score, label = rng.integers(0, levels, n_low + n_high), np.arange(n_low + n_high) >= n_low
+        rows += statistics_rows(score, label, {}, (str(case), "all"))
+    largest = (("large", "all", "(overall)", "negative", "positive", False), 10**8 + 7, 10**8 + 9)
+    (key, m, n), u_doubled = largest, 10**16 + 1
+    rows.append((*key, m, n, *map(Decimal, (u_doubled, u_doubled**2 // m + 10**20, u_doubled**2 // n + 10**21))))
+    for row in with_auc(spark.createDataFrame(rows, STATISTICS_SCHEMA)).collect():
+        total, squares = int(row.u_doubled), (int(row.low_square_sum), int(row.high_square_sum))
+        low = delong_part(row.n_low, row.n_high, total, squares[0])
+        high = delong_part(row.n_high, row.n_low, total, squares[1])
+        assert row.auc_variance == (
+            pytest.approx(float(low + high), rel=1e-15, abs=0) if row.model == "large" else float(low) + float(high)
+        )
 
 
 def test_small_cells_have_no_variance_and_empty_ones_no_auc(spark: SparkSession) -> None:

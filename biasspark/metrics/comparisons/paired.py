@@ -7,6 +7,8 @@ from fractions import Fraction
 from math import fsum
 from typing import NamedTuple
 
+from biasspark.metrics.delong import delong_part
+
 _CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
 """How much of either AUC there is in what has a variance."""
 
@@ -36,11 +38,11 @@ class PlacedTwice(NamedTuple):
     def variance_of_mean(self, n_among: int, x: int, y: int) -> Fraction:
         """Return the variance of the mean of x·(placement by the model) + y·(placement by the baseline), as shares.
 
-        With s the sum and q that of squares of these, doubled, over m rows it is (m·q - s²) / (4·n_among²·m²·(m - 1)).
+        It is DeLong's part of these rows, of sums and squares that are linear in both placements.
         """
         total = x * self.first + y * self.second
         squares = x * x * self.first_squares + y * y * self.second_squares + 2 * x * y * self.products
-        return Fraction(self.n * squares - total**2, 4 * n_among**2 * self.n**2 * (self.n - 1))
+        return delong_part(self.n, n_among, total, squares)
 
 
 class PairedAucs(NamedTuple):
