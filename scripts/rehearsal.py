@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from biasspark.backfill import backfill_parser  # noqa: E402 - found through the line above
-from biasspark.session import job_session  # noqa: E402
-from jobs import bias_metrics, make_corpus  # noqa: E402
+from biasspark.session import job_session  # noqa: E402 - likewise
+from jobs import bias_metrics, make_corpus  # noqa: E402 - likewise
 
 
 def rehearse(folder: str) -> None:

@@ -124,7 +124,7 @@ def keep_pickled() -> None:
     def pickle_once(rows: RDD[object]) -> RDD[object]:
         return rows if isinstance(rows._jrdd_deserializer, BatchedSerializer) else pickle_anew(rows)
 
-    RDD._pickled = pickle_once  # type: ignore[method-assign]
+    RDD._pickled = pickle_once  # type: ignore[method-assign]  # for all sessions
 
 
 @pytest.fixture

@@ -163,11 +163,11 @@ def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
             raise BiasSparkError(f"{table.name}: broken")
         write(table, rows, run)
 
-    store.write = fail  # type: ignore[method-assign]
+    store.write = fail  # type: ignore[method-assign]  # until the block ends
     try:
         yield store
     finally:
-        store.write = write  # type: ignore[method-assign]
+        store.write = write  # type: ignore[method-assign]  # as it was
 
 
 def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:

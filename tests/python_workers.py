@@ -25,7 +25,7 @@ def keep_caches(_: zipimporter) -> None:
 
 
 if __name__ == "__main__":
-    zipimporter.invalidate_caches = keep_caches  # type: ignore[method-assign]
+    zipimporter.invalidate_caches = keep_caches  # type: ignore[method-assign]  # that is the purpose
     for name in IMPORTED:
         import_module(name)
     daemon.manager()

@@ -1,4 +1,8 @@
-"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark."""
+"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark.
+
+Welch's test has as many degrees of freedom as segments have rows, far more than `biasspark.metrics.student` takes. It
+is computed on the driver alone, so SciPy has its distribution; what executors call here needs none.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +147,6 @@ def two_sided(difference: float, variance: float) -> float:
 
 def _student_p_value(t: float, freedom: float) -> float:
     """Return how likely Student's t is at least as far from 0."""
-    # Imported here because loading it takes half a second, which only a run that tests something is to pay for.
-    from scipy.special import stdtr  # noqa: PLC0415
+    from scipy.special import stdtr  # noqa: PLC0415 - half a second to load, and executors may lack it
 
     return float(2 * stdtr(freedom, -abs(t)))

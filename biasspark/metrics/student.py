@@ -1,4 +1,9 @@
-"""Student's t: how likely it is beyond a value, and its quantiles. No Spark, and the standard library alone."""
+"""Student's t: how likely it is beyond a value, and its quantiles. No Spark, and the standard library alone.
+
+Differences of models and nights are judged on the executors, which need no SciPy: so it is written out here, for the
+few hundred degrees of freedom that groups of rows have. What the driver alone computes takes SciPy's, which is right
+for any number of them: `biasspark.attribution.significance`, `biasspark.report.intervals`.
+"""
 
 from __future__ import annotations
 

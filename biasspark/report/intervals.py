@@ -1,6 +1,8 @@
 """Intervals of numbers that stand in the tables without one, from the counts and deviations that stand beside them.
 
-Each is for a level in (0, 1), its nominal coverage.
+Each is for a level in (0, 1), its nominal coverage. They are computed from single numbers of published tables, on the
+driver, where SciPy is; the tables themselves have theirs from Spark's columns (`biasspark.metrics.thresholds`) and on
+executors without SciPy (`biasspark.metrics.student`). A test holds them against each other.
 """
 
 from __future__ import annotations
@@ -28,8 +30,7 @@ def bound_mean(
     """
     if deviation is None or n < 2:
         return None, None
-    # Imported here because loading it takes half a second, which only a report with such means is to pay for.
-    from scipy.special import stdtrit  # noqa: PLC0415
+    from scipy.special import stdtrit  # noqa: PLC0415 - half a second to load, only for reports with such means
 
     half = float(stdtrit(n - 1, 0.5 + level / 2)) * deviation / math.sqrt(n)
     return max(mean - half, within[0]), min(mean + half, within[1])

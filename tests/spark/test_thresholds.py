@@ -14,6 +14,9 @@ import biasspark
 from biasspark import pipeline
 from biasspark.config import parse_measures
 from biasspark.errors import ConfigError
+from biasspark.metrics.evidence import normal_quantile
+from biasspark.metrics.thresholds import bound_rate
+from biasspark.report.intervals import bound_share
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.awkward_corpus import (
     THRESHOLDS,
@@ -36,6 +39,14 @@ TABLES: dict[str, tuple[Callable[..., DataFrame], dict[str, Any]]] = {
     "threshold_summary": (biasspark.threshold_summary, {"at": list(THRESHOLDS)}),
     "score_histograms": (biasspark.score_histograms, {"bins": BINS}),
 }
+
+
+def test_wilsons_interval_is_that_of_the_report(spark: SparkSession) -> None:
+    """Which computes its own of single numbers: those of the tables are columns."""
+    shares = [(0, 1), (1, 1), (0, 40), (7, 40), (40, 40), (123_456, 10**9)]
+    ends = bound_rate((F.col("n").cast("double"), F.col("of").cast("double")), normal_quantile(LEVEL))
+    for row in spark.createDataFrame(shares, "n BIGINT, of BIGINT").select("n", "of", *ends).collect():
+        assert tuple(row)[2:] == pytest.approx(bound_share(row[0], row[1], LEVEL), rel=1e-12, abs=1e-15)
 
 
 def measure(frame: DataFrame, table: str, unannotated: str = "exclude", **options: Any) -> list[Row]:

@@ -105,8 +105,8 @@ def test_points_are_exact() -> None:
 @pytest.mark.parametrize("unordered", ORDERS)
 def test_a_bin_of_a_billion_rows(unordered: int) -> None:
     most = 2**30 - 1
-    cells = block_of({(0, 0.0): most, (1, 0.0): most - 1})  # type: ignore[arg-type]
-    memberships = block_of({(4, 0.0): most - 5, (5, 0.0): 7})  # type: ignore[arg-type]
+    cells = block_of({(0, 0.0): most, (1, 0.0): most - 1})
+    memberships = block_of({(4, 0.0): most - 5, (5, 0.0): 7})
     sums, _ = measure_range([cells], [memberships], [0, 0], unordered)
     subgroup, background = (most - 5, 7), (5, most - 8)
     sizes = {"subgroup": subgroup, "background": background}
@@ -175,7 +175,7 @@ def test_a_score_reaches_an_edge_where_its_bin_does() -> None:
     ids=["points", "one row in an open bin", "two rows in an open bin", "no point"],
 )
 def test_profile(bins: dict[int, int], expected: Profile) -> None:
-    blocks = [block_of({(key, float(place)): rows for place, rows in bins.items()}) for key in (0, 1)]  # type: ignore[arg-type]
+    blocks = [block_of({(key, float(place)): rows for place, rows in bins.items()}) for key in (0, 1)]
     doubled = expected._replace(n_rows=2 * expected.n_rows, largest_tie=max(2 * expected.largest_tie, 1))
     assert profile_bins(blocks[:1], CUTS) == expected
     if all(place % 2 for place in bins):

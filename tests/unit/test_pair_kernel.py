@@ -369,7 +369,7 @@ def empty_like(side: Examples) -> Examples:
     return Examples(side.scores[:0], side.bins[:, :0])
 
 
-def only_root(samples: Samples, settings: Pairs = Pairs()) -> PairSegment:  # noqa: B008  (frozen)
+def only_root(samples: Samples, settings: Pairs = Pairs()) -> PairSegment:  # noqa: B008 - it is frozen
     (root,) = segment_pairs(samples, FEATURES, settings)
     assert (root.node_id, root.parent_id, root.depth, root.is_leaf) == (1, None, 0, True)
     assert (root.p_value, root.p_adjusted, root.found) == (None, None, False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +64,7 @@ def key_of(make_key: Callable[..., np.ndarray], *parts: int) -> int:
     return int(make_key(*(np.array(part, np.int64) for part in parts)))
 
 
-def block_of(entries: Counter[tuple[int, float]]) -> Block:
+def block_of(entries: Mapping[tuple[int, float], int]) -> Block:
     ordered = sorted(entries)
     keys = sorted({key for key, _ in ordered})
     return Block(

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from biasspark.metrics.student import student_quantile
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees, tabulate_segments
 from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
@@ -346,6 +347,13 @@ def test_intervals_that_tables_lack_are_those_of_the_literature() -> None:
     )
     assert bound_mean(2.5, None, 1, 0.95) == (None, None)
     assert bound_mean(2.5, math.sqrt(5 / 3), 4, 0.95, (0, 3)) == (pytest.approx(0.4457397432391206), 3)
+
+
+@pytest.mark.parametrize("n", [2, 5, 30, 1000])
+def test_the_interval_of_a_mean_has_the_quantile_of_the_comparisons(n: int) -> None:
+    """Of which there are two, as executors need no SciPy."""
+    half = student_quantile(0.9, n - 1) / math.sqrt(n)
+    assert bound_mean(0.0, 1.0, n, 0.9) == pytest.approx((-half, half), rel=1e-11)
 
 
 @pytest.mark.parametrize(

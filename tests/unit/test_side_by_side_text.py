@@ -50,7 +50,8 @@ def make_row(
         row[f"{name}_second_reason"] = reason if other is None else None
     worst = [min((side[n] for n in COMPARED[:3] if side[n] is not None), default=None) for side in (first, second)]
     row["worst_auc_first"], row["worst_auc_second"] = worst
-    row["worst_auc_difference"] = None if None in worst else worst[1] - worst[0]  # type: ignore[operator]
+    first_worst, second_worst = worst
+    row["worst_auc_difference"] = None if first_worst is None or second_worst is None else second_worst - first_worst
     return row | changes
 
 
