@@ -27,9 +27,9 @@ MOST_NIGHTS = 3660
 EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
 
-Of a range each night is measured and published by itself, in order. A night that fails is reported and the others are
-measured all the same; the exit code is then the gravest of a night: 1 before 2, 3, 4 and 5. So a 5 may stand behind
-another: the last lines say which nights failed and of which the gate did.
+Of a range each night is measured and published by itself, in order. A night that fails is reported, and the others are
+measured all the same. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so a failed gate (5) can
+be hidden; read the summary line of each night. The last lines list the nights that failed, and those whose gate did.
 """
 
 
@@ -111,9 +111,9 @@ def run_nights(
     -------
     Outcome
         Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
-        JSON on stdout, with the seconds of that night, and faults on stderr; a night that fails keeps no other from
-        being measured, and the exit code is the gravest, 1 before 2, 3, 4 and 5. Nights that failed and those of which
-        the gate did are told in a line each, whichever the exit code is of.
+        JSON on stdout, with the seconds of that night, and faults on stderr. A night that fails keeps no other from
+        being measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with; nights that failed, and
+        those whose gate did, are listed in a line each, whatever it is.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
@@ -138,13 +138,13 @@ def run_nights(
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
-    gravest = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
+    worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
     said = {
         "not published": [f"{own['run_date']} (exit code {own['exit_code']})" for own in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)
-    return progress.end(Outcome(summary=summary, table=table, exit_code=gravest))
+    return progress.end(Outcome(summary=summary, table=table, exit_code=worst))
 
 
 def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:

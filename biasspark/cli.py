@@ -161,7 +161,7 @@ def parse_out(text: str) -> Path:
     path = Path(text)
     if not text or path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a file, there or not, in a folder of this machine that is there. Make the "
+            f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Make the "
             "folder, or name another file."
         )
     return path

@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, find the nights, merge them and publish."""
     first, last = arguments.first, arguments.last
     if first > last:
-        raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Exchange them.")
+        raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     store = open_store(config.output)

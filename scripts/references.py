@@ -13,6 +13,7 @@ from typing import Any
 from biasspark import config
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.gate import SEVERITIES
+from biasspark.config.reading import USUAL_BINS
 from biasspark.config.wording import list_choices, show_value
 from biasspark.tables.schemas import (
     CORPUS,
@@ -120,7 +121,7 @@ class Part:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
-ALIKE = "In place of the list, where it is one."
+ALIKE = "In place of the list, for a single name."
 PARTS = {
     "[corpus]": Part(config.Corpus),
     "[label]": Part(config.Label),
@@ -130,19 +131,19 @@ PARTS = {
         says="Identities found in text as whole words, any case.",
         keys={
             "column": ("text", "The column of the text. Required."),
-            "file": ("text", "A file of terms: one a line, or `name: a, b, c` for a group. This or `list`."),
+            "file": ("text", "A file of terms, one a line, or `name: a, b, c` for a group. Give this or `list`."),
             "list": ("list of text, or table", "The same lines, or name = list of terms."),
         },
     ),
     "[identities.crossed]": Part(config.Crossed),
     "[slices]": Part(says="name = predicate of Spark SQL. The slice `all` is always there."),
-    "[ranking]": Part(config.RankingSettings),
+    "[ranking]": Part(config.RankingSettings, defaults={"bins": f'{USUAL_BINS} with `engine = "binned"`'}),
     "[intervals]": Part(config.Intervals),
     "[pinned_auc]": Part(config.PinnedAuc),
     "[thresholds]": Part(
         config.Thresholds,
         keys={
-            "at": ("list of numbers", "Named thresholds. These or a grid, or both."),
+            "at": ("list of numbers", "Single thresholds. Give these, a grid, or both."),
             "grid": ("table", "`low` (0.0), `high` (1.0) and `steps` (100): both ends and what lies between."),
         },
         defaults={"at": "-"},

@@ -22,22 +22,22 @@ MOST_SEGMENTS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings:
-    """How segments are grown, and how rows are split into those that grow and those that estimate.
+    """How trees of segments are grown, and how rows are split: some grow the trees, the others only estimate.
 
     Attributes
     ----------
     max_depth
         Levels of splits.
     min_leaf
-        The fewest rows of a leaf, of those that grow the tree and of those that estimate.
+        The fewest rows of a leaf, both of those that grow the tree and of those that estimate.
     min_gain
         The least share of the target's variance that a split must explain.
     max_bins
-        Into how many quantiles a numeric feature with more distinct values is cut.
+        The most bins of a numeric feature: with more distinct values it is cut at quantiles.
     honest_fraction
-        The share of rows, by hash of the id, that estimate.
+        The share of rows, by a hash of the id, that only estimate.
     seed
-        Of that hash.
+        The seed of that hash.
     """
 
     max_depth: int = 4
@@ -55,15 +55,16 @@ class Pairs:
     Attributes
     ----------
     positives, negatives
-        The most examples of either label that are sampled to grow the tree; as many others are to estimate.
+        The most examples of this label that are sampled to grow the tree; as many others are sampled to estimate.
     max_depth
         Levels of splits.
     min_leaf
-        The fewest pairs of a leaf; None is a tenth of them. Pairs of rare groups are fewer: lower it to look for these.
+        The fewest pairs of a leaf; None is a tenth of all pairs. Rare groups have fewer: lower it to look for them.
     min_side
-        The fewest distinct examples of a leaf on either side, both those that grow the tree and those that estimate.
+        The fewest distinct examples of a leaf on either side, both of those that grow the tree and of those that
+        estimate.
     seed
-        Of the samples.
+        The seed of the samples.
     """
 
     positives: int = 1000
@@ -76,18 +77,18 @@ class Pairs:
 
 @dataclass(frozen=True, kw_only=True)
 class SliceSearch:
-    """How slices are searched beside the tree, with the tree's split of the rows.
+    """How slices are searched, with the same split of the rows as for trees.
 
     Attributes
     ----------
     max_predicates
-        Of how many conditions on different features a slice is the conjunction at the most, up to 3.
+        The most conditions, each on a different feature, that a slice may combine: 1 to 3.
     most
-        How many slices are reported at the most; those that adjoin are joined, and fewer are left.
+        The most slices that are found. Adjoining ones are then joined, so fewer may be reported.
     min_rows
-        The fewest rows of a slice, of those that search and of those that estimate.
+        The fewest rows of a slice, both of those that search and of those that estimate.
     max_bins
-        Into how many intervals of about equally many rows a numeric feature is cut at the most.
+        The most intervals, of about equally many rows, into which a numeric feature is cut.
     """
 
     max_predicates: int = 3
@@ -98,7 +99,7 @@ class SliceSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class Attribution:
-    """What is attributed; what is left out is not done.
+    """What attribution computes; a part that is left out is not computed.
 
     Attributes
     ----------
@@ -107,17 +108,21 @@ class Attribution:
     numeric, categorical
         Columns that trees, slices and pairs may split on.
     groupings
-        Name to column or SQL expression, for crosses.
+        Names of groupings, each with its column or SQL expression, for ``auc_crosses``.
     segments
-        Name to SQL predicate, for the table of losses.
+        Names of segments, each with its SQL predicate, for ``loss_by_segment``.
     compare
-        Pairs of models: model, baseline.
+        Pairs of models, the baseline second, for trees on the difference.
     targets
-        What trees predict.
+        What trees predict: ``auc`` (the attribution), ``cross_entropy``, ``gini``.
     link
         Model to what makes probabilities of its scores for the losses; models left out have probabilities.
-    tree, pairs, slice_search
-        What is searched, and how.
+    tree
+        How trees of segments are grown.
+    pairs
+        How trees over pairs are grown.
+    slice_search
+        How slices are searched.
     """
 
     write_examples: bool = False
@@ -168,7 +173,7 @@ def _read_texts(section: Section, key: str, names: str, values: str) -> dict[str
     own = Section(f"[attribution.{key}]", section.table.get(key), (), section.faults)
     found = own.texts_by_name(names, values, multiline=True)
     if len(found) > MOST_SEGMENTS:
-        own.complain("", f"{len(found)} of them. {MOST_SEGMENTS} are the most. Measure them in several runs.")
+        own.complain("", f"{len(found)} of them. At most {MOST_SEGMENTS} are allowed. Measure them in several runs.")
     return found
 
 

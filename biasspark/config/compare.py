@@ -21,15 +21,17 @@ class Compare:
     Attributes
     ----------
     baseline
-        The model whose values are subtracted.
+        The model to compare with: its values are subtracted.
     models
-        Those from whose values they are, each compared on the rows that both score.
+        Models to compare with the baseline, each on the rows that both score; by default all others.
     method
-        ``delong``, by the placements of rows, or ``jackknife``, by leaving out one group of rows after another.
+        How variances are made: ``delong``, from the placements of rows, or ``jackknife``, by leaving out one group of
+        rows after another.
     groups
-        Into how many groups the jackknife puts the rows, by a hash; None without it.
+        How many groups the jackknife divides the rows into, by a hash. ``delong`` has none.
     cluster
-        The column whose equal values the jackknife keeps in one group, as an author; None where rows are independent.
+        A column, such as the author: the jackknife keeps rows with equal values in one group; None where rows are
+        independent.
     """
 
     baseline: str

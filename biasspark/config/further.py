@@ -32,7 +32,7 @@ LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedAuc:
-    """Pinned AUC: always by its closed form, and sampled as it was published where there are ``trials``.
+    """Pinned AUC: always by its closed form, and with ``trials`` also sampled, as it was published.
 
     ``seed`` fixes the draws. ``include_subgroup_in_background`` draws the background from all rows, as the papers say;
     false draws it from the rows outside the subgroup, as the authors' published code does.
@@ -45,9 +45,9 @@ class PinnedAuc:
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedSkew:
-    """How pinned AUC moves where the model does not: a ``fraction`` of one ``cell`` of an ``identity`` is dropped.
+    """How pinned AUC moves though the model does not: a ``fraction`` of one ``cell`` of an ``identity`` is dropped.
 
-    It is dropped at random, ``trials`` times; ``seed`` fixes which rows. The identity is no crossed pair.
+    Rows are dropped at random, ``trials`` times; ``seed`` fixes which. The identity cannot be a crossed pair.
     """
 
     identity: str
@@ -73,16 +73,17 @@ class Thresholds:
 
 @dataclass(frozen=True, kw_only=True)
 class Histograms:
-    """Into how many equal ``bins`` the scores of a model are counted; fewer where scores hardly differ."""
+    """The number of equal ``bins`` in which the scores of a model are counted; fewer where scores hardly differ."""
 
     bins: int = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelBalance:
-    """The label balance by length: of the column ``text``, or as in the column ``length``; without either not by it.
+    """Label balance by text length: the length of column ``text``, or the number in column ``length``.
 
-    ``buckets`` are where lengths are cut, ascending: each begins a bucket but the last, which ends the one before.
+    With neither, no balance by length is computed. ``buckets`` are the cuts between lengths, ascending: each begins a
+    bucket, and the last one ends the bucket before it.
     """
 
     text: str | None = None
@@ -99,9 +100,9 @@ class Templates:
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceSettings:
-    """How many rows each of the two cells of a metric needs for the metric to have a value.
+    """The fewest rows that each of the two cells of a metric must have for the metric to have a value.
 
-    ``min_rows`` holds of every metric of the suite and of ``auc``, ``metrics`` says otherwise of some.
+    ``min_rows`` applies to every suite metric and to ``auc``; ``metrics`` overrides it for single metrics.
     """
 
     min_rows: int = 0
@@ -114,7 +115,7 @@ class EvidenceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """Below how many rows of a group its numbers are withheld."""
+    """The fewest rows of a group whose numbers are published; those of smaller groups are withheld."""
 
     min_group_rows: int = 10
 
@@ -146,7 +147,7 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
             if further[name]:
                 faults.note(
                     name,
-                    f'[{name}]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = '
+                    f'[{name}]: the engine is "binned", and bins hold no single rows. Set [ranking] engine = '
                     f'"blocks", or keep [{name}] in a configuration of its own.',
                 )
     if further["privacy"] and further["attribution"]:
@@ -204,7 +205,7 @@ def _read_thresholds(value: object, faults: Faults) -> Thresholds:
     section.refuse_repeated("at", named, "Thresholds must differ. Remove one.")
     at = tuple(sorted({*named, *grid}))
     if len(at) > MOST_THRESHOLDS:
-        section.complain("", f"{len(at):,} thresholds. {MOST_THRESHOLDS:,} are the most. Take a coarser grid.")
+        section.complain("", f"{len(at):,} thresholds. At most {MOST_THRESHOLDS:,} are allowed. Take a coarser grid.")
     return Thresholds(at=at)
 
 
@@ -216,7 +217,7 @@ def _read_grid(value: object, faults: Faults) -> tuple[float, ...]:
     low, high = section.number("low", 0.0), section.number("high", 1.0)
     steps = section.whole("steps", 100, MOST_THRESHOLDS - 1, least=1)
     if not low < high:
-        section.complain("", f"low = {show_value(low)} is not below high = {show_value(high)}. Exchange them.")
+        section.complain("", f"low = {show_value(low)} is not below high = {show_value(high)}. Swap them.")
     return divide(low, high, steps)
 
 
@@ -239,7 +240,7 @@ def _read_histograms(value: object, faults: Faults) -> Histograms:
 def _read_label_balance(value: object, faults: Faults) -> LabelBalance:
     section = Section("[label_balance]", value, keys_of(LabelBalance), faults)
     if "text" in section.table and "length" in section.table:
-        section.complain("", "text and length are both given. A length comes of one of them. Remove one.")
+        section.complain("", "text and length are both given. A length comes from one of them. Remove one.")
     if "buckets" in section.table and not {"text", "length"} & set(section.table):
         section.refuse("buckets", "Without text or length nothing is put into them.", 'Add text = "comment_text".')
     return LabelBalance(

@@ -26,33 +26,35 @@ GAPS = (*SUITE_GAPS, *RATE_GAPS)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule: a metric, where it is looked at, and one bound.
+    """One rule: a metric, where the rule applies, and one bound.
 
     Attributes
     ----------
     name
         What the alerts call it.
     metric
-        A metric of the suite, ``auc``, the AUC of a whole slice, or a rate at a threshold or its gap.
+        A metric of the suite; ``auc``, the AUC of a whole slice; or a rate at a threshold, or the gap of such a rate.
     threshold
-        That threshold; None of other metrics.
-    models, slices
-        Where it holds.
+        The threshold of a rate or its gap. Other metrics have none.
+    models
+        Models the rule applies to.
+    slices
+        Slices the rule applies to.
     baseline
-        The model that they are held against, on the same rows; None where the rule looks at one model at a time.
+        The model to compare with, on the same rows; None where the rule looks at one model at a time.
     identities
-        Those of which it holds; None is every one that is configured.
+        Identities the rule applies to; by default all configured ones.
     crossed
-        Whether every one means crossed pairs, too.
+        Whether this default includes crossed pairs.
     min, max, max_abs
-        Bounds of the value; ``max_abs`` of a gap whatever its sign.
+        Bounds of the value. ``max_abs`` bounds the size of a gap, whatever its sign.
     max_drop, max_rise
-        Bounds of the change since the last accepted run, or from the baseline: of how far an AUC or a rate fell, of how
-        far a rate rose or a gap moved away from 0.
+        Bounds of the change since the last accepted run, or from the baseline. ``max_drop``: how far an AUC or a rate
+        may fall. ``max_rise``: how far a rate may rise, or a gap move away from 0.
     worst
-        Whether the verdict on the worst identity is told as well.
+        Whether there is also a verdict on the worst identity.
     severity
-        What breaking the rule comes to: ``fail`` or ``warn``.
+        What happens if the rule is broken: ``fail`` or ``warn``.
     """
 
     name: str
@@ -99,14 +101,14 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What must hold of a night.
+    """The rules that a night must keep.
 
     Attributes
     ----------
     alpha
-        The level at which evidence counts, adjusted over the rows of a rule.
+        The level of significance, for p-values adjusted over the rows of a rule.
     paired
-        Whether changes of AUCs since the last accepted run are judged by the rows whose ids both nights have.
+        Whether changes of AUCs since the last accepted run are judged on rows paired by their ids.
     rule
         The rules.
     """
@@ -154,7 +156,9 @@ def read_gate(value: object, measures: Mapping[str, Any], faults: Faults) -> Gat
         section.complain("", "there is no rule. At least one is required. Write, for example, [[gate.rule]] below it.")
     entries = given if isinstance(given, list | tuple) else [given]
     if len(entries) > MOST_RULES:
-        section.complain("", f"{len(entries)} rules. {MOST_RULES} are the most. Let a rule hold of more identities.")
+        section.complain(
+            "", f"{len(entries)} rules. At most {MOST_RULES} are allowed. Let one rule cover more identities."
+        )
     rules = [_read_rule(entry, place, measures, faults) for place, entry in enumerate(entries, 1)]
     for name in find_repeated([rule.name for rule in rules if rule.name]):
         section.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name. Rename one.")
@@ -172,12 +176,12 @@ def _check_paired(section: Section, gate: Gate, measures: Mapping[str, Any]) -> 
         rule = "No rule is on a change of an AUC since the last accepted run."
         section.refuse("paired", rule, "Remove the line, or write one with max_drop or max_rise.")
     if measures["ranking"].engine == "binned":
-        what = 'the engine is "binned", and bins tell of no single row'
+        what = 'the engine is "binned", and bins hold no single rows'
         section.complain("paired", f'{what}. Set [ranking] engine = "blocks", or remove the line.')
     if measures["privacy"]:
         section.note(
             "[privacy] and [gate] paired are both given. Pairs are counted without one group of rows after another, "
-            "which tells what single rows are. Remove one of them."
+            "which reveals single rows. Remove one of them."
         )
 
 
@@ -218,12 +222,12 @@ def _read_threshold(section: Section, metric: str, measures: Mapping[str, Any]) 
     """Read at which of the thresholds a rate or its gap is looked at; None of another metric."""
     if metric not in AT_THRESHOLDS:
         if "threshold" in section.table and metric in METRICS:
-            section.refuse("threshold", f"{metric} has none.", f"Remove it, or take {RATE_GAPS[1]}.")
+            section.refuse("threshold", f"{metric} has no threshold.", f"Remove it, or take {RATE_GAPS[1]}.")
         return None
     known = measures["thresholds"].at if measures["thresholds"] else ()
     threshold = _read_number(section, "threshold", known[0] if known else 0.5)
     if "threshold" not in section.table:
-        section.complain("threshold", f"missing. {metric} is that of rows at or above one. Write threshold = 0.5.")
+        section.complain("threshold", f"missing. {metric} needs one. Write threshold = 0.5.")
     elif not section.faults.lie_in("thresholds") and threshold not in known:
         there = f"[thresholds] has {list_choices(known)}" if known else "[thresholds] is missing"
         section.refuse("threshold", f"{there}.", f"Write [thresholds] at = [{show_value(threshold)}] or the like.")
@@ -247,7 +251,7 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
     section.refuse_repeated(plural, names)
     for name in names:
         if known and name not in known:  # where there is no model at all, that is mended first
-            what = f"there is none. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
+            what = f"there is no such {singular}. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
             section.complain(f"{singular}: {quote(name)}", what)
     return names
 
@@ -261,7 +265,7 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
     found = {kind: _read_number(section, kind, 0.1) for kind in given}
     for kind, bound in found.items():
         if metric in METRICS and (mend := _find_right_bound(metric, kind)):
-            section.refuse(kind, f"It is no bound of {metric}.", f"Write {mend} in its place.")
+            section.refuse(kind, f"{metric} cannot have this bound.", f"Write {mend} in its place.")
             continue
         low, high = _find_span(metric, kind)
         ends = "the lower end included" if kind in CHANGES else "both excluded"
@@ -307,10 +311,10 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
     if not models:
         return  # which is mended first
     if name not in models:
-        what = f"there is none. The models are {list_choices(models)}. {guess(name, models)}"
+        what = f"there is no such model. The models are {list_choices(models)}. {guess(name, models)}"
         section.complain(f"baseline: {quote(name)}", what)
     elif {"model", "models"} & set(section.table) and name in rule.models:
-        what = "it is the model, too. A model is compared with another one. Name another."
+        what = "it is also the model. A model is compared with a different one. Name another."
         section.complain(f"baseline: {quote(name)}", what)
     elif compare is None:
         example = f"[compare] baseline = {quote(name)}"
@@ -319,7 +323,7 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
     elif not section.faults.lie_in("compare"):
         others = [model for model in rule.models if compare.baseline != name or model not in compare.models]
         for model in others:
-            what = f"[compare] holds {list_choices(compare.models)} against {quote(compare.baseline)}, and nothing else"
+            what = f"[compare] compares {list_choices(compare.models)} with {quote(compare.baseline)}, and nothing else"
             section.complain(
                 f"baseline: {quote(model)} with {quote(name)}", f"{what}. Name what it compares, or change [compare]."
             )
@@ -331,7 +335,7 @@ def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any])
     asked = {"identity", "identities", "crossed", "worst"} & given
     if rule.metric == OVERALL_METRIC and asked:
         section.complain(
-            " and ".join(sorted(asked)), "auc is that of a whole slice. Remove it, or take another metric."
+            " and ".join(sorted(asked)), "auc is the AUC of a whole slice. Remove it, or take another metric."
         )
         return
     if section.faults.lie_in("identities"):
@@ -349,7 +353,7 @@ def _say_unknown(name: str, identities: Identities) -> str:
     if both:
         one, other = both[0]
         if one == other:
-            return f"a pair is of two identities. Write {quote(one)}, or name another one."
+            return f"a pair joins two different identities. Write {quote(one)}, or name another one."
         return f"a pair is named in the order of [identities]. Write {quote(f'{other}{PAIR}{one}')}."
     known = identities.shown_names
     return f"nothing in [identities] gives it. There is {', '.join(known) or 'none'}. {guess(name, known)}"

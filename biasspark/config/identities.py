@@ -25,11 +25,11 @@ class Crossed:
     Attributes
     ----------
     pairs
-        True for all pairs of all identities, the values of columns among them.
+        True for all pairs of all identities, including the values of columns.
     min_rows
-        How many rows a pair needs to be reported: all pairs are ranked, and those with fewer are left out.
+        The fewest rows with which a pair is reported. All pairs are ranked, whatever their rows.
     max_pairs
-        More pairs than this are refused before anything is ranked; 20,000 where it is not set.
+        The most pairs allowed: with more the job stops before anything is ranked. 20,000 if not set.
     """
 
     pairs: bool = False
@@ -39,25 +39,25 @@ class Crossed:
 
 @dataclass(frozen=True, kw_only=True)
 class Identities:
-    """The identities, from five kinds of sources, everywhere in the order in which they stand here.
+    """The identities, from five kinds of sources. Tables and pairs keep the order in which they are given.
 
     Attributes
     ----------
     columns, threshold, range
-        Boolean columns, or numeric ones that put a row into the identity at or above ``threshold``; a value outside the
-        closed interval ``range`` is unknown.
+        Boolean columns, or numeric ones: a value at or above ``threshold`` puts the row into the identity, and one
+        outside the closed interval ``range`` is unknown.
     unannotated
-        What a null annotation means: ``exclude`` (unknown: in neither subgroup nor background) or ``background``.
+        What a missing annotation means: ``exclude`` (unknown: in neither subgroup nor background) or ``background``.
     categorical
-        Columns each of whose values is an identity, ``column=value``.
+        Columns in which each value is an identity, ``column=value``.
     array
-        A column with an array of strings, each of whose values is an identity.
+        A column of arrays of text, in which each value is an identity.
     predicates
-        Identity name to Spark SQL predicate.
+        Names of identities, each with its Spark SQL predicate.
     terms
         Identities found in text, or None.
     crossed
-        Pairs of all of them, ``a & b``.
+        Pairs of identities, ``a & b``, as identities of their own.
     """
 
     columns: tuple[str, ...] = ()

@@ -40,19 +40,26 @@ class Corpus:
     ----------
     name
         The corpus in the key of every table.
-    path, table
-        Exactly one is set. A path is absolute, or a URI.
-    format, options, schema
-        How Spark reads the path. ``schema`` is DDL. The values of ``options`` may be secrets: neither ``repr`` nor
-        ``Config.resolved`` shows them.
+    path
+        Folder, file pattern or URI to read. A relative path is looked up beside the configuration file, then in the
+        working folder. Give this or ``table``.
+    table
+        Catalog table to read. Give this or ``path``.
+    format
+        Format of the files: ``parquet``, ``csv`` (with a header line), ``json``, ``orc`` or any other that Spark knows.
+    options
+        Options of Spark's reader. Their values are never shown or stored.
+    schema
+        Columns and types as DDL, where the files do not have them.
     filter
         A Spark SQL predicate; the rows for which it is true are the corpus.
     run_date_column
-        When set, only rows in which it equals the run date are read.
+        If set, only rows in which this column equals the run date are read.
     id
         The column that identifies a row in rejects and attributions.
     duplicates
-        ``estimate``, ``reject`` or ``allow`` repeated ids; always ``allow`` where there is no ``id``.
+        What to do about repeated ids: ``estimate`` how many there are and warn, ``reject`` them, or ``allow`` them.
+        Without an ``id`` always ``allow``.
     """
 
     name: str
@@ -71,8 +78,8 @@ class Corpus:
 class Label:
     """Which rows are positive: a boolean column, a number at or above ``threshold``, or one of the values ``positive``.
 
-    In a column of text, a boolean or a number of ``positive`` is every text that reads as it: ``TRUE``, ``1.0``.
-    ``range`` is the closed interval outside which a label is rejected.
+    In a text column, a boolean or a number in ``positive`` matches every text that reads as that value: ``TRUE``,
+    ``1.0``. A label outside the closed interval ``range`` is rejected.
     """
 
     column: str
@@ -83,9 +90,9 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingSettings:
-    """How scores are ranked: the engine, and into how many score ranges the work is cut (0: chosen from the rows).
+    """How scores are ranked: the engine, and how many ranges of scores the work is cut into (0: chosen from the rows).
 
-    ``bins``, of the engine ``binned`` alone: at how many points or so the scores of a model are cut into bins.
+    ``bins`` is for the engine ``binned`` only: at about how many points the scores of a model are cut into bins.
     """
 
     engine: str = ENGINES[0]
@@ -109,17 +116,17 @@ class Rejects:
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """A night keeps its sorted scores, so that windows of nights are measured without reading the corpus again."""
+    """Whether a night keeps its sorted scores, to measure windows of nights without reading the corpus again."""
 
     keep: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where the tables go: a directory, or a ``catalog.schema``. Exactly one is set.
+    """Where the tables go: a directory ``path``, or a ``catalog.schema``. Give exactly one.
 
-    A directory is neither the root of a file system, as ``/`` is, nor a pattern; that of a bucket may be one.
-    ``views`` is the ``catalog.schema`` of the views where the catalog of the tables holds none.
+    The directory must be neither the root of a file system, such as ``/``, nor a pattern; the root of a bucket is
+    allowed. ``views`` is the ``catalog.schema`` for the views, if the catalog of the tables cannot hold views.
     """
 
     path: str | None = None
@@ -135,11 +142,11 @@ class Maintenance:
     Attributes
     ----------
     keep_days
-        How long a run that was superseded stays.
+        How long a superseded run is kept.
     grace_hours
-        How long after its start a run may still be running, and how long a reader may hold on to old files.
+        How long after its start a run may still be running, and how long a reader may go on using old files.
     compact
-        Whether a run in many small files is brought into few.
+        Whether a run that lies in many small files is rewritten into few.
     """
 
     keep_days: int = 30

@@ -245,7 +245,7 @@ def _read_options(value: object, faults: Faults) -> dict[str, str]:
         elif not isinstance(option, str | bool) and not is_finite_number(option):
             section.complain(
                 show_key(name),
-                "its value is of no fitting type. It must be text, a number, true or false. Put it in quotes.",
+                "its value has the wrong type. It must be text, a number, true or false. Put it in quotes.",
             )
         elif name.lower() == "mode" and isinstance(option, str) and option.strip().upper() == "FAILFAST":
             section.complain(
@@ -255,7 +255,7 @@ def _read_options(value: object, faults: Faults) -> dict[str, str]:
             lost = "Rows would be left out, and nobody would know how many. Remove the line."
             section.complain(name, f"{str(option).strip().upper()} is refused. {lost}")
         elif name.lower() in map(str.lower, options):
-            section.complain(show_key(name), "given twice. Spark does not tell capitals in options. Remove one.")
+            section.complain(show_key(name), "given twice. Spark ignores case in the names of options. Remove one.")
         else:
             options[name] = str(option).lower() if isinstance(option, bool) else str(option)
     return options
@@ -316,7 +316,9 @@ def _read_ranking(value: object, faults: Faults) -> RankingSettings:
     section = Section("[ranking]", value, keys_of(RankingSettings), faults)
     engine, bins = section.choice("engine", ENGINES), section.whole("bins", USUAL_BINS, MOST_BINS, least=2)
     if engine != "binned" and "bins" in section.table:
-        section.refuse("bins", f'The engine is "{engine}", which has none.', 'Write engine = "binned", or remove it.')
+        section.refuse(
+            "bins", f'The engine is "{engine}", which has no bins.', 'Write engine = "binned", or remove it.'
+        )
     ranges = section.whole("ranges", RankingSettings.ranges, MOST_RANGES)
     return RankingSettings(engine=engine, ranges=ranges, bins=bins if engine == "binned" else None)
 

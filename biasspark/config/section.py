@@ -165,14 +165,14 @@ class Section:
             return ()
         wrong = [entry for entry in value if not is_finite_number(entry)]
         if wrong:
-            self.refuse(key, f"{show_value(wrong[0])} is no finite number.", "Correct or remove it.")
+            self.refuse(key, f"{show_value(wrong[0])} is not a finite number.", "Correct or remove it.")
         return tuple(float(entry) + 0.0 for entry in value if is_finite_number(entry))
 
     def check_inside(self, threshold: float | None, span: tuple[float, float] | None) -> None:
         """Note when the key ``threshold`` lies outside the key ``range``."""
         if span and threshold is not None and not span[0] <= threshold <= span[1]:
-            where = f"threshold = {show_value(threshold)}"
-            self.complain(where, f"it lies outside range = {show_value(span)}. Then all rows are alike. Change either.")
+            rule = f"it lies outside range = {show_value(span)}. Every row would fall on the same side."
+            self.complain(f"threshold = {show_value(threshold)}", f"{rule} Change one of the two.")
 
     def names(self, key: str) -> tuple[str, ...]:
         """Read a list of texts, in order; none where there is no list."""

@@ -89,7 +89,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str], faults: 
             # Only the part before "=" is shown: the value may be a password.
             faults.note(
                 "",
-                f"--set {quote(override.partition('=')[0])}: this is no dotted TOML key with a value. "
+                f"--set {quote(override.partition('=')[0])}: this is not a dotted TOML key with a value. "
                 "It must read table.key=value. Write, for example, --set label.threshold=0.5.",
             )
         else:
@@ -174,6 +174,6 @@ def _set_value(table: dict[str, Any], path: list[str], value: Any, faults: Fault
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
             shown, parent = (".".join(map(show_key, parts)) for parts in (path, path[:depth]))
-            faults.note("", f"--set {shown}: {parent} is no table. Only a table has keys. Set {parent} itself.")
+            faults.note("", f"--set {shown}: {parent} is not a table. Only a table has keys. Set {parent} itself.")
             return
     inner[path[-1]] = value

@@ -152,7 +152,7 @@ def _in_order(values: Sequence[str], name: str) -> tuple[str, ...]:
     if len(values) > MOST_CATEGORIES:
         raise InputError(
             f"[attribution] categorical: '{name}' has more than {MOST_CATEGORIES:,} distinct values. A segment of so "
-            "many says nothing to a person. Name another column, or cut it into groups by a view."
+            "many tells a person nothing. Name another column, or cut it into groups by a view."
         )
     return tuple(sorted(values))
 

@@ -138,8 +138,9 @@ def refuse_records_of_many_lines(spark: SparkSession, rows: DataFrame, corpus: C
         is_none = not first.where(F.col("value").rlike(_BEGINS_ALONE)).isEmpty()
     if is_none:
         raise InputError(
-            f"corpus: path {redact(str(corpus.path))}: a line of JSON is no record by itself. JSON is read a record a "
-            "line. Where records, or one array of them, go over many lines, set `options = { multiLine = true }`."
+            f"corpus: path {redact(str(corpus.path))}: a line of JSON is not a whole record. JSON is read one record "
+            "per line. Where a record, or an array of records, spans several lines, set `options = { multiLine = "
+            "true }`."
         )
 
 

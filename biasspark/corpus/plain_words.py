@@ -48,7 +48,7 @@ _SAYINGS = {
     ),
     "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
     "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
-    "PARSE_SYNTAX_ERROR": "this is no Spark SQL",
+    "PARSE_SYNTAX_ERROR": "this is not valid Spark SQL",
     "CONFLICTING_PARTITION_COLUMN_NAMES": (
         "its folders are partitions of different columns, or of different depths. Bring them into one form"
     ),
@@ -61,14 +61,14 @@ _SAYINGS = {
     "UNSUPPORTED_GENERATOR": _MORE_ROWS,
 }
 _SAYINGS_OF_EXPRESSIONS = {  # which fail on a value
-    "CAST_INVALID_INPUT": "a text is cast to a type that it is none of. Use try_cast",
+    "CAST_INVALID_INPUT": "a text cannot be cast to the requested type. Use try_cast",
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
     "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
     "INVALID_ARRAY_INDEX": "an array has no such place. Use get",
     "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
-    "MALFORMED_PATTERN": "a regular expression is none. Correct it",
-    "CANNOT_PARSE_TIMESTAMP": "a text is no date or time of such a pattern. Use try_to_timestamp",
+    "MALFORMED_PATTERN": "a regular expression is invalid. Correct it",
+    "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
 }
 _ALL_SAYINGS = _SAYINGS | _SAYINGS_OF_EXPRESSIONS
 _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition

@@ -85,7 +85,7 @@ class Survey:
     def warnings(self) -> tuple[str, ...]:
         """What a person should look at."""
         found = [
-            f"identities: no row has a value in '{name}', so it gives no identity. Is it the column that is meant?"
+            f"identities: no row has a value in '{name}', so it gives no identity. Is it the right column?"
             for name, values in self.values.items()
             if not values
         ]
@@ -219,6 +219,6 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
     if len(known) > MOST_VALUES:
         raise InputError(
             f"[identities] '{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so "
-            "many are none: the column is probably an id or a measurement. Name another column, or use predicates."
+            "many cannot be: the column is probably an id or a measurement. Name another column, or use predicates."
         )
     return tuple(sorted(known, key=lambda value: (float(value), value)) if numeric else sorted(known))

@@ -134,8 +134,8 @@ class _Pairing(NamedTuple):
 def _read_baselines(spark: SparkSession, config: Config, store: Store, run: Run) -> _Baselines:
     """Return what rules on changes need of accepted runs, as far as they were measured alike, and each run's ``place``.
 
-    A night does not fail because an old one is gone. What is passed over is said of runs that are later than all of
-    which nothing is.
+    A missing old night does not fail this one. A warning names skipped runs only if they are later than the newest
+    complete one.
     """
     assert config.gate is not None
     rules = {U_STATISTICS: config.gate.of_changes, THRESHOLD_RATES: config.gate.of_rate_changes}
@@ -214,7 +214,7 @@ def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:
     who = f"the accepted run {runs[0].run_id} of {runs[0].run_date} was"
     if len(runs) > 1:
         who = f"{len(runs)} accepted runs from {runs[-1].run_date} to {runs[0].run_date} were"
-    return f"gate: {who} measured otherwise: {'; '.join(differences)}. No change is measured against what differs."
+    return f"gate: {who} measured differently: {'; '.join(differences)}. No change is measured against what differs."
 
 
 def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:

@@ -86,7 +86,7 @@ def _refuse_too_many(codebook: Codebook, pinned: PinnedAuc) -> None:
         pairs, mend = (", crossed pairs among them", ", or leave out crossed pairs") if codebook.pairs else ("", "")
         raise InputError(
             f"[pinned_auc] trials = {pinned.trials:,} for {n_identities:,} identities{pairs}. "
-            f"{_MOST_TRIALS // n_identities:,} trials of so many are the most. Take fewer{mend}."
+            f"At most {_MOST_TRIALS // n_identities:,} trials are allowed for so many. Take fewer{mend}."
         )
 
 

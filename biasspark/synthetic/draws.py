@@ -66,7 +66,7 @@ def find_term_faults(terms: Sequence[str], columns: Collection[str], words: Coll
         if term != " ".join(term.split()) or not term:
             faults.append(f"terms: {show_value(term)}. A term is words with single spaces between. Correct it.")
         if term.lower() in seen:
-            faults.append(f"terms: {show_value(term)}. Columns differ, whatever the case. Remove or rename it.")
+            faults.append(f"terms: {show_value(term)}. Columns must differ in more than case. Remove or rename it.")
         if clash:
             faults.append(
                 f"terms: {show_value(term)}. The sentences use {show_value(min(clash))} themselves, so they would "

@@ -197,7 +197,7 @@ def check_imbalanced(request: ImbalancedRequest) -> None:
 
 def _find_share_faults(request: ImbalancedRequest) -> list[str]:
     faults = [
-        f"imbalanced: {show_value(term)}. It is none of the terms. Add it to them, or remove it."
+        f"imbalanced: {show_value(term)}. It is not one of the terms. Add it to them, or remove it."
         for term, _ in request.imbalanced
         if term not in request.terms
     ]

@@ -294,7 +294,7 @@ class CatalogStore:
 def _quote_schema(where: str, name: str) -> str:
     parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
     if not parts or ".".join(parts) != name:
-        raise ConfigError(f"{where}: {name!r} is no name of a catalog's schema. Write schema or catalog.schema.")
+        raise ConfigError(f"{where}: {name!r} is not the name of a schema. Write schema or catalog.schema.")
     return ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
 
 

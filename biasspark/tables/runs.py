@@ -55,7 +55,7 @@ class Run:
     def __post_init__(self) -> None:
         """Refuse what could not be a partition."""
         if not _RUN_ID.fullmatch(self.run_id):
-            raise ValueError(f"run_id: {self.run_id!r} is no run id. It is a letter, then letters, digits, _ and -.")
+            raise ValueError(f"run_id: {self.run_id!r} is not a run id: a letter, then letters, digits, _ and -.")
         if self.started_at.tzinfo is None:
             raise ValueError(f"started_at: {self.started_at} has no time zone. Give it one.")
 

@@ -232,8 +232,8 @@ def test_records_of_json_over_many_lines_are_said_to_be_so(
     (tmp_path / "part=0").mkdir()
     (tmp_path / "part=0" / "a.json").write_text(json.dumps(rows, indent=2))
     assert fault_of(spark, tmp_path, format="json", schema=schema) == (
-        f"corpus: path {tmp_path}: a line of JSON is no record by itself. JSON is read a record a line. Where records, "
-        "or one array of them, go over many lines, set `options = { multiLine = true }`."
+        f"corpus: path {tmp_path}: a line of JSON is not a whole record. JSON is read one record per line. Where a "
+        "record, or an array of records, spans several lines, set `options = { multiLine = true }`."
     )
     tally = rank(spark, tmp_path, format="json", schema=schema, options={"multiLine": "true"})
     assert tally == Tally(6, 0, {}, {"s": 6})

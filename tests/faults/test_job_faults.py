@@ -213,7 +213,7 @@ def test_submit_passes_exit_codes_on_and_no_failure_quotes_a_value(place: Place,
     assert code == 3, printed
     [fault] = [line.partition("error: ")[2] for line in printed.splitlines() if "error: " in line]
     assert fault == (
-        '[slices] numbers = "comment_text > 1": a text is cast to a type that it is none of. Use try_cast.'
+        '[slices] numbers = "comment_text > 1": a text cannot be cast to the requested type. Use try_cast.'
         + say_part("comment_text > 1")
     )
     assert "Traceback" not in printed

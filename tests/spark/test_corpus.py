@@ -210,7 +210,7 @@ def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSess
     rule = "It must be a Spark SQL predicate over the columns of the corpus."
     assert of_columns.value.faults == (
         *(f"{where}: the corpus has no column '{name}'. {shown}" for where, name in wanted.items()),
-        f'[slices] x = "n =": this is no Spark SQL. {rule} {shown} Correct it.',
+        f'[slices] x = "n =": this is not valid Spark SQL. {rule} {shown} Correct it.',
         f'[identities] predicates.old = "age > 60": a column that it names is not there. Column: `age`. {rule} {shown} '
         "Correct it.",
     )
@@ -634,7 +634,7 @@ def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ran
 def test_a_column_without_any_value_is_warned_of(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, 0.5, None)], "y BOOLEAN, s DOUBLE, race STRING")
     assert survey_corpus(corpus, measures_of(identities={"categorical": ["race"]})).warnings == (
-        "identities: no row has a value in 'race', so it gives no identity. Is it the column that is meant?",
+        "identities: no row has a value in 'race', so it gives no identity. Is it the right column?",
     )
 
 
@@ -876,7 +876,7 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         "[identities] terms.column: column 'twin' is of type int. It must be a text. Name another column, or cast it.",
         '[label] column = "toxic": it is of type double, and there is no threshold. A number is a label only with one. '
         "Set `threshold` (0.5), or `positive` to the values that are positive.",
-        f'[slices] broken = "flag and (": this is no Spark SQL. {PREDICATE} It has: {columns}. Correct it.',
+        f'[slices] broken = "flag and (": this is not valid Spark SQL. {PREDICATE} It has: {columns}. Correct it.',
         '[slices] number = "twin + 1": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.odd = "twin": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.typo = "twins = 1": a column that it names is not there. Column: `twins`. '
@@ -1108,7 +1108,7 @@ OF_ONE_ROW = "it looks at more than its own row, as aggregates, windows and gene
     ("text", "saying"),
     [
         ("nosuch = 1", f"a column that it names is not there. Column: `nosuch`. {PREDICATE} {COLUMNS} Correct it."),
-        ("s >", f"this is no Spark SQL. {PREDICATE} {COLUMNS} Correct it."),
+        ("s >", f"this is not valid Spark SQL. {PREDICATE} {COLUMNS} Correct it."),
         ("s", "it is of type double. It must be true or false. Compare it with a value."),
         ("max(s) > 0", f"{OF_ONE_ROW} {PREDICATE} {COLUMNS} Correct it."),
         ("rand(7) < 0.5", f"{LEFT_TO_CHANCE} {PREDICATE} {COLUMNS} Correct it."),
@@ -1118,7 +1118,7 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, folder: Path, text: str
     assert fault_of(spark, folder / "parquet", filter=text) == f'[corpus] filter = "{text}": {saying}'
 
 
-NO_SUCH_TYPE = f"a text is cast to a type that it is none of. Use try_cast.{say_part('cast(text AS INT)')}"
+NO_SUCH_TYPE = f"a text cannot be cast to the requested type. Use try_cast.{say_part('cast(text AS INT)')}"
 
 
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -1132,7 +1132,7 @@ def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tm
     assert str(caught.value) == f'[corpus] filter = "{text}": {NO_SUCH_TYPE}'
 
 
-BAD_PATTERN = "a regular expression is none. Correct it."
+BAD_PATTERN = "a regular expression is invalid. Correct it."
 JAVA_SAYS = re.compile(r" Unclosed [a-z ]+ near index \d\.$")
 """Follows where Spark 3.5, or compiled code, says it."""
 FAILING = {
@@ -1153,7 +1153,7 @@ FAILING = {
     "unheard of": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "it cannot be computed on some row. Correct it."),
     "moment": (
         "to_date(text, 'yyyy') IS NULL",
-        "a text is no date or time of such a pattern. Use try_to_timestamp.",
+        "a text is not a date or time in that pattern. Use try_to_timestamp.",
     ),
 }
 
@@ -1192,7 +1192,7 @@ def test_a_column_of_too_many_values_is_no_category(spark: SparkSession) -> None
     with pytest.raises(InputError) as caught:
         survey_corpus(corpus, measures_of(identities={"categorical": ["many"]}))
     assert str(caught.value) == (
-        "[identities] 'many' has more than 10,000 distinct values. Each value is an identity, and so many are none: "
+        "[identities] 'many' has more than 10,000 distinct values. Each value is an identity, and so many cannot be: "
         "the column is probably an id or a measurement. Name another column, or use predicates."
     )
 

@@ -429,7 +429,7 @@ def test_a_night_of_which_nothing_is_known_is_nothing_to_compare_with(spark: Spa
 
 
 def test_a_night_is_not_compared_with_one_that_was_measured_otherwise(spark: SparkSession, made_up: PathStore) -> None:
-    said = "gate: 2 accepted runs from 2026-01-01 to 2026-01-02 were measured otherwise: "
+    said = "gate: 2 accepted runs from 2026-01-01 to 2026-01-02 were measured differently: "
     end = " No change is measured against what differs."
     alerts, verdict = judge(spark, made_up, settings_of(label={"threshold": 0.2}), 0.48)
     assert alerts == [("all", "insufficient_evidence", None), ("short", "insufficient_evidence", None)]
@@ -515,7 +515,7 @@ def test_gaps_of_rates_are_judged_by_the_inverse_of_their_intervals(spark: Spark
         assert (row.value_low, row.value_high) == pytest.approx(newcombe_gap(own, others), abs=1e-12)
         assert row.p_compliance == pytest.approx(p_value(own, others, 0.1), rel=1e-6)
         assert row.p_violation == pytest.approx(1 - row.p_compliance, abs=1e-12)
-    assert alerts["even", "nobody"].message == "fpr_gap at 0.5 of nobody has no value: it is over no rows."
+    assert alerts["even", "nobody"].message == "fpr_gap at 0.5 of nobody has no value: no rows to compute it from."
     assert alerts["even", "loud"].message.startswith("fpr_gap at 0.5 of loud is 0.4")
     assert alerts["even", "(overall)"].message.startswith("fpr_gap at 0.5 of the worst identity: broken by 1 of 4")
 
@@ -546,7 +546,7 @@ def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(spark: S
     loud = alerts["rise", "loud"]
     assert (loud.change_low, loud.change_high) == pytest.approx(newcombe_gap((30, 60), (15, 60)), abs=1e-12)
     assert loud.p_violation == pytest.approx(1 - p_value((30, 60), (15, 60), 0.1), rel=1e-6)
-    assert alerts["rise", "nobody"].message == "fpr at 0.5 of nobody has no value: it is over no rows."
+    assert alerts["rise", "nobody"].message == "fpr at 0.5 of nobody has no value: no rows to compute it from."
 
 
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:

@@ -634,7 +634,7 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
     assert_refused(
         done,
         2,
-        '--set "nokey": this is no dotted TOML key with a value. It must read table.key=value. Write, for example, '
+        '--set "nokey": this is not a dotted TOML key with a value. It must read table.key=value. Write, for example, '
         "--set label.threshold=0.5.",
         "[label] colour: there is no such key. The keys of [label] are column, threshold, positive, range. Did you "
         "mean column?",
@@ -701,7 +701,7 @@ def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) ->
         "or cast it.",
         f'[slices] a = "nope > 1": a column that it names is not there. Column: `nope`. {PREDICATE_RULE}',
         '[slices] b = "length": it is of type bigint. It must be true or false. Compare it with a value.',
-        f'[slices] c = "length >": this is no Spark SQL. {PREDICATE_RULE}',
+        f'[slices] c = "length >": this is not valid Spark SQL. {PREDICATE_RULE}',
         f'[slices] d = "max(length) > 1": {MORE_ROWS} {PREDICATE_RULE}',
     )
     assert done.err.count("\n") == 13  # and one line of progress: Spark's own warnings do not show
@@ -829,7 +829,7 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"filter": "comment_text RLIKE '('"},
-        f"[corpus] filter = \"comment_text RLIKE '('\": a regular expression is none. Correct it.{FOREIGN}",
+        f"[corpus] filter = \"comment_text RLIKE '('\": a regular expression is invalid. Correct it.{FOREIGN}",
     ),
 ]
 SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
@@ -850,14 +850,14 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
         '[corpus] run_date_column = "score": it is of type double. It must be a date, a time, or a text that holds a '
         "date. Name another column, or cast it.",
     ),
-    ({"filter": "length >"}, f'[corpus] filter = "length >": this is no Spark SQL. {PREDICATE_RULE}'),
+    ({"filter": "length >"}, f'[corpus] filter = "length >": this is not valid Spark SQL. {PREDICATE_RULE}'),
     (
         {"filter": "nope"},
         f'[corpus] filter = "nope": a column that it names is not there. Column: `nope`. {PREDICATE_RULE}',
     ),
     (
         {"filter": "comment_text > 5"},
-        '[corpus] filter = "comment_text > 5": a text is cast to a type that it is none of. Use try_cast.'
+        '[corpus] filter = "comment_text > 5": a text cannot be cast to the requested type. Use try_cast.'
         + say_part("comment_text > 5"),
     ),
     (

@@ -141,5 +141,6 @@ def test_more_trials_than_a_worker_holds_are_refused(spark: SparkSession) -> Non
     with pytest.raises(InputError) as refused:
         sampled_pinned_auc(*ranking, PinnedAuc(trials=4_000_000))
     assert str(refused.value) == (
-        "[pinned_auc] trials = 4,000,000 for 3 identities. 2,796,202 trials of so many are the most. Take fewer."
+        "[pinned_auc] trials = 4,000,000 for 3 identities. At most 2,796,202 trials are allowed for so many. Take "
+        "fewer."
     )

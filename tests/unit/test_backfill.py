@@ -129,7 +129,7 @@ def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.Ca
     assert outcome.summary["failed"] == [{"run_date": DAYS[0], "exit_code": 3}, {"run_date": DAYS[2], "exit_code": 4}]
 
 
-def test_the_exit_code_is_the_gravest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_the_first_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     gate = run_nights(DAYS, [], lambda day: published(day, 5 if day == DAYS[0] else 0), Progress(), False)
     assert (gate.exit_code, gate.summary["status"]) == (5, "published")
     assert gate.table == "published, but the gate failed: 2026-02-27"

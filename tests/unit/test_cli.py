@@ -143,7 +143,7 @@ class TestOut:
 
     @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv"])
     def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
-        with pytest.raises(argparse.ArgumentTypeError, match="It must be a file, there or not, in a folder"):
+        with pytest.raises(argparse.ArgumentTypeError, match="It must be a file path, new or existing, in an existing"):
             parse_out(name and str(tmp_path / name))
 
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:

@@ -121,12 +121,12 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"ranking": {"engine": "binned"}, "pinned_skew": {"identity": "male"}},
-            '[pinned_skew]: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", '
+            '[pinned_skew]: the engine is "binned", and bins hold no single rows. Set [ranking] engine = "blocks", '
             "or keep [pinned_skew] in a configuration of its own.",
         ),
         (
             {"ranking": {"bins": 100}},
-            '[ranking] bins = 100. The engine is "blocks", which has none. Write engine = "binned", or remove it.',
+            '[ranking] bins = 100. The engine is "blocks", which has no bins. Write engine = "binned", or remove it.',
         ),
         (
             {"ranking": {"engine": "binned", "bins": 1}},
@@ -146,7 +146,7 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"thresholds": {"at": [0.5, float("nan")]}},
-            "[thresholds] at = [0.5, nan]. nan is no finite number. Correct or remove it.",
+            "[thresholds] at = [0.5, nan]. nan is not a finite number. Correct or remove it.",
         ),
         (
             {"thresholds": {"at": [0.5, 0.5]}},
@@ -154,7 +154,7 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"thresholds": {"grid": {"low": 1.0, "high": 0.0}}},
-            "[thresholds.grid]: low = 1.0 is not below high = 0.0. Exchange them.",
+            "[thresholds.grid]: low = 1.0 is not below high = 0.0. Swap them.",
         ),
         (
             {"thresholds": {"grid": {"steps": 0}}},
@@ -166,7 +166,7 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"label_balance": {"text": "comment", "length": "n"}},
-            "[label_balance]: text and length are both given. A length comes of one of them. Remove one.",
+            "[label_balance]: text and length are both given. A length comes from one of them. Remove one.",
         ),
         (
             {"label_balance": {"buckets": [20, 60]}},
@@ -306,12 +306,12 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"corpus": {"options": {"password": ["hunter2"]}}},
-            "[corpus.options] password: its value is of no fitting type. It must be text, a number, true or false. "
+            "[corpus.options] password: its value has the wrong type. It must be text, a number, true or false. "
             "Put it in quotes.",
         ),
         (
             {"corpus": {"options": {"sep": ",", "SEP": ";"}}},
-            "[corpus.options] SEP: given twice. Spark does not tell capitals in options. Remove one.",
+            "[corpus.options] SEP: given twice. Spark ignores case in the names of options. Remove one.",
         ),
         (
             {"corpus": {"options": "password=hunter2"}},
@@ -331,7 +331,8 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
         ),
         (
             {"label": {"threshold": 1.2, "range": [0, 1]}},
-            "[label] threshold = 1.2: it lies outside range = [0.0, 1.0]. Then all rows are alike. Change either.",
+            "[label] threshold = 1.2: it lies outside range = [0.0, 1.0]. Every row would fall on the same side. "
+            "Change one of the two.",
         ),
         (
             {"label": {"range": [1, 0]}},
@@ -632,7 +633,7 @@ def test_single_rows_are_not_told_of_by_bins() -> None:
         compare={"baseline": "one"},
     )
     assert faults_of(table) == tuple(
-        f'{part}: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", or keep '
+        f'{part}: the engine is "binned", and bins hold no single rows. Set [ranking] engine = "blocks", or keep '
         f"{part} in a configuration of its own."
         for part in ("[attribution]", "[compare]")
     )
@@ -713,8 +714,7 @@ def test_no_fault_shows_the_value_of_an_option_or_under_an_unknown_key() -> None
     assert faults == (
         f"[password]: there is no such table. The tables are {TABLES}. Remove it.",
         f"[corpus] password: there is no such key. The keys of [corpus] are {KEYS_OF_CORPUS}. Remove it.",
-        "[corpus.options] a: its value is of no fitting type. It must be text, a number, true or false. Put it in "
-        "quotes.",
+        "[corpus.options] a: its value has the wrong type. It must be text, a number, true or false. Put it in quotes.",
         '[corpus.options] "": this is an option\'s name. It must be text and not empty. Rename it.',
         "[corpus.options] mode: FAILFAST is refused. Its error prints the record, text and all. Use "
         '"PERMISSIVE", the default.',
@@ -745,7 +745,8 @@ class TestApi:
         assert caught.value.faults == (
             '[identities] unannotated = "no". It must be one of "exclude", "background". Remove the line to use the '
             'default, "exclude".',
-            "[identities] threshold = 2.0: it lies outside range = [0.0, 1.0]. Then all rows are alike. Change either.",
+            "[identities] threshold = 2.0: it lies outside range = [0.0, 1.0]. Every row would fall on the same side. "
+            "Change one of the two.",
             '[identities] columns: "a" is named 2 times. Identities must differ. Remove or rename all but one.',
         )
 

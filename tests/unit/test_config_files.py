@@ -219,12 +219,12 @@ class TestOverrides:
         with pytest.raises(ConfigError) as caught:
             load_config(path, ["label.threshold", "ranking.engine=fast", "corpus.name.x=1", "a..b=1", '"\\q".b=1'])
         assert caught.value.faults == (
-            '--set "label.threshold": this is no dotted TOML key with a value. It must read table.key=value. '
+            '--set "label.threshold": this is not a dotted TOML key with a value. It must read table.key=value. '
             "Write, for example, --set label.threshold=0.5.",
-            "--set corpus.name.x: corpus.name is no table. Only a table has keys. Set corpus.name itself.",
-            '--set "a..b": this is no dotted TOML key with a value. It must read table.key=value. '
+            "--set corpus.name.x: corpus.name is not a table. Only a table has keys. Set corpus.name itself.",
+            '--set "a..b": this is not a dotted TOML key with a value. It must read table.key=value. '
             "Write, for example, --set label.threshold=0.5.",
-            '--set "\\"\\\\q\\".b": this is no dotted TOML key with a value. It must read table.key=value. '
+            '--set "\\"\\\\q\\".b": this is not a dotted TOML key with a value. It must read table.key=value. '
             "Write, for example, --set label.threshold=0.5.",
             '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". '
             'Remove the line to use the default, "blocks".',

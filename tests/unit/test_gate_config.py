@@ -128,11 +128,14 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
             " min = 1. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or none. "
             "Correct it.",
         ),
-        ({"min": None, "max_abs": 0.1}, " max_abs = 0.1. It is no bound of bpsn_auc. Write max in its place."),
-        ({"min": None, "max_rise": 0.1}, " max_rise = 0.1. It is no bound of bpsn_auc. Write max_drop in its place."),
+        ({"min": None, "max_abs": 0.1}, " max_abs = 0.1. bpsn_auc cannot have this bound. Write max in its place."),
+        (
+            {"min": None, "max_rise": 0.1},
+            " max_rise = 0.1. bpsn_auc cannot have this bound. Write max_drop in its place.",
+        ),
         (
             {"metric": "positive_aeg", "min": None, "max_drop": 0.1},
-            " max_drop = 0.1. It is no bound of positive_aeg. Write max_rise in its place.",
+            " max_drop = 0.1. positive_aeg cannot have this bound. Write max_rise in its place.",
         ),
         (
             {"metric": "positive_aeg", "min": 0.6},
@@ -146,15 +149,15 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
         ),
         (
             {"metric": "fpr_gap", "min": None, "max_abs": 0.1},
-            " threshold: missing. fpr_gap is that of rows at or above one. Write threshold = 0.5.",
+            " threshold: missing. fpr_gap needs one. Write threshold = 0.5.",
         ),
         (
             {"metric": "fpr_gap", "threshold": 0.5, "min": None, "max_abs": 0.1},
             " threshold = 0.5. [thresholds] is missing. Write [thresholds] at = [0.5] or the like.",
         ),
-        ({"threshold": 0.5}, " threshold = 0.5. bpsn_auc has none. Remove it, or take fpr_gap."),
-        ({"model": "x"}, ' model: "x": there is none. The models are "toxicity". Remove it.'),
-        ({"slices": ["sort"]}, ' slice: "sort": there is none. The slices are "all". Remove it.'),
+        ({"threshold": 0.5}, " threshold = 0.5. bpsn_auc has no threshold. Remove it, or take fpr_gap."),
+        ({"model": "x"}, ' model: "x": there is no such model. The models are "toxicity". Remove it.'),
+        ({"slices": ["sort"]}, ' slice: "sort": there is no such slice. The slices are "all". Remove it.'),
         ({"identities": []}, " identities = []. At least one is required. Remove the line for the default."),
         ({"identities": ["male", "male"]}, ' identities: "male" is listed twice. Remove one.'),
         (
@@ -171,7 +174,7 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
         ),
         (
             {"metric": "auc", "identity": "male", "worst": True},
-            " identity and worst: auc is that of a whole slice. Remove it, or take another metric.",
+            " identity and worst: auc is the AUC of a whole slice. Remove it, or take another metric.",
         ),
         (
             {"severity": "panic"},
@@ -206,7 +209,7 @@ CROSSED = {
         ("gay & male", 'a pair is named in the order of [identities]. Write "male & gay".'),
         ("old & race=x", 'a pair is named in the order of [identities]. Write "race=x & old".'),
         ("a & b & gay", 'a pair is named in the order of [identities]. Write "gay & a & b".'),
-        ("male & male", 'a pair is of two identities. Write "male", or name another one.'),
+        ("male & male", 'a pair joins two different identities. Write "male", or name another one.'),
         (
             "male & nobody",
             "nothing in [identities] gives it. There is male, gay, a & b, old, race=(a value). Remove it.",
@@ -264,9 +267,9 @@ def test_every_rate_may_have_either_bound_of_its_value_and_its_change(metric: st
         ({"threshold": 0.8}, "threshold = 0.8. [thresholds] has 0.2, 0.5. Write [thresholds] at = [0.8] or the like."),
         (
             {"max_abs": None, "max_drop": 0.1},
-            "max_drop = 0.1. It is no bound of fpr_gap. Write max_rise in its place.",
+            "max_drop = 0.1. fpr_gap cannot have this bound. Write max_rise in its place.",
         ),
-        ({"metric": "fpr"}, "max_abs = 0.1. It is no bound of fpr. Write max in its place."),
+        ({"metric": "fpr"}, "max_abs = 0.1. fpr cannot have this bound. Write max in its place."),
         (
             {"metric": "fpr", "max_abs": None, "max": 0},
             "max = 0. It must lie between 0.0 and 1.0, both excluded. At the ends every value would pass, or none. "
@@ -321,12 +324,12 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
         (
             {"baseline": "odl"},
             TWO,
-            'baseline: "odl": there is none. The models are "toxicity", "old". Did you mean old?',
+            'baseline: "odl": there is no such model. The models are "toxicity", "old". Did you mean old?',
         ),
         (
             {"models": ["toxicity", "old"]},
             TWO,
-            'baseline: "old": it is the model, too. A model is compared with another one. Name another.',
+            'baseline: "old": it is also the model. A model is compared with a different one. Name another.',
         ),
         (
             {"max_drop": None, "min": 0.8},
@@ -349,13 +352,13 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
         (
             {"model": "toxicity"},
             {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}},
-            'baseline: "toxicity" with "old": [compare] holds "new" against "old", and nothing else. Name what it '
+            'baseline: "toxicity" with "old": [compare] compares "new" with "old", and nothing else. Name what it '
             "compares, or change [compare].",
         ),
         (
             {"model": "old", "baseline": "toxicity"},
             TWO,
-            'baseline: "old" with "toxicity": [compare] holds "toxicity" against "old", and nothing else. Name what it '
+            'baseline: "old" with "toxicity": [compare] compares "toxicity" with "old", and nothing else. Name what it '
             "compares, or change [compare].",
         ),
         ({"baseline": ""}, TWO, 'baseline = "". It must not be empty. Write, for example, baseline = "old".'),
@@ -411,13 +414,13 @@ def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables:
         ),
         (
             {"corpus": {"id": "id"}, "ranking": {"engine": "binned"}, "gate": {"paired": True, "rule": [FALL]}},
-            '[gate] paired: the engine is "binned", and bins tell of no single row. Set [ranking] engine = "blocks", '
+            '[gate] paired: the engine is "binned", and bins hold no single rows. Set [ranking] engine = "blocks", '
             "or remove the line.",
         ),
         (
             {"corpus": {"id": "id"}, "privacy": {}, "gate": {"paired": True, "rule": [FALL]}},
             "[privacy] and [gate] paired are both given. Pairs are counted without one group of rows after another, "
-            "which tells what single rows are. Remove one of them.",
+            "which reveals single rows. Remove one of them.",
         ),
         (
             {"privacy": {"min_group_rows": 0}},

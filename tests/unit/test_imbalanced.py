@@ -186,7 +186,7 @@ def test_what_cannot_be_generated_is_refused_at_once() -> None:
         "where they are about another. Leave the word out, or the term.",
         'terms: "one who is on the long side". A term has 20 characters at the most, or it would not fit into the '
         "shortest comments. Shorten or remove it.",
-        'imbalanced: "old". It is none of the terms. Add it to them, or remove it.',
+        'imbalanced: "old". It is not one of the terms. Add it to them, or remove it.',
         'imbalanced: "gay" = 0.0. It is the share of the comments that mention the term. Give a number between 0 and '
         "1, both excluded.",
     )

@@ -83,7 +83,7 @@ def test_what_spark_knows_of_a_value_is_said_without_it() -> None:
     message = f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}\n\tat org.apache.spark.x"
     error = say(message)
     assert type(error) is ExpressionFault
-    assert str(error) == "corpus: a text is no date or time of such a pattern. Use try_to_timestamp."
+    assert str(error) == "corpus: a text is not a date or time in that pattern. Use try_to_timestamp."
     with pytest.raises(BiasSparkError) as caught, named_fault("warehouse", "written"):
         raise PySparkException(message)
     assert str(caught.value) == (

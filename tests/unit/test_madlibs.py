@@ -197,8 +197,8 @@ def test_every_fault_is_named() -> None:
         "seed: -1. A seed is a whole number from 0. Leave out the sign.",
         'terms: "disabled guest". The sentences use "guest" themselves, so they would mention the term where they are '
         "about another. Leave the word out, or the term.",
-        'terms: "Gay". Columns differ, whatever the case. Remove or rename it.',
-        'terms: "label". Columns differ, whatever the case. Remove or rename it.',
+        'terms: "Gay". Columns must differ in more than case. Remove or rename it.',
+        'terms: "label". Columns must differ in more than case. Remove or rename it.',
         'terms: "". A term is words with single spaces between. Correct it.',
         'terms: "wide  gap". A term is words with single spaces between. Correct it.',
     )

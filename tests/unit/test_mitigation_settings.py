@@ -115,7 +115,7 @@ def test_all_faults_are_found_at_once() -> None:
         ),
         ({"imbalanced": ["gay"]}, "[mitigation.imbalanced]: this is a list. It must be a table. "),
         ({"imbalanced": {"gay": 2}}, '[mitigation] imbalanced: "gay" = 2.0. It is the share of the comments that '),
-        ({"imbalanced": {"tall": 0.01}}, '[mitigation] imbalanced: "tall". It is none of the terms. '),
+        ({"imbalanced": {"tall": 0.01}}, '[mitigation] imbalanced: "tall". It is not one of the terms. '),
         ({"terms": "none.txt"}, "[identities.terms] file = "),
         ({"text": "comment"}, '[mitigation] text = "comment". Without debiasing and random nothing is read. '),
         ({"filter": "a = b"}, '[mitigation] filter = "a = b". Without debiasing and random nothing is read. '),

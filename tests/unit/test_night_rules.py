@@ -72,7 +72,7 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
     assert lucky["a"].outcome == "insufficient_evidence"
     assert lucky["a"].value_high is not None
     assert lucky["a"].value_high < 0.8
-    own = "; by itself it would be shown: below 0.8 (p 0.011), among the 100 that the rule tests it is not."
+    own = "; below 0.8: significant on its own (p 0.011), but not after correcting for the rule's 100 tests."
     assert lucky["a"].message.endswith(own)
     assert "by itself" not in lucky["b1"].message
 
@@ -231,7 +231,9 @@ def rate_rule(**changes: Any) -> Rule:
 def test_a_rate_is_judged_by_the_score_test() -> None:
     counts = {"loud": (50, 200), "near": (22, 200), "quiet": (5, 200)}
     rows = [rate_candidate(name, rate_of(own)) for name, own in counts.items()]
-    rows.append(Candidate(key=("m", "all", "nobody"), reason="it is over no rows", now=Pair(decisions=(0.0, 0.0))))
+    rows.append(
+        Candidate(key=("m", "all", "nobody"), reason="no rows to compute it from", now=Pair(decisions=(0.0, 0.0)))
+    )
     alerts = by_identity(judge_candidates(Ruling(rate_rule(max=0.1, worst=True), 0.05), rows))
     assert {name: alert.outcome for name, alert in alerts.items()} == {
         "loud": "fail", "near": "insufficient_evidence", "quiet": "pass", "nobody": "insufficient_evidence",
@@ -243,7 +245,7 @@ def test_a_rate_is_judged_by_the_score_test() -> None:
             (stats.norm.sf(z), stats.norm.cdf(z)), rel=1e-9
         )
     assert alerts["loud"].message.startswith("fpr at 0.5 of loud is 0.2500 (0.1951 to 0.3143): above 0.1 (adjusted p ")
-    assert alerts["nobody"].message == "fpr at 0.5 of nobody has no value: it is over no rows."
+    assert alerts["nobody"].message == "fpr at 0.5 of nobody has no value: no rows to compute it from."
     assert alerts["(overall)"].message.startswith(
         "fpr at 0.5 of the worst identity: broken by 1 of 4 identities (loud)"
     )

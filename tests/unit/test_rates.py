@@ -237,6 +237,18 @@ def test_a_rate_at_just_the_bound_is_seldom_found_to_break_it_or_to_keep_it(p: f
             assert chance[p_values < 0.05].sum() <= 0.075
 
 
+@pytest.mark.parametrize(("expected", "most"), [(0.2, 0.2003), (1, 0.1215), (10, 0.075)])
+def test_how_often_a_rate_at_just_the_bound_seems_to_break_it(expected: float, most: float) -> None:
+    """By how many rows are expected to be counted, at 0.05: what the page on the gate says."""
+    found = []
+    for n in (25, 100, 3000):
+        counted = np.arange(n + 1.0)
+        for bound in np.linspace(expected, 1.6 * expected, 25) / n:
+            p_values, _ = compare_with_bound(Rates(counted, np.full(n + 1, float(n))), "max", bound)
+            found.append(binom.pmf(counted, n, bound)[p_values < 0.05].sum())
+    assert most - 0.005 < max(found) <= most
+
+
 def test_where_hardly_a_row_is_expected_one_breaks_the_bound_too_easily() -> None:
     """As the interval beside it says, too: of 100 rows, of which 0.1 may be counted, a draw in ten has one."""
     (violation,), _ = compare_with_bound(rates_of((1, 100)), "max", 0.001)

@@ -145,8 +145,8 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
         said = f"undecided, {violated} (adjusted p {against:.2g}) or {kept} (adjusted p {in_favour:.2g})"
         for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
             if p is not None and p < ruling.alpha:
-                said += f"; by itself it would be shown: {claim} (p {p:.2g}), among the {n_tested} that the rule tests "
-                said += "it is not"
+                said += f"; {claim}: significant on its own (p {p:.2g}), but not after correcting for the rule's "
+                said += f"{n_tested} tests"
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
 
 

@@ -247,7 +247,8 @@ def _name_rates(rates: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
     asked = rates.where(F.col("threshold").isin(*{rule.threshold for rule in rules}))
     each = asked.select("*", F.explode(F.array(*map(find, sorted({rule.metric for rule in rules})))).alias("found"))
-    reason = F.when(F.col("found.auc").isNull(), F.coalesce("reason", F.lit("it is over no rows"))).alias("reason")
+    why = F.coalesce("reason", F.lit("no rows to compute it from"))
+    reason = F.when(F.col("found.auc").isNull(), why).alias("reason")
     return each.select(MODEL, SLICE, IDENTITY, "threshold", CROSSED, reason, *_of_run(rates), "found.*")
 
 

@@ -59,9 +59,9 @@ def _estimates(what: str, whole: str) -> str:
         n_honest BIGINT: Rows of the {what} among those that only estimate, 0 or more.
         mean_honest DOUBLE: Their mean of what is predicted, the number to read. 0 to 0.5 for the attribution of one
             model, 0.5 is best. NULL without rows.
-        mean_honest_low DOUBLE: Lower end of its interval, for attributions with the opposite class as sampled, too. 0
-            to 0.5, a difference -0.5 to 0.5. NULL where it cannot be estimated.
-        mean_honest_high DOUBLE: Upper end of its interval. 0 to 0.5 for attribution, a difference -0.5 to 0.5. NULL
+        mean_honest_low DOUBLE: Lower end of its interval. For attributions it counts the opposite class as sampled,
+            too. 0 to 0.5, for a difference -0.5 to 0.5. NULL where it cannot be estimated.
+        mean_honest_high DOUBLE: Upper end of its interval. 0 to 0.5 for attribution, for a difference -0.5 to 0.5. NULL
             where it cannot be estimated.
         p_value DOUBLE: Welch test of the honest rows in the {what} against those outside it. 0 to 1. NULL for
             {whole}.
@@ -70,8 +70,8 @@ def _estimates(what: str, whole: str) -> str:
             than two of either.
         false_discovery BOOLEAN: True where p_train_honest is below 0.05: the two samples tell different stories.
         found BOOLEAN: True where p_adjusted is below 0.05, and it is no false discovery. NULL where nothing is tested.
-        loss_share DOUBLE: Share of all wrongly ordered pairs, half of each counting for either of its rows, that falls
-            on the rows of the {what}. 0 to 1, less is better. NULL where the AUC is 1.
+        loss_share DOUBLE: Share of all wrongly ordered pairs that falls on the rows of the {what}, half of each pair on
+            each of its rows. 0 to 1, less is better. NULL where the AUC is 1.
         p_chance DOUBLE: Test of mean_honest against the mean of as many rows that are drawn at random from all honest
             ones. 0 to 1. NULL for {whole}.
         p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg. 0 to 1. NULL where nothing is tested.
@@ -91,7 +91,7 @@ _NODE = """
 ATTRIBUTION_SEGMENTS = Table(
     name="attribution_segments",
     job=JOB,
-    comment="For each model and slice: the tree that finds where a model gains and loses its AUC, one row a node.",
+    comment="For each model and slice: the tree that finds where a model gains and loses its AUC, one row per node.",
     key=columns(f"""
         model STRING: {MODEL.comment}
         baseline_model STRING: The model whose attribution is subtracted. Empty where none is.
@@ -107,7 +107,7 @@ ATTRIBUTION_SLICES = Table(
     name="attribution_slices",
     job=JOB,
     comment="For each model and slice: the conjunctions of up to three conditions that lack most attribution, each at "
-    "least a quarter more a row than any shorter one of its conditions. Adjoining intervals of a number are joined. "
+    "least a quarter more per row than any shorter one of its conditions. Adjoining intervals of a number are joined. "
     "Slices may overlap, unlike the leaves of a tree.",
     key=(
         MODEL,
@@ -129,7 +129,7 @@ PAIR_SEGMENTS = Table(
     name="pair_segments",
     job=JOB,
     comment="For each model and slice: the tree that finds which negatives are wrongly ordered with which positives, "
-    "one row a node.",
+    "one row per node.",
     key=(MODEL, SLICE, *columns(_NODE_ID)),
     values=columns(
         _NODE
@@ -173,8 +173,8 @@ AUC_CROSSES = Table(
         SLICE,
         *columns("""
             grouping STRING: The name of the grouping in the configuration.
-            positive_group STRING: The group of the positives. (null) is NULL, (other) what is past the 200 most
-                frequent values.
+            positive_group STRING: The group of the positives. (null) is NULL, (other) is all but the 200 most frequent
+                values.
             negative_group STRING: The group of the negatives, likewise.
         """),
     ),
@@ -210,12 +210,12 @@ LOSS_BY_SEGMENT = Table(
         n_positive BIGINT: Positives among n_rows, 0 or more.
         cross_entropy DOUBLE: Mean cross-entropy, natural logarithm, scores clipped to 1e-15 from 0 and 1. 0 or more, 0
             is best. NULL without rows, or where scores are no probabilities.
-        cross_entropy_low DOUBLE: Lower end of its interval at the configured level. 0 or more. NULL of one row.
-        cross_entropy_high DOUBLE: Upper end of its interval at the configured level. 0 or more. NULL of one row.
+        cross_entropy_low DOUBLE: Lower end of its interval at the configured level. 0 or more. NULL with one row.
+        cross_entropy_high DOUBLE: Upper end of its interval at the configured level. 0 or more. NULL with one row.
         gini_impurity DOUBLE: Mean of 1 - the probability of the true label. 0 to 1, 0 is best. NULL without rows, or
             where scores are no probabilities.
-        gini_impurity_low DOUBLE: Lower end of its interval at the configured level. 0 to 1. NULL of one row.
-        gini_impurity_high DOUBLE: Upper end of its interval at the configured level. 0 to 1. NULL of one row.
+        gini_impurity_low DOUBLE: Lower end of its interval at the configured level. 0 to 1. NULL with one row.
+        gini_impurity_high DOUBLE: Upper end of its interval at the configured level. 0 to 1. NULL with one row.
         auc DOUBLE: AUC within the segment. 0 to 1, 1 is best. NULL where a label is missing.
         auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
         auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
@@ -223,8 +223,8 @@ LOSS_BY_SEGMENT = Table(
         auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
         mean_normalized_attribution DOUBLE: Mean normalized attribution of its rows in the slice. 0 to 0.5, 0.5 is
             best. NULL without rows, or where the slice lacks a label.
-        mean_normalized_attribution_low DOUBLE: Lower end of its interval, with the opposite class as sampled, too. 0 to
-            0.5. NULL of one row.
-        mean_normalized_attribution_high DOUBLE: Upper end of its interval, likewise. 0 to 0.5. NULL of one row.
+        mean_normalized_attribution_low DOUBLE: Lower end of its interval, which counts the opposite class as sampled,
+            too. 0 to 0.5. NULL with one row.
+        mean_normalized_attribution_high DOUBLE: Upper end of its interval, likewise. 0 to 0.5. NULL with one row.
     """),
 )

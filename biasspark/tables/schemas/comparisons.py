@@ -24,31 +24,32 @@ MODEL_COMPARISONS = Table(
     values=(
         CROSSED,
         *columns("""
-            n_low BIGINT: Rows of the cell that should score lower (of a gap, the background), scored by both models. 0
+            n_low BIGINT: Rows of the cell that should score lower (for a gap, the background), scored by both models. 0
                 or more.
-            n_high BIGINT: Rows of the cell that should score higher (of a gap, the subgroup), scored by both models. 0
+            n_high BIGINT: Rows of the cell that should score higher (for a gap, the subgroup), scored by both models. 0
                 or more.
-            value DOUBLE: The metric of the model, on these rows. 0 to 1, of a gap -0.5 to 0.5. NULL where a cell is
+            value DOUBLE: The metric of the model, on these rows. 0 to 1, for a gap -0.5 to 0.5. NULL where a cell is
                 empty.
-            baseline_value DOUBLE: The metric of the baseline, on the same rows. 0 to 1, of a gap -0.5 to 0.5. NULL
+            baseline_value DOUBLE: The metric of the baseline, on the same rows. 0 to 1, for a gap -0.5 to 0.5. NULL
                 where a cell is empty.
-            difference DOUBLE: value - baseline_value, more is better. Of a gap |value| - |baseline_value|, less is
-                better. -1 to 1, of a gap -0.5 to 0.5. NULL where a value is.
-            difference_low DOUBLE: Lower end of its interval at the configured level, 0.95 unless given. Of a gap over
-                all signs that the intervals of both gaps allow, and no lower than minus the most of |baseline_value|.
-                -1 to 1, of a gap -0.5 to 0.5. NULL where data are insufficient.
-            difference_high DOUBLE: Upper end of its interval, of a gap no higher than the interval of the gap allows of
-                |value|. -1 to 1, of a gap -0.5 to 0.5. NULL where data are insufficient.
-            p_value DOUBLE: Two-sided, that both models are equally good. 0 to 1. Of a gap the largest over these signs.
-                1 where they score these rows alike. NULL where data are insufficient.
+            difference DOUBLE: value - baseline_value, more is better. For a gap |value| - |baseline_value|, less is
+                better. -1 to 1, for a gap -0.5 to 0.5. NULL where a value is.
+            difference_low DOUBLE: Lower end of its interval at the configured level, 0.95 unless given. For a gap over
+                all signs that both intervals allow, and no lower than minus the largest |baseline_value| allowed.
+                -1 to 1, for a gap -0.5 to 0.5. NULL where data are insufficient.
+            difference_high DOUBLE: Upper end of its interval, for a gap no higher than the largest |value| that its
+                interval allows. -1 to 1, for a gap -0.5 to 0.5. NULL where data are insufficient.
+            p_value DOUBLE: Two-sided, for the hypothesis that both models are equally good. 0 to 1. For a gap the
+                largest over these signs. 1 where they score these rows alike. NULL where data are insufficient.
             p_adjusted DOUBLE: p_value after Benjamini-Hochberg over the metrics and identities of the slice and the two
                 models, crossed pairs by themselves. 0 to 1. NULL where data are insufficient.
-            verdict STRING: better or worse, where p_adjusted is below 0.05. no_evidence. insufficient_data, with fewer
-                than 10 rows in a cell, of the jackknife 10 groups, 5 in a cell, or a difference without variance.
+            verdict STRING: better or worse, where p_adjusted is below 0.05. no_evidence, where it is not.
+                insufficient_data, with fewer than 10 rows in a cell, with the jackknife fewer than 10 groups or 5 in a
+                cell, or without variance of the difference.
             method STRING: How variances were made: paired_delong, from the placements of rows. jackknife, from leaving
                 out groups of rows.
-            n_groups INT: Of the jackknife the groups with a row in either cell. Intervals and p-values are by the t
-                distribution with one degree of freedom less. 0 or more. NULL by DeLong.
+            n_groups INT: With the jackknife, the groups with a row in either cell. Intervals and p-values are from the
+                t distribution with one degree of freedom less. 0 or more. NULL with DeLong.
         """),
     ),
 )

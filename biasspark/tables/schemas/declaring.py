@@ -70,9 +70,9 @@ def columns(declarations: str) -> tuple[Column, ...]:
 def bounds(name: str, extent: str, kind: str = "DOUBLE") -> tuple[Column, ...]:
     """Declare the bounds of a value of some extent that an approximate run does not know exactly."""
     return columns(f"""
-        {name}_at_least {kind}: The least that {name} may be: {name} itself, but in a run of the engine binned.
-            {extent}. NULL where {name} is.
-        {name}_at_most {kind}: The most that {name} may be: {name} itself, but in a run of the engine binned. {extent}.
+        {name}_at_least {kind}: The least that {name} may be, equal to {name} unless the engine was binned. {extent}.
+            NULL where {name} is.
+        {name}_at_most {kind}: The most that {name} may be, equal to {name} unless the engine was binned. {extent}.
             NULL where {name} is.
     """)
 

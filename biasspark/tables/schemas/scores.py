@@ -110,8 +110,8 @@ def _equality_difference(kind: str, rate: str) -> str:
 THRESHOLD_SUMMARY = Table(
     name="threshold_summary",
     job="bias_metrics",
-    comment="For each model, slice and threshold: the error rates of the slice, and how unequal those of identities "
-    "are.",
+    comment="For each model, slice and threshold: the error rates of the slice, and how unequal they are over "
+    "identities.",
     key=(MODEL, SLICE, *_THRESHOLD),
     values=columns(f"""
         fpr DOUBLE: {_RATES["fpr"][0]}, of the whole slice. 0 to 1, 0 is best. NULL without negatives.
@@ -163,7 +163,7 @@ TEMPLATE_SCORES = Table(
         *columns("""
             n_rows BIGINT: Rows of the template in the identity that count for the model, 1 or more. NULL where
                 withheld.
-            mean_score DOUBLE: Mean of their scores, of the range of the scores (0 to 1 for probabilities). NULL where
+            mean_score DOUBLE: Mean of their scores, in the range of the scores (0 to 1 for probabilities). NULL where
                 withheld.
             sd_score DOUBLE: Standard deviation of their scores (n - 1), 0 or more. NULL with one row.
         """),
@@ -177,8 +177,8 @@ LABEL_BALANCE = Table(
     comment="For each identity and bucket of text lengths: how many rows, how many positive, and how many negatives "
     "would balance it.",
     key=columns("""
-        identity STRING: The identity, crossed pairs left out. (overall) is all rows, the ALL row.
-        bucket STRING: Text lengths, as 20-59. (all) is every length, those outside all buckets and unknown ones too.
+        identity STRING: The identity, without crossed pairs. (overall) is all rows.
+        bucket STRING: Text lengths, as 20-59. (all) is every length, also those outside all buckets and unknown ones.
     """),
     values=(
         *columns("""
@@ -187,7 +187,7 @@ LABEL_BALANCE = Table(
             n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
             n_positive BIGINT: Positives among n_rows, 0 or more.
             positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
-            overall_positive_rate DOUBLE: The same of all rows in the bucket, the goal. 0 to 1. NULL where there are
+            overall_positive_rate DOUBLE: The same for all rows in the bucket, the goal. 0 to 1. NULL where there are
                 none.
             n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is
                 balanced. For (all), the sum over the buckets. NULL where the goal is 0 or NULL.

@@ -1,4 +1,4 @@
-"""The class-skew experiment: what pinned AUC, and what the suite, make of rows that are dropped at random."""
+"""The class-skew experiment: how pinned AUC and the suite change when rows are dropped at random."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PINNED_SKEW = Table(
         SLICE,
         IDENTITY,
         *columns("""
-            cell STRING: The cell of which rows are dropped: subgroup_ or background_ and then negative or positive.
+            cell STRING: The cell from which rows are dropped: subgroup_ or background_ and then negative or positive.
         """),
     ),
     values=(

@@ -70,8 +70,8 @@ def _ends(name: str) -> tuple[str, str]:
 U_STATISTICS = Table(
     name="u_statistics",
     job="bias_metrics",
-    comment="For every identity the Mann-Whitney U of its six pairs of cells, exact or, of the engine binned, between "
-    "bounds: what all metrics follow from.",
+    comment="For every identity the Mann-Whitney U of its six pairs of cells, from which all metrics follow. Exact, or "
+    "with the engine binned between bounds.",
     key=(
         MODEL,
         SLICE,
@@ -97,7 +97,7 @@ U_STATISTICS = Table(
             auc DOUBLE: u_doubled / 2 / n_low / n_high: how often the high cell scores above the low one, ties half. 0
                 to 1. NULL where a cell is empty.
             auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL where a cell has fewer than two rows.
-            reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. Where it is
+            reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. If
                 withheld, all counts are NULL, too. NULL where auc has a value.
         """),
         *bounds("u_doubled", "0 or more", "DECIMAL(38,0)"),
@@ -135,10 +135,10 @@ def _sum_up_auc(name: str) -> str:
     null = "NULL where no identity has a value."
     return f"""
         {name}_min DOUBLE: The lowest {name} of an identity, the worst. 0 to 1. {null}
-        {name}_min_identity STRING: The identity with the lowest {name}, of equals the first by name. {null}
+        {name}_min_identity STRING: The identity with the lowest {name}, the first by name if several are equal. {null}
         {name}_max DOUBLE: The highest {name} of an identity. 0 to 1. {null}
         {name}_power_mean DOUBLE: Generalised mean of {name} over identities with power -5, in which the worst weigh
-            most. 0 to 1, 1 is best, 0 where one of them is 0. {null}
+            most. 0 to 1, 1 is best, 0 if one of them is 0. {null}
     """
 
 
@@ -147,8 +147,8 @@ def _sum_up_gap(name: str) -> str:
     null = "NULL where no identity has a value."
     return f"""
         {name}_max_abs DOUBLE: The largest absolute {name} of an identity, the worst. 0 to 0.5. {null}
-        {name}_max_abs_identity STRING: The identity with the largest absolute {name}, of equals the first by name.
-            {null}
+        {name}_max_abs_identity STRING: The identity with the largest absolute {name}, the first by name if several are
+            equal. {null}
     """
 
 
@@ -161,9 +161,8 @@ def _bound_aggregates(name: str) -> tuple[Column, ...]:
 def _contenders(name: str, which: str) -> tuple[Column, ...]:
     """Declare the identities of which one is the worst."""
     return columns(f"""
-        {name}_contenders ARRAY<STRING>: The identities of which, within the bounds, each may be the one with the
-            {which} value, in the order of names: one where that is known, or several equal ones. NULL where none has a
-            value.
+        {name}_contenders ARRAY<STRING>: All identities that, within the bounds, may have the {which} value, by name.
+            Only one where that is certain, unless several are equal. NULL where no identity has a value.
     """)
 
 

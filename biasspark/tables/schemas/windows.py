@@ -19,13 +19,13 @@ WINDOW_START, N_NIGHTS = columns("""
 SCORE_BLOCKS = Table(
     name="score_blocks",
     job="bias_metrics",
-    comment="The sorted scores of a night, by identity, of which windows of nights are measured. Holds per-row scores: "
-    "restrict access.",
+    comment="The sorted scores of a night, by identity, from which windows of nights are measured. Holds per-row "
+    "scores: restrict access.",
     key=(
         MODEL,
         SLICE,
         *columns("""
-            score_range INT: The range of scores, from 0. -1 is what the state says of itself, as JSON, once a model.
+            score_range INT: The range of scores, from 0. -1 is a description of the state, as JSON, once per model.
             part INT: The place of the block within its range, from 0.
         """),
     ),
@@ -33,7 +33,7 @@ SCORE_BLOCKS = Table(
         state_key STRING: A hash of what must agree for blocks to merge: label, identities, slices, rule for unknowns,
             boundaries. Only rows of one state_key merge.
         boundaries ARRAY<DOUBLE>: Where the ranges of the model meet, ascending. Found on the first night, then kept
-            until a range has four times the rows of the mean one.
+            until a range has four times the mean rows of a range.
         block BINARY: Scores and how many rows have each, ascending, by label and membership. 4 MiB at most.
     """),
     per_row=True,
