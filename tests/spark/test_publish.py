@@ -73,7 +73,7 @@ def test_run_ids_begin_with_a_letter_and_are_never_the_same() -> None:
 
 @pytest.mark.parametrize("run_id", ["", "20260115", "../x", "r/1", "r 1", "r=1", "r1\n", "r" * 65])
 def test_a_run_id_that_is_no_folder_name_is_refused(run_id: str) -> None:
-    with pytest.raises(ValueError, match="is no run id"):
+    with pytest.raises(ValueError, match="is not a run id"):
         Run(NIGHT, "c", "j", run_id, datetime.now(UTC))
 
 
@@ -248,7 +248,7 @@ def test_the_root_of_a_file_system_is_refused() -> None:
 
 @pytest.mark.parametrize("catalog", ["", ".", "a..b", "a.", "`a", "a`b`"])
 def test_a_catalog_that_is_no_name_is_refused(catalog: str) -> None:
-    with pytest.raises(ConfigError, match=r"output\.catalog: .* is no name"):
+    with pytest.raises(ConfigError, match=r"output\.catalog: .* is not the name"):
         CatalogStore(catalog)
 
 
