@@ -26,14 +26,14 @@ def widest_doubt(statistics: DataFrame) -> DataFrame:
 
 def say_doubt(widest: Row, bins: int) -> str:
     """Say how far apart the bounds of any metric are at most."""
-    said = f"ranking: approximate. Scores were told apart by about {bins:,} bins"
+    said = f"ranking: approximate. Scores were sorted into about {bins:,} bins"
     if not widest["n_values"]:
         return f"{said}, and no metric has a value."
     if not widest["doubt"]:
-        return f"{said}, which tell all of them apart: every metric is exact."
+        return f"{said}, which separate all of them: every metric is exact."
     names = ", ".join(show_visibly(widest[name]) for name in (MODEL, SLICE, IDENTITY))
     where = f"{widest['metric']} of {names}, {widest['n_low']:,} x {widest['n_high']:,} rows"
     return (
-        f"{said}. Of each metric the tables have the least and the most that it may be, {widest['doubt']:.2g} apart at "
-        f'the most ({where}). For exact values set [ranking] engine = "blocks".'
+        f"{said}. The tables give the smallest and the largest possible value of each metric, at most "
+        f'{widest["doubt"]:.2g} apart ({where}). For exact values set [ranking] engine = "blocks".'
     )

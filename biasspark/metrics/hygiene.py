@@ -79,13 +79,13 @@ def identity_warnings(identities: Sequence[str], empty: Collection[str], unknown
     found = []
     if untold:
         found.append(
-            f"identities: {len(untold):,} {of_all} {'is' if len(untold) == 1 else 'are'} unknown on every row that "
-            f"counts: {_name(untold)}. Is a column empty, or another one meant?"
+            f"identities: {len(untold):,} {of_all} {'is' if len(untold) == 1 else 'are'} unknown in every usable "
+            f"row: {_name(untold)}. Is a column empty, or the wrong one named?"
         )
     if absent:
         found.append(
-            f"identities: no row that counts is in {len(absent):,} {of_all}: {_name(absent)}. Is a name, a term or a "
-            "predicate misspelt, or the threshold too high?"
+            f"identities: {len(absent):,} {of_all} {'has' if len(absent) == 1 else 'have'} no usable row: "
+            f"{_name(absent)}. Is a name, a term or a predicate misspelt, or the threshold too high?"
         )
     return tuple(found)
 
@@ -126,11 +126,11 @@ def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
     if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
         found.append("its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores.")
     elif 1 < profile.n_distinct < FEW_DISTINCT < profile.n_rows:  # a single one is a tie, of which below
-        found.append(f"its {profile.n_rows:,} scores have {profile.n_distinct} distinct values. Were they rounded?")
-    if share >= GIANT_TIE and profile.n_rows > 1:
         found.append(
-            f"{share:.0%} of its scores are one and the same value. Is that a default for what was not scored?"
+            f"its {profile.n_rows:,} scores have only {profile.n_distinct} distinct values. Were they rounded?"
         )
+    if share >= GIANT_TIE and profile.n_rows > 1:
+        found.append(f"{share:.0%} of its scores are the same value. Is that a default for rows that were not scored?")
     if profile.best_subgroup_auc is not None and profile.best_subgroup_auc < 0.5:
-        found.append("its subgroup AUC is below 0.5 for every identity. Is a higher score less likely positive?")
+        found.append("its subgroup AUC is below 0.5 for every identity. Does a higher score mean less likely positive?")
     return found

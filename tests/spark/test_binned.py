@@ -159,9 +159,7 @@ def test_the_gate_decides_nothing_that_the_bounds_leave_open(exact: Found, binne
 
 def test_the_ledger_says_that_the_run_was_approximate(exact: Found, binned: Found) -> None:
     said = [row.text for row in binned["warnings"]]
-    assert said[0].startswith(
-        "ranking: approximate. Scores were told apart by about 12 bins. Of each metric the tables"
-    )
+    assert said[0].startswith("ranking: approximate. Scores were sorted into about 12 bins. The tables give")
     widest = max(row.auc_at_most - row.auc_at_least for row in binned["u_statistics"] if row.auc is not None)
     assert f" {widest:.2g} apart at the most (" in said[0]
     # Of scores that bins do not tell apart nobody knows how many there are; what is said all the same is right.

@@ -624,9 +624,9 @@ def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ran
     with ranked_once(measurement) as (_, profiles):
         warnings = [text for text in find_warnings(measurement, profiles) if text.startswith("identities: ")]
     assert warnings == [
-        'identities: 1 of 6 identities is unknown on every row that counts: "unknown". Is a column empty, or another '
-        "one meant?",
-        'identities: no row that counts is in 3 of 6 identities: "nobody", "never", "lesbain". Is a name, a term or a '
+        'identities: 1 of 6 identities is unknown in every usable row: "unknown". Is a column empty, or the wrong '
+        "one named?",
+        'identities: 3 of 6 identities have no usable row: "nobody", "never", "lesbain". Is a name, a term or a '
         "predicate misspelt, or the threshold too high?",
     ]
 

@@ -9,18 +9,18 @@ from pyspark.sql import Row
 
 from biasspark.metrics.doubt import say_doubt
 
-BY_BINS = "ranking: approximate. Scores were told apart by about 4,096 bins"
+BY_BINS = "ranking: approximate. Scores were sorted into about 4,096 bins"
 
 
 @pytest.mark.parametrize(
     ("widest", "said"),
     [
         ({"n_values": 0}, f"{BY_BINS}, and no metric has a value."),
-        ({"doubt": 0.0}, f"{BY_BINS}, which tell all of them apart: every metric is exact."),
+        ({"doubt": 0.0}, f"{BY_BINS}, which separate all of them: every metric is exact."),
         (
             {"doubt": 0.000456},
-            f"{BY_BINS}. Of each metric the tables have the least and the most that it may be, 0.00046 apart at the "
-            'most (bpsn_auc of m, all, a\\nb, 1,200 x 34 rows). For exact values set [ranking] engine = "blocks".',
+            f"{BY_BINS}. The tables give the smallest and the largest possible value of each metric, at most 0.00046 "
+            'apart (bpsn_auc of m, all, a\\nb, 1,200 x 34 rows). For exact values set [ranking] engine = "blocks".',
         ),
     ],
     ids=["nothing", "no doubt", "doubt"],

@@ -13,11 +13,11 @@ from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_war
         (ScoreProfile("s", 1000, 900, 3, 0.0, 1.0, 0.8), ()),
         (
             ScoreProfile("s", 1000, 1, 1000, 0.5, 0.5, 0.5),
-            ("model s: 100% of its scores are one and the same value. Is that a default for what was not scored?",),
+            ("model s: 100% of its scores are the same value. Is that a default for rows that were not scored?",),
         ),
         (
             ScoreProfile("s", 1000, 12, 200, 0.1, 0.9, 0.8),
-            ("model s: its 1,000 scores have 12 distinct values. Were they rounded?",),
+            ("model s: its 1,000 scores have only 12 distinct values. Were they rounded?",),
         ),
         (
             ScoreProfile("s", 1000, 900, 3, 0.0, 1.0, reason="no_positives"),
@@ -40,7 +40,7 @@ NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
             ["b"],
             [],
             (
-                'identities: no row that counts is in 1 of 14 identities: "b". Is a name, a term or a predicate '
+                'identities: 1 of 14 identities has no usable row: "b". Is a name, a term or a predicate '
                 "misspelt, or the threshold too high?",
             ),
         ),
@@ -48,9 +48,9 @@ NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
             ["b", "a"],
             ["a"],
             (
-                'identities: 1 of 14 identities is unknown on every row that counts: "a". Is a column empty, or '
-                "another one meant?",
-                'identities: no row that counts is in 1 of 14 identities: "b". Is a name, a term or a predicate '
+                'identities: 1 of 14 identities is unknown in every usable row: "a". Is a column empty, or '
+                "the wrong one named?",
+                'identities: 1 of 14 identities has no usable row: "b". Is a name, a term or a predicate '
                 "misspelt, or the threshold too high?",
             ),
         ),
@@ -58,8 +58,8 @@ NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
             NAMES[1:],
             NAMES,
             (
-                'identities: 13 of 14 identities are unknown on every row that counts: "b", "n0", "n1", "n2", "n3", '
-                '"n4", "n5", "n6", "n7", "n8" and 3 more. Is a column empty, or another one meant?',
+                'identities: 13 of 14 identities are unknown in every usable row: "b", "n0", "n1", "n2", "n3", '
+                '"n4", "n5", "n6", "n7", "n8" and 3 more. Is a column empty, or the wrong one named?',
             ),
         ),
     ],
