@@ -27,9 +27,9 @@ MOST_NIGHTS = 3660
 EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
 
-Of a range each night is measured and published by itself, in order. A night that fails is reported, and the others are
-measured all the same. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so a failed gate (5) can
-be hidden; read the summary line of each night. The last lines list the nights that failed, and those whose gate did.
+Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
+still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed
+gate (5): the last lines list the nights that failed, and those whose gate did.
 """
 
 
@@ -51,9 +51,9 @@ class Nights:
 
 def backfill_parser(description: str) -> argparse.ArgumentParser:
     """Make the parser of a job that measures one night or many."""
-    form = RunDate(parse_nights, "DATE[..DATE]", "the night that is measured, or the first and the last of many")
+    form = RunDate(parse_nights, "DATE[..DATE]", "the night to measure, or the first and the last of many")
     parser = job_parser(description, EXAMPLES, run_date=form)
-    parser.add_argument("--only-missing", action="store_true", help="leave out nights that have a published run")
+    parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
     return parser
 
 

@@ -82,7 +82,7 @@ def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--debug", action="store_true", help="on failure print the traceback, which may show data")
+    parser.add_argument("--debug", action="store_true", help="on failure, print the traceback, which may show data")
     return parser
 
 
@@ -109,11 +109,11 @@ def job_parser(
         takes it), ``debug``. A job adds flags of its own.
     """
     parser = configured_parser(description, epilog)
-    form = run_date or RunDate(parse_date, "YYYY-MM-DD", "the night that is measured")
+    form = run_date or RunDate(parse_date, "YYYY-MM-DD", "the night to measure")
     parser.add_argument("--run-date", required=True, type=form.parse, metavar=form.metavar, help=form.help)
     if can_plan:
         parser.add_argument(
-            "--dry-run", action="store_true", help="check configuration and schema, print the plan, run nothing"
+            "--dry-run", action="store_true", help="check configuration and schema, print the plan, and stop"
         )
     parser.set_defaults(only_missing=False)  # which a job that takes many nights has a flag for
     return parser
@@ -129,7 +129,7 @@ def configured_parser(description: str, epilog: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TABLE.KEY=VALUE",
-        help="change the configuration for this run; the value is TOML, else text; may be repeated",
+        help="override a configuration value for this run; read as TOML, else as text; can be repeated",
     )
     return parser
 

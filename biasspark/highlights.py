@@ -50,7 +50,7 @@ class Highlight(NamedTuple):
 
 LOST = (
     Highlight(
-        "leaves by their mean attribution, the lowest first",
+        "leaves by mean attribution, lowest first",
         ATTRIBUTION_SEGMENTS,
         "is_leaf AND target = 'auc' AND baseline_model = ''",
         "mean_honest",
@@ -58,7 +58,7 @@ LOST = (
         10,
     ),
     Highlight(
-        "model less baseline, the largest difference first",
+        "model minus baseline, largest difference first",
         ATTRIBUTION_SEGMENTS,
         "is_leaf AND target = 'auc' AND baseline_model <> ''",
         "-abs(mean_honest)",
@@ -66,21 +66,21 @@ LOST = (
         10,
     ),
     Highlight(
-        "slices by size times loss, the worst of each model first",
+        "slices by size times loss, worst of each model first",
         ATTRIBUTION_SLICES,
         "TRUE",
         "rank",
         (MODEL, SLICE, "rank", *_HONEST),
     ),
     Highlight(
-        "leaves of pairs by their AUC, the lowest first",
+        "leaves of pairs by AUC, lowest first",
         PAIR_SEGMENTS,
         "is_leaf",
         "mean_honest",
         (MODEL, SLICE, "negative_rule", "positive_rule", *_ENDS),
     ),
     Highlight(
-        "groups by their share of all wrongly ordered pairs, the largest first",
+        "pairs of groups by share of all wrongly ordered pairs, largest first",
         AUC_CROSSES,
         "headroom_share > 0",
         "-headroom_share",
@@ -90,7 +90,7 @@ LOST = (
 """What attribution found."""
 
 LOSSES = Highlight(
-    "segments by their AUC, the lowest first",
+    "segments by AUC, lowest first",
     LOSS_BY_SEGMENT,
     "TRUE",
     "auc",

@@ -81,7 +81,7 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, judge, publish, and say what came of it."""
     spark = corpus.sparkSession
-    progress.stage(f"survey of {config.corpus.name}")
+    progress.stage(f"surveying {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates)
     if config.state:
         measurement = keep_state(measurement, config, store)
@@ -96,7 +96,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
         if config.state:
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
-            progress.stage(f"gate of {say_count(len(config.gate.of_nights), 'rule')}")
+            progress.stage(f"applying {say_count(len(config.gate.of_nights), 'rule')} of the gate")
         with judged(measurement.seen_by_gate(tables), config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*found, *verdict.warnings)
@@ -149,7 +149,7 @@ def conclude(
         warnings += refresh_views(spark, store)
         table = show()
     except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
-        warnings += (f"{run.run_id} is published, but what follows failed: {describe_unexpected(error)}",)
+        warnings += (f"{run.run_id} is published, but a later step failed: {describe_unexpected(error)}",)
     summary = {"job": run.job, "status": record.status, "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"n_rows": record.n_rows, "n_rejected": record.n_rejected, "rejects": record.rejects}
     summary |= {"warnings": warnings, "tables": published.n_rows, "output": store.root}

@@ -32,15 +32,15 @@ def _plan_night(config: Config, n_columns: int, tables: tuple[Table, ...]) -> di
     passes += ["jackknife"] if config.gate and config.gate.paired else []
     scans = f"{len(passes)} ({', '.join(passes)})"
     scans += ", and 1 more if there are rejects to write" if REJECTED_ROWS in tables else ""
-    moved = "of 8 bytes a score and 24 a mention"
+    moved = "8 bytes per score and 24 per mention"
     if config.ranking.engine == "windows":
-        scans, moved = "4 or more", "of rows x identities: this engine is the slow, Python-free one"
+        scans, moved = "4 or more", "rows x identities: this is the slow engine without Python"
     shuffled = f"1 of the corpus, {moved}"
     if config.gate and config.gate.paired:
-        shuffled += "; 1 more for the jackknife, of 9 bytes a score and 8 a mention, a scan for every 32 identities"
+        shuffled += "; 1 more for the jackknife, 9 bytes per score and 8 per mention, a scan for every 32 identities"
     of_the_day = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
     if bins := config.ranking.bins:
-        shuffled = f"none of the corpus; 1 of counts, one for each of {bins:,} bins and each identity, of every task"
+        shuffled = f"none of the corpus; 1 of counts: from every task, one for each of {bins:,} bins and each identity"
     return {
         "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({say_count(n_columns, 'column')})",
         "rows": " and ".join(filter(None, [corpus.filter, of_the_day])) or "all",
@@ -65,7 +65,7 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
     passes = ["survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
     passes += ["groupings", "crosses"] if asked.groupings else []
     passes += ["segments, twice"] if asked.segments or asked.tree or asked.slice_search else []
-    passes += ["of each comparison one, and one a slice"] if asked.compare else []
+    passes += ["one per comparison, and one more per slice of it"] if asked.compare else []
     kept = {what: night[what] for what in ("corpus", "rows", "label", "models", "slices", "tables")}
     lines = {
         "features": ", ".join(asked.features) or "none",
@@ -73,7 +73,7 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
         "scans": f"{len(passes) + len(asked.compare) * (1 + 1 + len(config.slices))} or more ({', '.join(passes)})",
-        "shuffles": "1 of every ranked row, of 9 bytes a score and the bins; 1 more for crosses, segments, comparisons",
+        "shuffles": "1 of every ranked row, 9 bytes per score plus its bins; 1 more for crosses, segments, comparisons",
     }
     return lay_out(kept | lines)
 
@@ -82,10 +82,10 @@ def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...
     """Return the plan of a comparison: which models, by which method, tables, and what it will cost."""
     assert config.compare is not None  # the job asks for it
     asked, night = config.compare, _plan_night(config, n_columns, tables)
-    method, shuffles = "paired DeLong", "2 for each model: of a score, and of 8 bytes an identity for each row"
+    method, shuffles = "paired DeLong", "2 per model: of a score, and of 8 bytes per identity, for each row"
     if asked.method == JACKKNIFE:
         by = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else config.corpus.id
-        method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 for each model, of both scores of each row"
+        method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 per model, of both scores of each row"
     rules = config.gate.of_comparisons if config.gate else ()
     lines = {
         "compared": f"{', '.join(asked.models)} with {asked.baseline}",

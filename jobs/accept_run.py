@@ -1,4 +1,4 @@
-"""Accept a published night in spite of its gate: later nights are then compared with it. Only the ledger grows."""
+"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def accept_parser() -> argparse.ArgumentParser:
     parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
     add = parser.add_argument
     add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
-    add("--by", type=parse_text, metavar="NAME", help="who says so (the user who runs this)")
-    add("--run-id", metavar="ID", help="refuse to accept another run than this one (the latest of the night)")
+    add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")
+    add("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)")
     return parser
 
 

@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, search, publish, and say where most is lost."""
     spark = corpus.sparkSession
-    progress.stage(f"survey of {config.corpus.name}")
+    progress.stage(f"surveying {config.corpus.name}")
     attributed = attribute(corpus, config, str(config.corpus.id), config.corpus.duplicates)
     progress.stage(f"ranking {attributed.extent}")
     with ranked_rows(attributed) as losses:

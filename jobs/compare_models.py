@@ -1,6 +1,6 @@
-"""Compare models with a baseline by every metric of the suite, and publish what surely got better, and what worse.
+"""Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
 
-Rules of the gate that name the baseline are judged here; where one fails, the comparison is published and the exit code
+Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
 is 5.
 """
 
@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, compare, publish, and say what changed."""
     spark = corpus.sparkSession
-    progress.stage(f"survey of {config.corpus.name}")
+    progress.stage(f"surveying {config.corpus.name}")
     comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"comparing {comparison.extent}")
     warnings = comparison.survey.warnings

@@ -23,7 +23,9 @@ def export_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--table", required=True, choices=EXPORTED, metavar="NAME", help=f"one of {', '.join(EXPORTED)}"
     )
-    parser.add_argument("--out", required=True, type=parse_out, metavar="FILE", help="write there; replaces the file")
+    parser.add_argument(
+        "--out", required=True, type=parse_out, metavar="FILE", help="the file to write, replaced if it exists"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Keep the tables in order: remove superseded and failed runs, and compact; what readers may see is never touched."""
+"""Tidy the tables: remove superseded and failed runs, and compact files; what readers can see is never touched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def maintenance_parser() -> argparse.ArgumentParser:
     parser = job_parser(__doc__ or "", EXAMPLES)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
     parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
-    parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may be running")
+    parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")
     return parser
 
 

@@ -26,14 +26,14 @@ examples:
 
 def corpus_parser() -> argparse.ArgumentParser:
     """Make the parser: one subcommand a kind of corpus."""
-    parser = make_parser("Write a synthetic corpus as Parquet, the same rows for a seed on any cluster.", EXAMPLES)
+    parser = make_parser(
+        "Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster.", EXAMPLES
+    )
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
         flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)
         kind.add_flags(flags)
-        flags.add_argument(
-            "--files", type=int, metavar="N", help="write N files at the most; one per 500,000 rows if left out"
-        )
+        flags.add_argument("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Show that pinned AUC moves with the class balance: drop a part of one cell of one identity, many times over."""
+"""Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def describe_experiment(config: Config, n_columns: int, tables: tuple[Table, ...
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
     """Survey, rank, drop rows, publish, and say what moved."""
     spark, skew = corpus.sparkSession, find_experiment(config)
-    progress.stage(f"survey of {config.corpus.name}")
+    progress.stage(f"surveying {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
     progress.stage(f"ranking {measurement.extent}")
     with ranked_once(measurement) as (tally, profiles):

@@ -24,9 +24,9 @@ examples:
 def report_parser() -> argparse.ArgumentParser:
     parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
     add = parser.add_argument
-    add("--out", type=parse_out, metavar="FILE", help="write the page there; replaces the file")
-    add("--publish", action="store_true", help="write it beside the tables, under reports/")
-    add("--model-card", type=parse_out, metavar="FILE", help="write a Markdown fragment for a model card there")
+    add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
+    add("--publish", action="store_true", help="write the page beside the tables, under reports/")
+    add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
     add("--nights", type=parse_count, default=MOST_NIGHTS, metavar="N", help=f"earlier nights to read ({MOST_NIGHTS})")
     return parser
 

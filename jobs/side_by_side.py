@@ -29,14 +29,14 @@ MOST_ROWS = 1000
 def comparison_parser() -> argparse.ArgumentParser:
     parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
     add = parser.add_argument
-    add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences say how B departs from A")
-    add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="may be repeated; all if left out")
-    add("--sort", default=SORTS[0], choices=SORTS, help="by which metric of A, the worst first (its lowest AUC)")
-    add("--crossed", action="store_true", help="crossed pairs of identities, too")
-    add("--limit", type=parse_count, metavar="N", help=f"rows a slice at most ({MOST_ROWS}, but in csv all)")
+    add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
+    add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")
+    add("--sort", default=SORTS[0], choices=SORTS, help="metric of A to sort by, the worst first (its lowest AUC)")
+    add("--crossed", action="store_true", help="show crossed pairs of identities, too")
+    add("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MOST_ROWS}; in csv all)")
     add("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all")
     add("--format", default="text", choices=WRITERS, help="text (the default) is followed by a line of JSON")
-    add("--out", type=parse_out, metavar="FILE", help="write there, in UTF-8, in place of stdout; replaces the file")
+    add("--out", type=parse_out, metavar="FILE", help="write to this file, in UTF-8, instead of stdout, replacing it")
     return parser
 
 

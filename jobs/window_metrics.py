@@ -1,4 +1,4 @@
-"""Measure a window of published nights by merging what they kept of their rankings; the corpus is not read."""
+"""Measure a window of published nights by merging the rankings that they kept; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def window_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--from", dest="first", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the first night")
     add("--to", dest="last", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the last night")
-    add("--allow-missing", action="store_true", help="leave out nights that are not there, and say which")
+    add("--allow-missing", action="store_true", help="skip missing nights, and list them")
     return parser
 
 

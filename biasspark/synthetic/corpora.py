@@ -96,7 +96,7 @@ def _add_madlibs_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", required=True, type=int, metavar="N", help="how many sentences")
     _add_seed_and_place(parser)
     parser.add_argument(
-        "--terms", type=Path, metavar="FILE", help="a list of terms; the fifty of conf/identity_terms.txt if left out"
+        "--terms", type=Path, metavar="FILE", help="a list of terms (the fifty of conf/identity_terms.txt)"
     )
 
 
@@ -110,7 +110,9 @@ def _add_imbalanced_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", required=True, type=int, metavar="N", help="how many comments")
     _add_seed_and_place(parser)
     parser.add_argument(
-        "--harmless", action="store_true", help="only harmless ones, drawn as those of the corpus, but others"
+        "--harmless",
+        action="store_true",
+        help="only harmless comments, drawn like those of the corpus, but different ones",
     )
 
 

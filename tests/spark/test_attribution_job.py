@@ -61,7 +61,7 @@ def searched(folder: Path) -> Done:
 
 def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, folder: Path, searched: Done) -> None:
     table, summary = searched.out.splitlines(), searched.summary
-    assert table[0] == "leaves by their mean attribution, the lowest first:"
+    assert table[0] == "leaves by mean attribution, lowest first:"
     assert table[1].split()[:5] == ["model", "slice", "rule", "n_honest", "mean_honest"]
     assert {"job": "attribution", "status": "published", "n_rows": 120, "rejects": {"null_label": 1}}.items() <= (
         summary.items()
@@ -87,11 +87,11 @@ def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, 
 
 
 TITLES = (
-    "leaves by their mean attribution, the lowest first:",
-    "model less baseline, the largest difference first:",
-    "slices by size times loss, the worst of each model first:",
-    "leaves of pairs by their AUC, the lowest first:",
-    "groups by their share of all wrongly ordered pairs, the largest first:",
+    "leaves by mean attribution, lowest first:",
+    "model minus baseline, largest difference first:",
+    "slices by size times loss, worst of each model first:",
+    "leaves of pairs by AUC, lowest first:",
+    "pairs of groups by share of all wrongly ordered pairs, largest first:",
 )
 
 
@@ -125,7 +125,7 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
     (tmp_path / "job.toml").write_text(text, encoding="utf-8")
     code, out, err = run(tmp_path, "--set", f"output.path={tmp_path}/warehouse")
     assert code == 0, err
-    assert out.splitlines()[0] == "segments by their AUC, the lowest first:"
+    assert out.splitlines()[0] == "segments by AUC, lowest first:"
     assert out.splitlines()[1].split()[:3] == ["model", "slice", "segment"]
 
 

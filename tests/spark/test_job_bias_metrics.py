@@ -455,7 +455,7 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
     done = run_well(write_config(tmp_path))
     assert done.summary["status"] == "published"
     [warning] = done.summary["warnings"]
-    assert warning.startswith(f"{done.summary['run_id']} is published, but what follows failed: unexpected ValueError")
+    assert warning.startswith(f"{done.summary['run_id']} is published, but a later step failed: unexpected ValueError")
     assert ask(tmp_path / "warehouse", "SELECT count(*) > 0 FROM latest_bias_metrics") == [(True,)]
 
 
@@ -573,9 +573,9 @@ def test_peculiar_scores_and_repeated_ids_are_warned_of(spark: SparkSession, tmp
         r"corpus: about 33% of the rows repeat an id\.",
         r"model inverted: its subgroup AUC is below 0\.5 for every identity\.",
         r"model rounded: its 600 scores have \d distinct values\.",
-        r"model tied: 60% of its scores are one and the same value\.",
+        r"model tied: 60% of its scores are the same value\.",
         r"model decided: its scores are only 0 and 1, like decisions\.",
-        r"model decided: \d\d% of its scores are one and the same value\.",
+        r"model decided: \d\d% of its scores are the same value\.",
     ]
     assert len(warnings) == len(wanted)
     assert all(re.match(pattern, warning) for pattern, warning in zip(wanted, warnings, strict=True))
