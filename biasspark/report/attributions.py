@@ -165,8 +165,8 @@ def list_segment_trees(facts: NightFacts) -> list[DrawnTree]:
     for target, baseline, model in sorted(keys, key=lambda key: (key[0] != "auc", key)):
         own = [row for row in rows if (row["target"], row["baseline_model"], row["model"]) == (target, baseline, model)]
         what = "attribution" if target == "auc" else show_name(target)
-        title = f"{show_name(model)} less {show_name(baseline)}, {what}" if baseline else f"{show_name(model)}, {what}"
-        best = "0 is equal" if baseline else "0.5 is best, 0.25 a coin’s" if target == "auc" else "0 is best"
+        title = f"{show_name(model)} minus {show_name(baseline)}, {what}" if baseline else f"{show_name(model)}, {what}"
+        best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
         shade = _choose_shade(target, bool(baseline))
         trees.append(DrawnTree(title=title, best=best, root=_grow(own, _describe_segment, shade)))
     return trees
@@ -179,7 +179,7 @@ def list_pair_trees(facts: NightFacts) -> list[DrawnTree]:
     return [
         DrawnTree(
             title=f"{show_name(model)}, pairs",
-            best="1 is best, 0.5 a coin’s",
+            best="1 is best, 0.5 is chance",
             root=_grow([row for row in rows if row["model"] == model], _describe_pair, shade_auc),
         )
         for model in models
@@ -247,7 +247,7 @@ def _say_verdict(row: Row) -> str:
     """Say whether a leaf or slice tells more than chance."""
     if row["found"]:
         return "found, may be chance" if row["confirmed"] is False else "found"
-    return "false discovery" if row["false_discovery"] else "not told from chance"
+    return "false discovery" if row["false_discovery"] else "not significant"
 
 
 def _describe_segment(row: Row) -> _Described:

@@ -49,7 +49,7 @@ def tabulate_balance(facts: NightFacts) -> Balance | None:
         {row[IDENTITY] for row in rows},
         key=lambda name: _place(cells.get((name, _EVERY_LENGTH)), lows.get(name), name),
     )
-    titles = ["every length" if name == _EVERY_LENGTH else name for name in buckets]
+    titles = ["all lengths" if name == _EVERY_LENGTH else name for name in buckets]
     return Balance(titles, [BalanceRow(n, [cells.get((n, bucket), _NO_ROWS) for bucket in buckets]) for n in names])
 
 

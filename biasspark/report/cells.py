@@ -154,7 +154,7 @@ def say_bounds(row: Mapping[str, Any], name: str) -> str:
     if not reach:
         return ""
     low, high = (row[f"{name}_at_{end}"] for end in ("least", "most"))
-    return f"exactly {show_interval(low, high, signed=name in SUMMARISED_GAPS, digits=_digits_of(reach) + 1)}"
+    return f"exact value {show_interval(low, high, signed=name in SUMMARISED_GAPS, digits=_digits_of(reach) + 1)}"
 
 
 def _find_reach(row: Mapping[str, Any], name: str) -> float:
@@ -171,7 +171,7 @@ def _digits_of(reach: float) -> int:
 def sum_cell(row: Mapping[str, Any], name: str, n_weak: int, n: int) -> TableCell:
     """Return a sum or mean over identities, ``n_weak`` of which rest on too few rows."""
     value, of = row[name], f"{n_weak:,} of {n:,} identities"
-    said = (f"{of} in it rest on too few rows" if n_weak else "", say_bounds(row, name))
+    said = (f"{of} rest on too few rows" if n_weak else "", say_bounds(row, name))
     return TableCell(
         text=show_number(value),
         value=value,

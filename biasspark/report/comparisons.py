@@ -105,16 +105,16 @@ class Against:
         """Whether the model is surely worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         of = f"{sum(n.values()):,} comparisons on the same rows"
-        rest = f"{n[BETTER]:,} {'is' if n[BETTER] == 1 else 'are'} surely better, {n[NO_EVIDENCE]:,} not told from "
-        rest += f"chance, {n[INSUFFICIENT_DATA]:,} of too few data."
+        rest = f"{_count(n[BETTER], 'is', 'are')} significantly better, {_count(n[NO_EVIDENCE], 'is', 'are')} not "
+        rest += f"significant, {_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
         if not n[WORSE]:
-            return f"{model} is surely worse than {baseline} nowhere: of {of} {rest}"
+            return f"{model} is not significantly worse than {baseline} in any of {of}; {rest}"
         most = ""
         if self.worse:
             lost, *_ = self.worse
             by = show_number(lost.difference.value, signed=True)
-            most = f", most in {lost.title} of {name_whole(lost.identity)} ({by})"
-        return f"{model} is surely worse than {baseline} in {n[WORSE]:,} of {of}{most}; {rest}"
+            most = f", most of all in {lost.title} of {name_whole(lost.identity)} ({by})"
+        return f"{model} is significantly worse than {baseline} in {n[WORSE]:,} of {of}{most}; {rest}"
 
 
 def hold_against(facts: NightFacts) -> list[Against]:
@@ -202,7 +202,7 @@ def _cell(row: Row) -> TableCell:
         return TableCell(text="–", note="no rows in a cell", weak=True)
     verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
     weak = verdict == INSUFFICIENT_DATA
-    evidence = "too few data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
+    evidence = "too little data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
     return TableCell(
         text=_MARKS.get(verdict, "") + show_number(row["difference"], signed=True),
         interval=show_interval(row["difference_low"], row["difference_high"], signed=True),
@@ -216,3 +216,7 @@ def _cell(row: Row) -> TableCell:
 def name_whole(identity: str) -> str:
     """Name an identity, or all rows."""
     return "all rows" if identity == OVERALL else show_name(identity)
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"

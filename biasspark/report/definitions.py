@@ -16,7 +16,7 @@ _REASONS = {
     "no_background_negatives": "no negatives in the background",
     "no_positives": "no positives",
     "no_negatives": "no negatives",
-    "below_minimum_rows": "too few rows, by the configured minimum",
+    "below_minimum_rows": "fewer rows than the configured minimum",
     "withheld": "withheld: too few rows to be shown",
 }
 
@@ -25,7 +25,7 @@ DECISIONS = ("n_true_positive", "n_false_negative", "n_false_positive", "n_true_
 
 METHODS = {
     "newcombe": "Newcombe’s score interval, for small or separated cells",
-    "none": "no interval can be given, as with one row in a cell",
+    "none": "no interval is possible, for example with one row in a cell",
 }
 """How an interval was made, where not as all others: by DeLong's variance on the logit scale."""
 
@@ -34,7 +34,7 @@ TITLES: Mapping[str, str] = {
     "auc": "Overall AUC",
     "background_auc": "Background AUC",
     "competition_score": "Competition score",
-    "n_identities_undefined": "Identities that lack a metric",
+    "n_identities_undefined": "Identities missing a metric",
     "pinned_auc_equality_difference": "Pinned AUC equality difference",
     "subgroup_auc_power_mean": "Mean Subgroup AUC",
     "bpsn_auc_power_mean": "Mean BPSN AUC",
@@ -51,10 +51,10 @@ TITLES: Mapping[str, str] = {
     "n_background_negative": "Negatives of the background",
     "n_background_positive": "Positives of the background",
     "n_negatives_to_add": "Negatives to add",
-    "n_negatives_honest": "Negatives that estimate",
-    "n_positives_honest": "Positives that estimate",
-    "n_honest": "Rows that estimate",
-    "mean_honest": "Mean of the rows that estimate",
+    "n_negatives_honest": "Negatives used to estimate",
+    "n_positives_honest": "Positives used to estimate",
+    "n_honest": "Rows used to estimate",
+    "mean_honest": "Mean over the rows used to estimate",
     "n_pairs": "Pairs",
     "n_rows": "Rows",
     "n_rejected": "Rejected rows",
@@ -69,25 +69,25 @@ TITLES: Mapping[str, str] = {
     "tnr_gap": "TNR gap",
     "fnr_gap": "FNR gap",
     "precision_gap": "Precision gap",
-    "selection_rate_gap": "Gap of what is selected",
+    "selection_rate_gap": "Selected gap",
     "n_true_positive": "TP",
     "n_false_negative": "FN",
     "n_false_positive": "FP",
     "n_true_negative": "TN",
     "pinned_auc": "Pinned AUC",
     "p_adjusted": "Adjusted p",
-    "baseline_value": "Value of the baseline",
+    "baseline_value": "Baseline value",
     "n_low": "Rows of the low cell",
     "n_high": "Rows of the high cell",
 }
 """The headings of the columns that have one other than their name."""
 
 PROBLEMS = {
-    "subgroup_auc": "order within it",
-    "bpsn_auc": "towards false alarms",
-    "bnsp_auc": "towards misses",
+    "subgroup_auc": "poor ranking within the identity",
+    "bpsn_auc": "false alarms",
+    "bnsp_auc": "misses",
 }
-"""What a low AUC of the suite speaks of, in a word or two."""
+"""What a low AUC of the suite is a sign of, in a word or two."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def _write_against(own: Against) -> list[list[str]]:
         [f"#### {escape_markdown(own.model)} against {escape_markdown(own.baseline)}"],
         [escape_markdown(own.sentence)],
     ]
-    for title, changes in (("Surely worse", own.worse), ("Surely better", own.better)):
+    for title, changes in (("Significantly worse", own.worse), ("Significantly better", own.better)):
         if changes:
             parts += [[f"{title}:"], write_table(heads, map(_list_change, changes[:MOST_CHANGES]))]
     return parts
@@ -107,7 +107,7 @@ def _write_summed(own: SummaryCell) -> str:
 
 
 def _write_worst(facts: NightFacts, model: str) -> list[list[str]]:
-    heads = ["Identity", "Lowest AUC", "Value", "Means", "Positives", "Negatives"]
+    heads = ["Identity", "Lowest AUC", "Value", "Problem", "Positives", "Negatives"]
     return [
         [f"#### The worst identities of {escape_markdown(model)}"],
         write_table(heads, map(_list_worst, list_worst(facts, model))),

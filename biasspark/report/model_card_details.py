@@ -50,7 +50,7 @@ def write_cell(cell: TableCell) -> str:
     """Write a number with its interval, or why there is none."""
     if cell.value is None:
         return cell.note or show_number(None)
-    weak, bounds = " (few rows)" if cell.weak else "", f" {cell.bounds}" if cell.bounds else ""
+    weak, bounds = " (too few rows)" if cell.weak else "", f" {cell.bounds}" if cell.bounds else ""
     return f"{cell.text}{bounds} ({cell.interval}){weak}" if cell.interval else f"{cell.text}{bounds}{weak}"
 
 
@@ -117,7 +117,7 @@ def _write_templates(facts: NightFacts) -> Iterator[Part]:
     ]
     models = [own.model for own in found.spreads]
     heads = ["Identity", "Templates", "Rows"]
-    heads += [f"{model}, {what}" for model in models for what in ("mean score", "departure")]
+    heads += [f"{model}, {what}" for model in models for what in ("mean score", "difference")]
     counts = {row.identity: [show_count(row.n_templates), show_count(row.n_rows)] for row in found.rows}
     cells = {row.identity: [write_cell(cell) for m in models for cell in row.cells[m]] for row in found.rows}
     yield write_table(heads, ([name, *counts[name], *cells[name]] for name in counts))
@@ -132,7 +132,7 @@ def _write_attribution(facts: NightFacts) -> Iterator[Part]:
         crosses = sorted(own.headroom, key=lambda key: (-(own.headroom[key].value or 0.0), key))[:MOST_CROSSES]
         yield [f"{escape_markdown(own.model)}, groups by {escape_markdown(own.grouping)}, most wrongly ordered first:"]
         yield write_table(
-            ["Positives of", "Negatives of", "AUC", "Of all wrongly ordered pairs, in %", "Pairs"],
+            ["Positives of", "Negatives of", "AUC", "Share of all wrongly ordered pairs, in %", "Pairs"],
             ([*key, write_cell(own.auc[key]), own.headroom[key].text, own.headroom[key].note] for key in crosses),
         )
     for tree in trees:
@@ -171,7 +171,7 @@ def _write_pinned(facts: NightFacts) -> Iterator[Part]:
     if not found:
         return
     yield ["#### Pinned AUC"]
-    yield ["**Do not decide by this.** Its authors advise against it: it moves with the share of positives."]
+    yield ["**Do not base decisions on this.** Its authors advise against it: it changes with the share of positives."]
     title = _title("model_summary", "pinned_auc_equality_difference")
     yield [write_item(f"{model}: {title} {write_cell(cell)}") for model, cell in sum_up_pinned(facts).items()]
     rows = (

@@ -265,7 +265,7 @@ def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
 
 
 def _choose_worst(facts: NightFacts, model: str) -> dict[str, Any]:
-    """Return the worst identity that enough rows tell of, and how many lie lower that too few tell of."""
+    """Return the worst identity with enough rows, and how many with too few rows have lower values."""
     worst = next(iter(list_worst(facts, model, 1)), None)
     return {"worst": worst, "n_weak": 0 if worst is None or worst.cell.weak else count_lower(facts, worst, model)}
 

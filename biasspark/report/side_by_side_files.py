@@ -37,9 +37,9 @@ def write_markdown(comparison: SideBySide, digits: int = 3) -> str:
     """
     first, second, source = map(escape_markdown, (*comparison.question.models, comparison.source))
     lines = [
-        f"A: {first}, B: {second}; {source}. Of an AUC (best is 1) B - A is given, of a gap (AEG, best is 0) "
-        "\\|B\\| - \\|A\\|. B is worse in a metric where the difference is bold, and in the lowest of the three AUCs "
-        "where the row has an exclamation mark."
+        f"A: {first}, B: {second}; {source}. Differences are B - A for an AUC (best is 1) and \\|B\\| - \\|A\\| for a "
+        "gap (AEG, best is 0). B is worse in a metric if the difference is bold, and in the lowest of the three AUCs "
+        "if the row has an exclamation mark."
     ]
     for part in comparison.slices:
         lines += ["", f"### Slice {escape_markdown(part.name)}", "", f"{_escape(comparison.describe_extent(part))}."]

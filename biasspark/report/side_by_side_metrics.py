@@ -25,7 +25,7 @@ SUITE_TITLES = {
 WORST_AUC = "worst_auc"
 """The lowest of an identity's subgroup, BPSN and BNSP AUC."""
 
-UNPAIRED = "A and B count different numbers of rows: some lack a score"
+UNPAIRED = "A and B count different numbers of rows: some rows lack a score"
 
 
 def is_worse(row: Row, name: str, digits: int) -> bool:

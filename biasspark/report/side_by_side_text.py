@@ -69,7 +69,7 @@ def write_text(comparison: SideBySide, digits: int = 3) -> str:
         lines += [*(next(tables) if part.rows else ()), ""]
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
-        f"{WORSE} B is worse: behind a difference, in that metric; before a name, in the lowest of its three AUCs.",
+        f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
         *notes.lines,
     ]
     return "".join(f"{line}\n" for line in lines)

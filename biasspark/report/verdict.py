@@ -156,26 +156,34 @@ def decide(model: str, counted: Counter[str], alerts: Sequence[Row]) -> Decision
     rules = [] if outcome == PASS else list(dict.fromkeys(show_name(row["rule"]) for row in own))
     said = _say_outcome(outcome, counted, rules)
     if outcome == FAIL and counted[WARN]:
-        said += f" {counted[WARN]:,} more only warn{'s' if counted[WARN] == 1 else ''}."
+        verb, ending = ("is", "s") if counted[WARN] == 1 else ("are", "")
+        said += f" {counted[WARN]:,} more {verb} broken, but only warn{ending}."
     if counted[INSUFFICIENT] and outcome != INSUFFICIENT:
-        said += f" For {counted[INSUFFICIENT]:,} the evidence does not suffice."
+        said += f" There is not enough evidence for {counted[INSUFFICIENT]:,} more."
     return Decision(model=model, outcome=outcome, sentence=said)
 
 
 def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> str:
     n, of = counted[outcome], counted.total()
     checks = "its only check" if of == 1 else f"{n:,} of {of:,} checks"
-    broken = f"{checks} {'is' if n == 1 else 'are'} broken, by the evidence"
+    broken = f"{checks} {'is' if n == 1 else 'are'} shown to be broken"
     if rules:
-        more = f" and {len(rules) - MOST_RULES:,} more" if len(rules) > MOST_RULES else ""
-        broken, checks = (f"{text}: {', '.join(rules[:MOST_RULES])}{more}" for text in (broken, checks))
+        named = _name_rules(rules)
+        broken, checks = f"{broken} ({named})", f"{checks} ({named})"
     return {
         FAIL: f"fails: {broken}.",
-        WARN: f"passes with warnings: {broken}. What is broken only warns.",
-        INSUFFICIENT: f"is undecided: nothing is shown to be broken, but the evidence does not suffice for {checks}.",
-        PASS: f"passes: {'its only check is' if of == 1 else f'all {of:,} checks are'} kept, by the evidence.",
-        NO_GATE: "is not decided upon: no rule of the gate is about it.",
+        WARN: f"passes with warnings: {broken}, but {'it only warns' if n == 1 else 'they only warn'}.",
+        INSUFFICIENT: f"is undecided: no check is shown to be broken, but there is not enough evidence for {checks}.",
+        PASS: f"passes: {'its only check is' if of == 1 else f'all {of:,} checks are'} shown to hold.",
+        NO_GATE: "has no verdict: no rule of the gate applies to it.",
     }[outcome]
+
+
+def _name_rules(rules: Sequence[str]) -> str:
+    """Name rules, the first few of many."""
+    more = f" and {len(rules) - MOST_RULES:,} more" if len(rules) > MOST_RULES else ""
+    names = ", ".join(f"“{rule}”" for rule in rules[:MOST_RULES])
+    return f"rule{'' if len(rules) == 1 else 's'} {names}{more}"
 
 
 def is_undecided_among_many(row: Row, alpha: float) -> bool:
@@ -197,17 +205,17 @@ def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
     worse = sum(move.worse for move in moves)
     since = f"Since {say_date(baseline.run_date)} ({facts.standing})"
     if not n_compared:
-        return [f"{since}: no value of that night can be compared with this one."], []
+        return [f"{since}, no value can be compared: the two nights share none with an interval."], []
     moved = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
-    told = f"{since} {moved} moved by more than their intervals"
-    told += f": {worse:,} for the worse, {len(moves) - worse:,} for the better." if moves else "."
+    told = f"{since}, {moved} changed by more than their intervals"
+    told += f": {worse:,} got worse, {len(moves) - worse:,} got better." if moves else "."
     return [told, *_say_overall(facts, baseline), *_say_identities(facts, baseline)], moves
 
 
 def _say_nothing_before(facts: NightFacts) -> str:
     if facts.history:
-        return "No earlier night of this corpus was accepted: there is nothing to compare with."
-    return "This is the first night of this corpus: there is nothing to compare with."
+        return "No earlier night of this corpus was accepted, so there is nothing to compare with."
+    return "This is the first night of this corpus, so there is nothing to compare with."
 
 
 def find_moves(now: Sequence[Row], then: Sequence[Row]) -> tuple[list[Move], int]:

@@ -103,9 +103,9 @@ def test_sections_and_pictures_are_visible(open_report: Any) -> None:
         assert box["width"] > 900
         assert box["height"] > 150
     assert page.locator("svg.dist").first.is_visible()
-    assert page.get_by_text("Do not decide by this.").is_visible()
+    assert page.get_by_text("Do not base decisions on this.").is_visible()
     assert not page.get_by_role("img", name="Pinned AUC of every identity").is_visible()
-    page.get_by_text("Show pinned AUC all the same").click()
+    page.get_by_text("Show pinned AUC anyway").click()
     assert page.get_by_role("img", name="Pinned AUC of every identity").is_visible()
 
 
@@ -137,7 +137,7 @@ def test_differences_are_sorted_by_their_numbers(open_report: Any) -> None:
     page = open_report()
     table = page.locator("#against table[data-sort]")
     assert not table.is_visible()
-    page.get_by_text("Every difference of 8 identities").click()
+    page.get_by_text("All differences for 8 identities").click()
     assert table.is_visible()
     table.get_by_role("button", name="Negative AEG").click()
     cells = table.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.cells[7].firstChild.textContent)")

@@ -134,7 +134,7 @@ def read(spark_session: SparkSession, large: PathStore) -> tuple[NightFacts, int
 
 def test_what_comes_to_the_driver_does_not_grow_with_identities(read: tuple[NightFacts, int]) -> None:
     facts, n_brought = read
-    worst, named = 100, 1  # i000 has the largest AEGs, which are equal, that enough rows tell of
+    worst, named = 100, 1  # i000 has the largest AEGs, which are equal, with enough rows
     identities = worst + named
     ledger, pairs, alerts, compared, templates = 3, 8, 200, identities + 50, identities
     of_metrics = worst + 1 + 2 * identities + 1 + 2 * pairs + 2
@@ -302,7 +302,7 @@ def test_a_browser_shows_what_the_job_drew_from_published_tables(
     assert page.locator("table.checks").get_by_text("Warning").is_visible()
     assert page.get_by_text("Since 14 January 2026 (the last accepted run)").is_visible()
     assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
-    assert page.get_by_text("toxicity_6 is surely worse than toxicity_1 in").first.is_visible()
+    assert page.get_by_text("toxicity_6 is significantly worse than toxicity_1 in").first.is_visible()
     assert page.locator("#attribution table.heat").first.is_visible()
     assert page.locator("#attribution .tree").first.is_visible()
     assert page.get_by_text("4 nights, 12 January 2026 to 15 January 2026").is_visible()

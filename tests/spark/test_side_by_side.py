@@ -271,7 +271,7 @@ def test_a_file_in_place_of_stdout(run: Any, tmp_path: Path) -> None:
     (line,) = done.out.splitlines()
     assert (json.loads(line)["out"], json.loads(line)["rows"]) == (str(out), 2)
     text = out.read_text("utf-8")
-    assert text.startswith("A: toxicity_1, B: toxicity_6; corpus civil, 2026-01-15, run r2_latest. Of an AUC ")
+    assert text.startswith("A: toxicity_1, B: toxicity_6; corpus civil, 2026-01-15, run r2_latest. Differences are ")
     assert "### Slice all\n\n2 of 5 identities (--limit shows more), those with the lowest AUC of A first.\n" in text
     assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("|")][2:] == [
         "only_first",

@@ -146,7 +146,7 @@ FURTHER = {
 def test_a_night_without_further_tables_says_which_job_makes_them() -> None:
     attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
     page = write_page(night_facts(n_nights=1, without=(*FURTHER, *attribution)))
-    for sentence in (*FURTHER.values(), "<code>jobs/attribution.py</code> makes it", "there is no trend yet"):
+    for sentence in (*FURTHER.values(), "<code>jobs/attribution.py</code> computes it", "there is no trend yet"):
         assert sentence in page
     assert "No gate is configured" in page
 
@@ -228,7 +228,7 @@ def test_an_override_is_shown_for_its_own_run_alone(facts: NightFacts) -> None:
 
 def test_changes_are_values_whose_intervals_are_apart(facts: NightFacts) -> None:
     sentences, moves = describe_changes(facts)
-    assert sentences[0].startswith("Since 14 January 2026 (the night before) ")
+    assert sentences[0].startswith("Since 14 January 2026 (the night before), ")
     assert {(move.identity, move.metric, move.worse) for move in moves} == {("black", "bpsn_auc", True)}
     assert [move.model for move in moves] == [MODELS[0]]
     assert "toxicity_1: overall AUC 0.930 (0.920 to 0.940), was 0.920 (0.920 to 0.940)." in sentences
@@ -325,13 +325,13 @@ def test_the_bounds_of_binned_numbers_stand_beside_them(facts: NightFacts, page:
     (gay,) = (row for row in rows if (row["identity"], row["model"], row["slice"]) == ("gay", MODELS[0], "all"))
     gay |= {"bpsn_auc": 0.5, "bpsn_auc_at_least": 0.49988, "bpsn_auc_at_most": 0.50031}
     cell = metric_cell(gay, "bpsn_auc")
-    assert (cell.bounds, cell.note) == ("±0.0004", "exactly 0.49988 to 0.50031")
+    assert (cell.bounds, cell.note) == ("±0.0004", "exact value 0.49988 to 0.50031")
     assert metric_cell(gay, "negative_aeg").bounds == "±0.020"
     assert metric_cell(gay, "positive_aeg").bounds == ""
     assert metric_cell(gay | {"bpsn_auc_at_least": 0.5, "bpsn_auc_at_most": 0.5}, "bpsn_auc").bounds == ""
     binned = replace(facts, tables={**facts.tables, "bias_metrics": rows, "model_summary": sums})
     shown, card = write_page(binned), write_model_card(binned)
-    assert "± is the most by which a number may differ from the exact one" in shown
+    assert "± is the most by which a number can differ from the exact one" in shown
     assert shown.count("<small>±.0004</small>") >= 2 * len(MODELS) * len(facts.identities())
     assert "<bdi>gay</bdi>, or <bdi>black</bdi></span>" in shown
     assert "<strong>0.930</strong> ±0.0002 (0.920 to 0.940)" in shown
@@ -408,8 +408,8 @@ def test_the_verdict_names_an_identity_that_enough_rows_tell_of(facts: NightFact
         for row in facts.rows("bias_metrics")
     ]
     page = write_undrawn(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
-    assert "Its lowest identity that enough rows tell of is <strong><bdi>gay</bdi></strong>" in page
-    assert "1 with too few rows lies lower." in page
+    assert "Its worst identity with enough rows is <strong><bdi>gay</bdi></strong>" in page
+    assert "1 identity with too few rows has a lower value." in page
     assert "<bdi>toxicity_<wbr>1</bdi>" in page
 
 
@@ -418,9 +418,7 @@ def test_the_verdict_looks_past_a_weak_metric_of_an_identity_to_its_others(facts
     low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
     rows = [row | low if row["identity"] == "muslim" else row for row in facts.rows("bias_metrics")]
     page = write_undrawn(replace(facts, tables={**facts.tables, "bias_metrics": rows}))
-    said = (
-        "that enough rows tell of is <strong><bdi>muslim</bdi></strong>: <a [^>]*>BPSN AUC</a> <strong>0.200</strong>"
-    )
+    said = "with enough rows is <strong><bdi>muslim</bdi></strong>: <a [^>]*>BPSN AUC</a> <strong>0.200</strong>"
     assert re.search(said, page)
 
 
@@ -445,7 +443,7 @@ def test_the_worst_value_that_enough_rows_tell_of_stands_above_that_of_few(facts
     assert [(own.identity, own.cell.weak, own.best) for own in found.cells] == [("gay", False, False)] * 2
     assert [own.unsure and (own.unsure.identity, own.unsure.cell.text) for own in found.cells] == [(EMPTY, "0.010")] * 2
     assert f'<small class="unsure"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in write_undrawn(night)
-    assert f"gay; 0.010 (few rows) {EMPTY} |" in write_model_card(night).replace("\\", "")
+    assert f"gay; 0.010 (too few rows) {EMPTY} |" in write_model_card(night).replace("\\", "")
 
 
 def test_of_the_colour_of_few_rows_an_edge_is_left(facts: NightFacts) -> None:
@@ -567,7 +565,7 @@ def test_pinned_auc_stands_with_its_counts_and_the_intervals_of_its_parts(facts:
     ]
     assert (nobody.cell.text, nobody.cell.weak, nobody.cell.note) == ("–", True, "no positives in the identity")
     assert rows[NAMES[3], MODELS[0]].cell.weak
-    assert "small figures are 95 % intervals of those" in page
+    assert "small figures are their 95 % intervals" in page
     picture = draw_pinned(facts)
     assert picture is not None
     assert 'opacity="0.4"' in picture
@@ -605,9 +603,9 @@ def test_a_card_is_of_rows(facts: NightFacts) -> None:
 
 
 def test_the_page_says_whether_numbers_are_exact(facts: NightFacts, page: str) -> None:
-    assert "exact, every score in its place" in page
+    assert "exact, scores are not binned" in page
     binned = write_undrawn(replace(facts, run={**facts.run, "config": '{"ranking": {"engine": "binned"}}'}))
-    assert "approximate, of scores in bins" in binned
+    assert "approximate, from scores in bins" in binned
 
 
 def test_identities_that_are_gone_are_named(facts: NightFacts) -> None:
@@ -642,7 +640,7 @@ def test_pictures_say_of_whom_they_are_and_have_ticks(facts: NightFacts, page: s
     names = choose_curves(facts)
     assert names == choose_identities(facts, 4)
     said = read_text(page)
-    assert f"Shown are 4 of {len(facts.identities())} identities, as many as there is room for: {names[0]}" in said
+    assert f"Shown are 4 of {len(facts.identities())} identities, as many as fit: {names[0]}" in said
     scale = Scale(-2.5, 4.5, 20)
     assert scale.ticks == ["−2.5", "1", "4.5"]
     assert page.count('<p class="ticks"><span>0</span><span>0.5</span><span>1</span></p>') == page.count('class="dist"')
@@ -652,7 +650,7 @@ def test_small_shares_of_headroom_are_told_apart(facts: NightFacts) -> None:
     assert [shade_share_finely(x, 0.4) for x in (0.0, 0.004, 0.1, 0.4, None)] == ["p0", "p2", "p10", "p20", ""]
     first = list_heat_maps(facts)[0]
     assert first.most_headroom == max(cell.value or 0 for cell in first.headroom.values())
-    assert "by the square root: the middle colour is" in write_undrawn(facts)
+    assert "on a square-root scale: the middle colour is" in write_undrawn(facts)
 
 
 def test_of_many_thresholds_three_are_shown() -> None:
@@ -674,7 +672,7 @@ def test_trees_say_what_a_split_adds_and_mark_false_discoveries(facts: NightFact
     doubtful, found = older.children
     assert doubtful.rule == f"group = '{SCRIPT}'"
     assert (doubtful.verdict, found.verdict) == ("false discovery", "found")
-    assert difference.title == "toxicity_6 less toxicity_1, attribution"
+    assert difference.title == "toxicity_6 minus toxicity_1, attribution"
 
 
 @pytest.mark.parametrize(
@@ -798,4 +796,4 @@ def test_the_model_card_says_what_the_report_says(facts: NightFacts) -> None:
     assert missing == []
     rates = [cell.rate for row in at.rows for cell in row.cells.values()]
     assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in told)] == []
-    assert "Do not decide by this." in card
+    assert "Do not base decisions on this." in card

@@ -68,8 +68,8 @@ def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
     assert (lost.baseline.interval, lost.value.interval) == ("", "")
     assert lost.difference.interval == "+0.220 to +0.280"
     assert own.sentence == (
-        f"{NEW} is surely worse than {OLD} in 2 of 6 comparisons on the same rows, most in Negative AEG of black "
-        "(+0.250); 2 are surely better, 1 not told from chance, 1 of too few data."
+        f"{NEW} is significantly worse than {OLD} in 2 of 6 comparisons on the same rows, most of all in Negative AEG "
+        "of black (+0.250); 2 are significantly better, 1 is not significant, 1 has too little data."
     )
     assert own.overall is not None
     assert (own.overall.value.text, own.overall.baseline.text) == ("0.950", "0.900")
@@ -79,14 +79,14 @@ def test_a_change_whose_size_few_rows_tell_comes_last(facts: NightFacts) -> None
     wide = {"difference_low": -0.5, "difference_high": -0.06}
     own = hold(facts, compare_values("few", "bpsn_auc", 0.9, 0.6) | wide, compare_values("many", "bpsn_auc", 0.9, 0.8))
     assert [one.identity for one in own.worse] == ["many", "few"]
-    assert "most in BPSN AUC of many (−0.100)" in own.sentence
+    assert "most of all in BPSN AUC of many (−0.100)" in own.sentence
 
 
 def test_a_model_that_is_nowhere_worse_is_said_to_be(facts: NightFacts) -> None:
     own = hold(facts, compare_values("gay", "bpsn_auc", 0.8, 0.9), compare_values("gay", "bnsp_auc", 0.9, 0.91))
     assert own.sentence == (
-        f"{NEW} is surely worse than {OLD} nowhere: of 2 comparisons on the same rows 1 is surely better, 1 not told "
-        "from chance, 0 of too few data."
+        f"{NEW} is not significantly worse than {OLD} in any of 2 comparisons on the same rows; 1 is significantly "
+        "better, 1 is not significant, 0 have too little data."
     )
 
 
@@ -97,7 +97,7 @@ def test_comparisons_that_are_not_read_are_counted(facts: NightFacts) -> None:
         {**kinds, "slice": "short", "verdict": "worse", "n": 9},
     ]
     own = hold_against(replace(with_rows(facts, model_comparisons=[]), counts={"model_comparisons": counts}))[0]
-    assert "surely worse than toxicity_1 in 7,000 of 7,000 comparisons on the same rows; 0 are" in own.sentence
+    assert "significantly worse than toxicity_1 in 7,000 of 7,000 comparisons on the same rows; 0 are" in own.sentence
 
 
 def test_every_difference_has_a_cell_with_its_evidence(facts: NightFacts) -> None:
@@ -119,7 +119,7 @@ def test_compared_values_have_their_intervals_and_counts(facts: NightFacts) -> N
     assert change.baseline.interval == show_interval(there["bpsn_auc_low"], there["bpsn_auc_high"])
     assert (gay.n_negative, gay.n_positive) == ("50", "8")
     page = write_undrawn(facts)
-    said = f"<small>{change.value.text[1:]} after {change.baseline.text[1:]}</small></td>"
+    said = f"<small>{change.value.text[1:]} vs {change.baseline.text[1:]}</small></td>"
     assert said in page
     assert "<td>&lt; 0.001</td><td>50, 8</td></tr>" in page
 
@@ -134,21 +134,19 @@ def test_pairs_that_got_worse_are_named(facts: NightFacts) -> None:
 def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> None:
     page = write_undrawn(facts)
     section = page.index('<section id="against">')
-    assert page.index("Against the baseline</a>: toxicity_6 is surely worse than toxicity_1 in ") < section
+    assert page.index("Against the baseline</a>: toxicity_6 is significantly worse than toxicity_1 in ") < section
     assert page.index('<section id="models">') < section < page.index('<section id="worst">')
-    assert f"Every difference of {len(NAMES) + 1} identities" in page
+    assert f"All differences for {len(NAMES) + 1} identities" in page
     card = write_model_card(facts)
     assert card.index("#### toxicity_6 against toxicity_1") < card.index("#### Models")
-    assert f"most in Negative AEG of {escape_markdown(IMAGE)}" in card
+    assert f"most of all in Negative AEG of {escape_markdown(IMAGE)}" in card
     values = "▲ +0.240 (+0.210 to +0.270) | 0.933 (0.890 to 0.975) | 0.693 (0.650 to 0.735)"
     assert f"| gay | BPSN AUC | {values} | &lt; 0.001 | 50, 8 |" in card
 
 
 def test_a_night_without_comparisons_says_which_job_makes_them() -> None:
     page = write_undrawn(night_facts(without=("model_comparisons", "crossed_pairs", "template_means")))
-    assert (
-        "<code>jobs/compare_models.py</code> measures them where the configuration has <code>[compare]</code>" in page
-    )
+    assert "<code>jobs/compare_models.py</code> measures them if the configuration has <code>[compare]</code>" in page
     assert "Mean scores by template are not published for this night." in page
     assert "Crossed pairs</h3>" not in page
     assert "Against the baseline</a>:" not in page
@@ -179,8 +177,8 @@ def test_alerts_that_are_not_read_are_counted(facts: NightFacts) -> None:
     verdict = reach_verdict(replace(with_rows(facts, bias_alerts=[alert("fail")]), counts=counts))
     assert (verdict.title, verdict.n_alerts) == ("The gate failed: 903 of 1,000 checks", 1000)
     assert [own.sentence for own in verdict.decisions] == [
-        "fails: 903 of 903 checks are broken, by the evidence: bpsn floor.",
-        "passes: all 97 checks are kept, by the evidence.",
+        "fails: 903 of 903 checks are shown to be broken (rule “bpsn floor”).",
+        "passes: all 97 checks are shown to hold.",
     ]
     assert verdict.n_unread == 800
 
@@ -191,30 +189,30 @@ FEW, WARNED = "insufficient_evidence", "warn"
 @pytest.mark.parametrize(
     ("outcomes", "outcome", "sentence"),
     [
-        ([], "no_gate", "is not decided upon: no rule of the gate is about it."),
-        (["pass"], "pass", "passes: its only check is kept, by the evidence."),
-        (["fail"], "fail", "fails: its only check is broken, by the evidence: floor 0."),
+        ([], "no_gate", "has no verdict: no rule of the gate applies to it."),
+        (["pass"], "pass", "passes: its only check is shown to hold."),
+        (["fail"], "fail", "fails: its only check is shown to be broken (rule “floor 0”)."),
         (
             ["fail", FEW, "pass"],
             "fail",
-            "fails: 1 of 3 checks is broken, by the evidence: floor 0. For 1 the evidence does not suffice.",
+            "fails: 1 of 3 checks is shown to be broken (rule “floor 0”). There is not enough evidence for 1 more.",
         ),
         (
             ["fail", WARNED, "pass"],
             "fail",
-            "fails: 1 of 3 checks is broken, by the evidence: floor 0. 1 more only warns.",
+            "fails: 1 of 3 checks is shown to be broken (rule “floor 0”). 1 more is broken, but only warns.",
         ),
         (
             [WARNED, WARNED, "pass"],
             WARNED,
-            "passes with warnings: 2 of 3 checks are broken, by the evidence: floor 0, floor 1. What is broken only "
-            "warns.",
+            "passes with warnings: 2 of 3 checks are shown to be broken (rules “floor 0”, “floor 1”), but they "
+            "only warn.",
         ),
         (
             [FEW] * 5,
             FEW,
-            "is undecided: nothing is shown to be broken, but the evidence does not suffice for 5 of 5 checks: "
-            "floor 0, floor 1, floor 2 and 2 more.",
+            "is undecided: no check is shown to be broken, but there is not enough evidence for 5 of 5 checks "
+            "(rules “floor 0”, “floor 1”, “floor 2” and 2 more).",
         ),
     ],
 )
@@ -224,7 +222,7 @@ def test_the_top_says_of_every_model_what_comes_of_it(
     alerts = [alert(own, rule=f"floor {place}", model=NEW) for place, own in enumerate(outcomes)]
     night = with_rows(facts, bias_alerts=[alert("pass"), *alerts])
     old, new = reach_verdict(night).decisions
-    assert (old.model, old.sentence) == (OLD, "passes: its only check is kept, by the evidence.")
+    assert (old.model, old.sentence) == (OLD, "passes: its only check is shown to hold.")
     assert (new.model, new.outcome, new.sentence) == (NEW, outcome, sentence)
     assert f"</bdi></span> {sentence}</span></li>" in write_undrawn(night)
     said = [line for line in write_model_card(night).replace("\\", "").split("\n") if line.startswith("- ")]
@@ -236,7 +234,7 @@ def test_rules_go_by_the_size_of_their_violation(facts: NightFacts) -> None:
     alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
     alerts.append(alert("fail", rule="floor 2", identity="(overall)", value=None, excess=0.2, model=NEW))
     verdict = reach_verdict(with_rows(facts, bias_alerts=[*alerts, alert("pass", excess=0.9, model=NEW)]))
-    assert verdict.decisions[-1].sentence.endswith(": floor 2, floor 4, floor 0 and 2 more.")
+    assert verdict.decisions[-1].sentence.endswith(" (rules “floor 2”, “floor 4”, “floor 0” and 2 more).")
     assert [(row["rule"], row["value"] is None) for row in verdict.broken] == [
         *(("floor 2", True), ("floor 2", False), ("floor 4", False), ("floor 0", False)),
         *(("floor 1", False), ("floor 3", False)),

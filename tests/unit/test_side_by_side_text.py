@@ -140,7 +140,7 @@ slice all: 2 identities, those with the lowest AUC of A first
 ! trans women  53,429  50.0 .996 .868 -.128! .958 .532 -.426!  .980 1.000 +.020  -.295 +.462 +.167! -.036 -.034 -.002
 
 diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.
-! B is worse: behind a difference, in that metric; before a name, in the lowest of its three AUCs.
+! B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.
 """
         )
 
@@ -188,7 +188,7 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
             ["1,260", "(a)", "50.0", ".868", ".996"],
         ]
         assert lines[-3:] == [
-            "(a) A and B count different numbers of rows: some lack a score",
+            "(a) A and B count different numbers of rows: some rows lack a score",
             "(b) no_subgroup_positives",
             "(c) withheld",
         ]
@@ -258,7 +258,7 @@ class TestMarkdown:
         row = make_row(second=dict.fromkeys(COMPARED), reason="no_subgroup_positives", n_subgroup_second=None)
         cells = table_of(write_markdown(compare(row), 2))[2]
         assert cells[:7] == [
-            *("", "gay", "1,260 and - (A and B count different numbers of rows: some lack a score)", "50.0 %"),
+            *("", "gay", "1,260 and - (A and B count different numbers of rows: some rows lack a score)", "50.0 %"),
             *("0.87", "no_subgroup_positives", "-"),
         ]
 
