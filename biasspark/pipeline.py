@@ -279,22 +279,26 @@ def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
 
 @contextmanager
 def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Profile]]]:
-    """Rank the corpus, keep the ranking for the block, and give its counts of rows and each model's profile.
+    """Do as `read_ranking` does, and keep the ranking for the block."""
+    with persisted(*measurement.kept):
+        yield read_ranking(measurement)
+
+
+def read_ranking(measurement: Measurement) -> tuple[Tally, dict[str, Profile]]:
+    """Rank the corpus, and return its counts of rows and each model's profile.
 
     Raises
     ------
     InputError
         If a file cannot be read, or no row counts for any model.
     """
-    spark = measurement.corpus.sparkSession
-    with persisted(*measurement.kept):
-        expressions = measurement.measures.expressions
-        with describe(spark, "rank every score"), corpus_faults(measurement.corpus, expressions):
-            tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
-        if not any(tally.n_eligible.values()):
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())
-            raise no_usable_row(tally.n_rows, f" ({reasons})")
-        yield tally, profiles
+    expressions = measurement.measures.expressions
+    with describe(measurement.corpus.sparkSession, "rank every score"), corpus_faults(measurement.corpus, expressions):
+        tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
+    if not any(tally.n_eligible.values()):
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())
+        raise no_usable_row(tally.n_rows, f" ({reasons})")
+    return tally, profiles
 
 
 def skew_classes(measurement: Measurement) -> DataFrame:

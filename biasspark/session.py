@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -203,16 +203,16 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
         return list(pool.map(lambda task: task(), [_inherit_properties(spark, task) for task in tasks]))
 
 
-@contextmanager
-def persisted(*frames: DataFrame) -> Iterator[None]:
-    """Keep frames on the executors for a block once they are computed, and release them whatever happens."""
-    try:
+def persisted(*frames: DataFrame) -> ExitStack:
+    """Keep frames on the executors for a block once they are computed, and release them whatever happens.
+
+    `ExitStack.pop_all` hands them on to whoever releases them later.
+    """
+    with ExitStack() as kept:
         for frame in frames:
+            kept.callback(frame.unpersist)
             frame.persist(StorageLevel.MEMORY_AND_DISK)
-        yield
-    finally:
-        for frame in frames:
-            frame.unpersist()
+        return kept.pop_all()
 
 
 class FolderEntry(NamedTuple):
