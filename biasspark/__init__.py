@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         loss_by_segment,
         pair_segments,
     )
+    from biasspark.api.measured import MeasuredCorpus, measure
     from biasspark.api.metrics import (
         bias_metrics,
         label_balance,
@@ -38,13 +39,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
-_HOMES = ("biasspark.errors", "biasspark.config", "biasspark.api.metrics", "biasspark.api.attribution")
+_HOMES = (
+    *("biasspark.errors", "biasspark.config"),
+    *("biasspark.api.measured", "biasspark.api.metrics", "biasspark.api.attribution"),
+)
 
 __all__ = [
     "BiasSparkError",
     "ConfigError",
     "Identities",
     "InputError",
+    "MeasuredCorpus",
     "PublishConflict",
     "attribution_correlations",
     "attribution_segments",
@@ -54,6 +59,7 @@ __all__ = [
     "example_attributions",
     "label_balance",
     "loss_by_segment",
+    "measure",
     "model_comparisons",
     "model_summary",
     "pair_segments",

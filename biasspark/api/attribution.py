@@ -2,18 +2,19 @@
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
 counted, by ranking. Functions that search (`attribution_segments`, `attribution_slices`) and those that add up exactly
-(`attribution_correlations`, `loss_by_segment`) run jobs when they are called; the others are lazy.
+(`attribution_correlations`, `loss_by_segment`) keep the ranked rows while they run, release them, and return a few rows
+that are computed; the others are lazy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
+from biasspark.api.keywords import ModelKeywords, parse_keywords, with_keywords
 from biasspark.attribution import examples
-from biasspark.config import parse_measures
 from biasspark.maps.attribution import Attributed, attribute, ranked_rows
 from biasspark.maps.attribution_tables import cross_groups, list_tables, segment_pairs
 from biasspark.tables.schemas import (
@@ -25,7 +26,8 @@ from biasspark.tables.schemas import (
 )
 
 
-def example_attributions(df: DataFrame, *, id: str, **measures: Any) -> DataFrame:
+@with_keywords
+def example_attributions(df: DataFrame, *, id: str, **measures: Unpack[ModelKeywords]) -> DataFrame:
     """Return every row's share of the AUC, exact: one row a (model, slice, row).
 
     Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, ties half. The
@@ -38,8 +40,8 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Any) -> DataFram
         One row an example.
     id : str
         The column that identifies a row.
-    models : list of str, or dict of str to str
-        Score columns, or names and their score columns. Higher is more likely positive; any monotone scale.
+    models : str, list of str, or dict of str to str
+        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
         The label's column: boolean, or numeric with `label_threshold`.
     label_threshold : float, optional
@@ -72,39 +74,43 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Any) -> DataFram
 
     Notes
     -----
-    The rows are scanned twice, once right away for a survey, and shuffled once.
+    The rows are scanned twice, once right away for a survey and once when the table is computed, and shuffled once.
     """
-    attributed = _attribute(df, id, {"write_examples": True}, **measures)
+    attributed = _attribute(df, id, {"write_examples": True}, measures)
     return examples.example_attributions(attributed.ranked)
 
 
+@with_keywords
 def attribution_correlations(
-    df: DataFrame, *, id: str, link: str | Mapping[str, str] | None = None, **measures: Any
+    df: DataFrame, *, id: str, link: str | Mapping[str, str] | None = None, **measures: Unpack[ModelKeywords]
 ) -> DataFrame:
     """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
 
     Takes what `example_attributions` takes besides ``link``: ``"logit"`` makes probabilities of scores that are
     log-odds, ``{"model": "logit"}`` of the scores of those models alone. Without, correlations of scores outside 0 to 1
-    are NULL.
+    are NULL. Computed when called: two scans and a shuffle.
     """
-    return _found(df, id, {"link": link}, ATTRIBUTION_CORRELATIONS, **measures)
+    return _search(df, id, {"link": link}, ATTRIBUTION_CORRELATIONS, measures)
 
 
+@with_keywords
 def loss_by_segment(
     df: DataFrame,
     *,
     id: str,
     segments: Mapping[str, str] | None = None,
     link: str | Mapping[str, str] | None = None,
-    **measures: Any,
+    **measures: Unpack[ModelKeywords],
 ) -> DataFrame:
     """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
 
     ``segments`` gives their names and Spark SQL predicates. Takes what `attribution_correlations` takes besides.
+    Computed when called: three scans and two shuffles, without segments two and one.
     """
-    return _found(df, id, {"segments": dict(segments or {}), "link": link}, LOSS_BY_SEGMENT, **measures)
+    return _search(df, id, {"segments": dict(segments or {}), "link": link}, LOSS_BY_SEGMENT, measures)
 
 
+@with_keywords
 def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     df: DataFrame,
     *,
@@ -115,7 +121,7 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     compare: Sequence[Sequence[str]] = (),
     tree: Mapping[str, Any] | None = None,
     link: str | Mapping[str, str] | None = None,
-    **measures: Any,
+    **measures: Unpack[ModelKeywords],
 ) -> DataFrame:
     """Return the trees that find where models gain and lose their AUC, one row a node, with honest estimates.
 
@@ -138,12 +144,18 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     -------
     DataFrame
         The columns of the table ``attribution_segments`` less the run's. Computed when called.
+
+    Notes
+    -----
+    Five scans, three of them to survey scores and columns, and two shuffles; each pair of ``compare`` ranks both
+    models anew, a scan and a shuffle, and once more for every slice. Trees grow on what is kept.
     """
     part: dict[str, Any] = {"numeric": list(numeric), "categorical": list(categorical), "link": link}
     part |= {"targets": list(targets), "compare": [list(pair) for pair in compare], "tree": dict(tree or {})}
-    return _found(df, id, part, ATTRIBUTION_SEGMENTS, **measures)
+    return _search(df, id, part, ATTRIBUTION_SEGMENTS, measures)
 
 
+@with_keywords
 def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
     df: DataFrame,
     *,
@@ -152,7 +164,7 @@ def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
     categorical: Sequence[str] = (),
     slice_search: Mapping[str, Any] | None = None,
     tree: Mapping[str, Any] | None = None,
-    **measures: Any,
+    **measures: Unpack[ModelKeywords],
 ) -> DataFrame:
     """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
 
@@ -169,11 +181,16 @@ def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
     -------
     DataFrame
         The columns of the table ``attribution_slices`` less the run's. Computed when called.
+
+    Notes
+    -----
+    Five scans, three of them to survey scores and columns, and two shuffles. Slices are searched in what is kept.
     """
     part = {"numeric": list(numeric), "categorical": list(categorical), "slice_search": dict(slice_search or {})}
-    return _found(df, id, part | {"tree": None if tree is None else dict(tree)}, ATTRIBUTION_SLICES, **measures)
+    return _search(df, id, part | {"tree": None if tree is None else dict(tree)}, ATTRIBUTION_SLICES, measures)
 
 
+@with_keywords
 def pair_segments(
     df: DataFrame,
     *,
@@ -181,7 +198,7 @@ def pair_segments(
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
     pairs: Mapping[str, Any] | None = None,
-    **measures: Any,
+    **measures: Unpack[ModelKeywords],
 ) -> DataFrame:
     """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
 
@@ -200,50 +217,36 @@ def pair_segments(
     -------
     DataFrame
         The columns of the table ``pair_segments`` less the run's. Lazy.
+
+    Notes
+    -----
+    Three scans right away, to survey scores and columns; one and a shuffle when the table is computed.
     """
     part = {"numeric": list(numeric), "categorical": list(categorical), "pairs": dict(pairs or {})}
-    attributed = _attribute(df, id, part, **measures)
-    return segment_pairs(attributed)
+    return segment_pairs(_attribute(df, id, part, measures))
 
 
-def auc_crosses(df: DataFrame, *, id: str, groupings: Mapping[str, str], **measures: Any) -> DataFrame:
+@with_keywords
+def auc_crosses(
+    df: DataFrame, *, id: str, groupings: Mapping[str, str], **measures: Unpack[ModelKeywords]
+) -> DataFrame:
     """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
 
     ``groupings`` gives names and columns, or Spark SQL expressions, whose values are the groups; of more than 200 the
-    rest is one group. Takes what `example_attributions` takes besides. Lazy.
+    rest is one group. Takes what `example_attributions` takes besides. Lazy: two scans right away, for surveys, and one
+    and a shuffle when the table is computed.
     """
-    return cross_groups(_attribute(df, id, {"groupings": dict(groupings)}, **measures))
+    return cross_groups(_attribute(df, id, {"groupings": dict(groupings)}, measures))
 
 
-def _found(df: DataFrame, id_column: str, part: Mapping[str, Any], table: Table, /, **measures: Any) -> DataFrame:
+def _search(df: DataFrame, id_column: str, part: Mapping[str, Any], table: Table, measures: ModelKeywords) -> DataFrame:
     """Rank, search, and return one of the tables that are computed on the way."""
-    attributed = _attribute(df, id_column, part, **measures)
+    attributed = _attribute(df, id_column, part, measures)
     with ranked_rows(attributed) as losses:
         tables, _ = list_tables(attributed, losses)
     found = tables[table]
     return df.sparkSession.createDataFrame([], table.value_schema) if found is None else found
 
 
-def _attribute(  # noqa: PLR0913 - the public functions' keywords, named once
-    df: DataFrame,
-    id_column: str,
-    part: Mapping[str, Any],
-    /,
-    *,
-    models: Sequence[str] | Mapping[str, str],
-    label: str,
-    label_threshold: float | None = None,
-    label_positive: Sequence[Any] | None = None,
-    slices: Mapping[str, str] | None = None,
-    ranges: int = 0,
-    level: float = 0.95,
-) -> Attributed:
-    table = {
-        "label": {"column": label, "threshold": label_threshold, "positive": label_positive},
-        "models": models,
-        "slices": slices,
-        "ranking": {"ranges": ranges},
-        "intervals": {"level": level},
-        "attribution": part,
-    }
-    return attribute(df, parse_measures(table), id_column)
+def _attribute(df: DataFrame, id_column: str, part: Mapping[str, Any], measures: ModelKeywords) -> Attributed:
+    return attribute(df, parse_keywords(measures, {"attribution": part}), id_column)

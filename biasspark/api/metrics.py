@@ -1,32 +1,32 @@
-"""The public functions, for notebooks: the job's tables on any DataFrame, on any session, classic or Connect."""
+"""The public functions of single tables, for notebooks: the job's tables on any DataFrame, classic or Connect.
+
+Each ranks for itself: `biasspark.measure` ranks once for several.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from pyspark.sql import DataFrame
 
-from biasspark.config import Identities, Measures, PinnedAuc, parse_measures
-from biasspark.errors import ConfigError
-from biasspark.maps.comparisons import compare
-from biasspark.metrics import suite, summary
-from biasspark.metrics.statistics import in_table
-from biasspark.pipeline import Measurement, balance_labels, measure, skew_classes
-from biasspark.report import side_by_side as comparison
-from biasspark.tables.schemas import (
-    PINNED_AUC,
-    PINNED_SKEW,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    U_STATISTICS,
-    Table,
+from biasspark import pipeline
+from biasspark.api.keywords import (
+    ComparedKeywords,
+    GroupKeywords,
+    Models,
+    SuiteKeywords,
+    parse_keywords,
+    with_keywords,
 )
+from biasspark.api.measured import CorpusTables
+from biasspark.maps.comparisons import compare
+from biasspark.report import side_by_side as comparison
+from biasspark.tables.schemas import PINNED_SKEW
 
 
-def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
+@with_keywords
+def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return the bias suite: one row a (model, slice, identity) with six metrics and their intervals.
 
     Subgroup, BPSN, BNSP and background AUC, and the Negative and Positive Average Equality Gap (Borkan et al. 2019,
@@ -37,16 +37,16 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
     ----------
     df : DataFrame
         One row a comment.
-    models : list of str, or dict of str to str
-        Score columns, or names and their score columns. Higher is more likely positive; any monotone scale.
+    models : str, list of str, or dict of str to str
+        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
         The label's column: boolean, or numeric with `label_threshold`.
     label_threshold : float, optional
         A row is positive at or above it.
     label_positive : list, optional
         The values of the label's column that are positive, in place of a threshold.
-    identities : list of str, or dict, or Identities
-        Columns of annotations, or the whole ``[identities]`` table of the configuration.
+    identities : str, list of str, dict, or Identities
+        Columns of annotations, or a dict with the keys of ``[identities]`` of the configuration.
     identity_threshold : float, default 0.5
         A row is in the identity of a numeric column at or above it; for a list of columns.
     unannotated : {"exclude", "background"}
@@ -62,6 +62,11 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
         Of the engine "binned": into about how many bins the scores of a model are cut.
     level : float, default 0.95
         Of the intervals.
+    evidence : int, or dict, optional
+        How many rows each of the two cells of a metric needs for the metric to have a value, or a dict with the keys of
+        ``[evidence]``.
+    privacy : True, int, or dict, optional
+        Below how many rows the numbers of a group are withheld; True for 10.
 
     Returns
     -------
@@ -70,8 +75,10 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
 
     Raises
     ------
+    TypeError
+        For a keyword that there is not, or one that is missing.
     ConfigError, InputError
-        With all faults at once.
+        With all other faults at once.
 
     Examples
     --------
@@ -82,37 +89,42 @@ def bias_metrics(df: DataFrame, **measures: Any) -> DataFrame:
 
     Notes
     -----
-    The corpus is scanned twice, once right away for a survey, and shuffled once. NaN and missing scores leave a row
-    out for that model, a missing label for all.
+    The rows are scanned twice, once right away for a survey and once when the table is computed, and shuffled once; of
+    the engine "windows" four times or more. So is every other table that is made by a function of its own:
+    `biasspark.measure` does it once for all. NaN and missing scores leave a row out for that model, a missing label for
+    all.
     """
-    measurement = _measure(df, **measures)
-    return suite.bias_metrics(measurement.statistics, measurement.measures.intervals)
+    return _measure(df, measures).bias_metrics()
 
 
-def u_statistics(df: DataFrame, **measures: Any) -> DataFrame:
+@with_keywords
+def u_statistics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return the integers from which every metric follows: six pairs of cells an identity.
 
-    Takes what `bias_metrics` takes, and returns the columns of the table ``u_statistics`` less the run's.
+    Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``u_statistics`` less the
+    run's.
     """
-    return in_table(_measure(df, **measures).statistics, U_STATISTICS)
+    return _measure(df, measures).u_statistics()
 
 
-def model_summary(df: DataFrame, **measures: Any) -> DataFrame:
+@with_keywords
+def model_summary(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities.
 
-    Takes what `bias_metrics` takes, and returns the columns of the table ``model_summary`` less the run's.
+    Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``model_summary`` less the
+    run's.
     """
-    measurement = _measure(df, **measures)
-    return summary.model_summary(measurement.statistics, measurement.measures.intervals, PinnedAuc())
+    return _measure(df, measures).model_summary()
 
 
+@with_keywords
 def pinned_auc(
     df: DataFrame,
     *,
     trials: int = 0,
     seed: int = 1,
     include_subgroup_in_background: bool = True,
-    **measures: Any,
+    **measures: Unpack[SuiteKeywords],
 ) -> DataFrame:
     """Return the pinned AUC of every identity, with the four weights and the four AUCs of which it is made.
 
@@ -133,16 +145,21 @@ def pinned_auc(
     Returns
     -------
     DataFrame
-        The columns of the table ``pinned_auc`` less the run's.
+        The columns of the table ``pinned_auc`` less the run's. Lazy.
+
+    Notes
+    -----
+    Costs as much as `bias_metrics`. With trials the rows are scanned and shuffled once more.
     """
     table = {
         "trials": trials,
         "seed": seed,
         "include_subgroup_in_background": include_subgroup_in_background,
     }
-    return _further(df, PINNED_AUC, {"pinned_auc": table}, **measures)
+    return _measure(df, measures, pinned_auc=table).pinned_auc()
 
 
+@with_keywords
 def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     df: DataFrame,
     *,
@@ -151,7 +168,7 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     fraction: float = 0.5,
     trials: int = 100,
     seed: int = 1,
-    **measures: Any,
+    **measures: Unpack[SuiteKeywords],
 ) -> DataFrame:
     """Return what the pinned AUC of an identity becomes when rows of one cell are dropped, and what the suite becomes.
 
@@ -182,14 +199,23 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     ------
     ConfigError, InputError
         With all faults at once; for an identity that is not there, with those that are.
+
+    Notes
+    -----
+    One identity is ranked. The rows are scanned three times, once right away for a survey, and shuffled twice.
     """
     table = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    found = _read({"pinned_skew": table}, **measures)
-    return skew_classes(measure(df, found, only=identity)).select(*PINNED_SKEW.value_columns)
+    found = parse_keywords(measures, {"pinned_skew": table})
+    return pipeline.skew_classes(pipeline.measure(df, found, only=identity)).select(*PINNED_SKEW.value_columns)
 
 
+@with_keywords
 def threshold_rates(
-    df: DataFrame, *, at: Sequence[float] | None = None, grid: Mapping[str, float] | None = None, **measures: Any
+    df: DataFrame,
+    *,
+    at: Sequence[float] | None = None,
+    grid: Mapping[str, float] | None = None,
+    **measures: Unpack[SuiteKeywords],
 ) -> DataFrame:
     """Return decisions, rates and their gaps to the background of every identity at every threshold.
 
@@ -205,32 +231,45 @@ def threshold_rates(
     Returns
     -------
     DataFrame
-        The columns of the table ``threshold_rates`` less the run's.
+        The columns of the table ``threshold_rates`` less the run's. Lazy.
+
+    Notes
+    -----
+    Costs as much as `bias_metrics`.
     """
-    return _further(df, THRESHOLD_RATES, {"thresholds": {"at": at, "grid": grid}}, **measures)
+    return _measure(df, measures, thresholds={"at": at, "grid": grid}).threshold_rates()
 
 
+@with_keywords
 def threshold_summary(
-    df: DataFrame, *, at: Sequence[float] | None = None, grid: Mapping[str, float] | None = None, **measures: Any
+    df: DataFrame,
+    *,
+    at: Sequence[float] | None = None,
+    grid: Mapping[str, float] | None = None,
+    **measures: Unpack[SuiteKeywords],
 ) -> DataFrame:
     """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
 
-    Takes what `threshold_rates` takes, and returns the columns of the table ``threshold_summary`` less the run's.
+    Takes what `threshold_rates` takes, costs as much, and returns the columns of the table ``threshold_summary`` less
+    the run's.
     """
-    return _further(df, THRESHOLD_SUMMARY, {"thresholds": {"at": at, "grid": grid}}, **measures)
+    return _measure(df, measures, thresholds={"at": at, "grid": grid}).threshold_summary()
 
 
-def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Any) -> DataFrame:
+@with_keywords
+def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return the rows of every cell of every identity by equal bins of their scores.
 
-    Bins span [0, 1], or all scores of a model where some lie outside. Takes what `bias_metrics` takes besides, and
-    returns the columns of the table ``score_histograms`` less the run's.
+    Bins span [0, 1], or all scores of a model where some lie outside. Takes what `bias_metrics` takes besides, costs as
+    much, and returns the columns of the table ``score_histograms`` less the run's.
     """
-    return _further(df, SCORE_HISTOGRAMS, {"histograms": {"bins": bins}}, **measures)
+    return _measure(df, measures, histograms={"bins": bins}).score_histograms()
 
 
 def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     """Return two models side by side, one row a (slice, identity): the five metrics of each, and their differences.
+
+    Costs what it costs to compute the frame that it is given.
 
     Parameters
     ----------
@@ -260,15 +299,16 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     return comparison.side_by_side(metrics, first, second)
 
 
+@with_keywords
 def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
     df: DataFrame,
     *,
     baseline: str,
-    method: str = "delong",
+    method: Literal["delong", "jackknife"] = "delong",
     groups: int | None = None,
     cluster: str | None = None,
     id: str | None = None,
-    **measures: Any,
+    **measures: Unpack[ComparedKeywords],
 ) -> DataFrame:
     """Return by how much every model differs from a baseline, metric by metric, on the rows that both score.
 
@@ -286,7 +326,7 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
     id : str, optional
         The column that identifies a row; the jackknife needs it.
     **measures
-        What `bias_metrics` takes; ``engine`` is always blocks here.
+        What `bias_metrics` takes, but for evidence and privacy; ``engine`` is always blocks here.
 
     Returns
     -------
@@ -296,20 +336,24 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
 
     Notes
     -----
-    The rows are scanned four times, twice of them right away, and shuffled twice, with the jackknife once. A row takes
-    8 bytes for each identity along. P-values are adjusted over one (slice, pair of models), crossed pairs apart.
+    The rows are scanned twice right away, for a survey and to count them. When the table is computed, they are scanned
+    once for every model beside the baseline and every 32 identities, and each time shuffled twice, by the jackknife
+    once; a row takes 8 bytes for each identity along. P-values are adjusted over one (slice, pair of models), crossed
+    pairs apart.
     """
     table = {"baseline": baseline, "method": method, "groups": groups, "cluster": cluster}
-    return compare(df, _read({"compare": table}, **measures), id).table
+    return compare(df, parse_keywords(measures, {"compare": table}), id).table
 
 
+@with_keywords
 def label_balance(
     df: DataFrame,
     *,
     text: str | None = None,
     length: str | None = None,
     buckets: Sequence[int] | None = None,
-    **measures: Any,
+    models: Models | None = None,  # noqa: ARG001 - the same keywords fit every function
+    **measures: Unpack[GroupKeywords],
 ) -> DataFrame:
     """Return how often every identity is positive by text length, and how many negatives would balance it.
 
@@ -320,67 +364,32 @@ def label_balance(
     buckets : sequence of int, optional
         Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
     **measures
-        What `bias_metrics` takes; ``models`` is not needed, since scores do not count.
+        What `bias_metrics` takes, but for evidence; ``models`` is not needed, since scores do not count.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``label_balance`` less the run's.
+        The columns of the table ``label_balance`` less the run's. Lazy.
+
+    Notes
+    -----
+    The rows are scanned twice, once right away for a survey. Nothing is ranked.
     """
     table = {"text": text, "length": length, "buckets": buckets}
-    return balance_labels(df, _read({"label_balance": table}, False, **measures))
+    return pipeline.balance_labels(df, parse_keywords(measures, {"label_balance": table}, scored=False))
 
 
-def template_scores(df: DataFrame, *, template: str, **measures: Any) -> DataFrame:
+@with_keywords
+def template_scores(df: DataFrame, *, template: str, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return the mean score of every template and identity: a fair model scores a template alike for all.
 
     ``template`` is the column that says from which template a row was made. Takes what `bias_metrics` takes besides,
-    and returns the columns of the table ``template_scores`` less the run's.
+    and returns the columns of the table ``template_scores`` less the run's. The rows are scanned twice, once right away
+    for a survey. Nothing is ranked.
     """
-    return _further(df, TEMPLATE_SCORES, {"templates": {"column": template}}, **measures)
+    return _measure(df, measures, templates={"column": template}).template_scores()
 
 
-def _further(df: DataFrame, table: Table, part: Mapping[str, Any], /, **measures: Any) -> DataFrame:
-    """Measure a part that a configuration turns on by a table of its own."""
-    return measure(df, _read(part, **measures)).further_tables()[table].select(*table.value_columns)
-
-
-def _measure(df: DataFrame, **measures: Any) -> Measurement:
-    return measure(df, _read({}, **measures))
-
-
-def _read(  # noqa: PLR0913 - the public functions' keywords, named once
-    part: Mapping[str, Any],
-    scored: bool = True,
-    /,
-    *,
-    label: str,
-    identities: Sequence[str] | Mapping[str, Any] | Identities,
-    models: Sequence[str] | Mapping[str, str] | None = None,
-    label_threshold: float | None = None,
-    label_positive: Sequence[Any] | None = None,
-    identity_threshold: float = 0.5,
-    unannotated: str = "exclude",
-    slices: Mapping[str, str] | None = None,
-    engine: str = "blocks",
-    ranges: int = 0,
-    rank_bins: int | None = None,
-    level: float = 0.95,
-) -> Measures:
-    if not isinstance(identities, Mapping | Identities):
-        identities = {"columns": identities, "threshold": identity_threshold, "unannotated": unannotated}
-    elif (identity_threshold, unannotated) != (0.5, "exclude"):
-        raise ConfigError(
-            f"identity_threshold = {identity_threshold}, unannotated = {unannotated!r}: identities is a whole table "
-            "here, which has its own threshold and unannotated. Set them there."
-        )
-    table = {
-        "label": {"column": label, "threshold": label_threshold, "positive": label_positive},
-        "models": models,
-        "identities": identities,
-        "slices": slices,
-        "ranking": {"engine": engine, "ranges": ranges, "bins": rank_bins},
-        "intervals": {"level": level},
-        **part,
-    }
-    return parse_measures(table, scored=scored)
+def _measure(df: DataFrame, measures: SuiteKeywords, **parts: Mapping[str, Any]) -> CorpusTables:
+    """Survey a corpus and plan its ranking; ``parts`` are tables of the configuration."""
+    return CorpusTables(pipeline.measure(df, parse_keywords(measures, parts)))

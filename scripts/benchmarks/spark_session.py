@@ -18,6 +18,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 import biasspark
+from biasspark.api.keywords import Engine
 from biasspark.session import build_session, describe
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.growth import Case, exponents, growth_cases
@@ -30,7 +31,7 @@ ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
-def suite(corpus: DataFrame, engine: str = "blocks", **identities: Any) -> DataFrame:
+def suite(corpus: DataFrame, engine: Engine = "blocks", **identities: Any) -> DataFrame:
     """Return the bias suite of both models."""
     return biasspark.bias_metrics(
         corpus,

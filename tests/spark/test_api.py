@@ -142,12 +142,11 @@ def test_faults_of_what_is_asked(comments: DataFrame) -> None:
     with pytest.raises(biasspark.ConfigError) as caught:
         biasspark.bias_metrics(comments, models=[], label="target", identities=[], engine="fast", level=2)
     assert caught.value.faults == (
-        '[models]: no model is named. At least one is required. Write, for example, toxicity = "toxicity".',
-        "[identities]: no identity is named. At least one of columns, categorical, array, predicates, terms is "
-        'required. Write, for example, columns = ["male", "female"].',
-        '[ranking] engine = "fast". It must be one of "blocks", "windows", "binned". Remove the line to use the '
-        'default, "blocks".',
-        "[intervals] level = 2. It must lie between 0 and 1, both excluded. Write, for example, level = 0.95.",
+        'models: no model is named. At least one is required. Write, for example, models = ["toxicity"].',
+        "identities: no identity is named. At least one of columns, categorical, array, predicates, terms is "
+        'required. Write, for example, identities = ["male", "female"].',
+        'engine = "fast". It must be one of "blocks", "windows", "binned". Leave it out to use the default, "blocks".',
+        "level = 2. It must lie between 0 and 1, both excluded. Write, for example, level = 0.95.",
     )
 
 
@@ -156,10 +155,10 @@ def test_faults_of_the_columns_are_all_said_at_once(comments: DataFrame) -> None
         biasspark.bias_metrics(comments, models=["toxicity"], label="target", identities=["board", "women"])
     columns = "id, target, toxicity_1, toxicity_6, male, female, board"
     assert str(caught.value).splitlines() == [
-        f"[models] toxicity: the corpus has no column 'toxicity'. It has: {columns}. Name one of these.",
-        f"[identities] columns: the corpus has no column 'women'. It has: {columns}. Name one of these.",
-        '[label] column = "target": it is of type double, and there is no threshold. A number is a label only with '
-        "one. Set `threshold` (0.5), or `positive` to the values that are positive.",
+        f"models toxicity: the corpus has no column 'toxicity'. It has: {columns}. Name one of these.",
+        f"identities columns: the corpus has no column 'women'. It has: {columns}. Name one of these.",
+        'label = "target": it is of type double, and there is no threshold. A number is a label only with '
+        "one. Set `label_threshold` (0.5), or `label_positive` to the values that are positive.",
     ]
 
 
@@ -205,13 +204,13 @@ def test_the_public_names() -> None:
 def test_what_is_no_list_of_columns_is_refused_and_nothing_is_ignored(comments: DataFrame) -> None:
     for wrong, fault in (
         (
-            {"identities": "male"},
-            '[identities] columns = "male". It must be a list of text, not text. Write columns = ["...", "..."].',
+            {"identities": 5},
+            'identities columns = 5. It must be a list of text, not a whole number. Write columns = ["...", "..."].',
         ),
-        ({"slices": ["board"]}, "[slices]: this is a list. It must be a table. Correct it, or remove the line."),
+        ({"slices": ["board"]}, "slices: this is a list. It must be a table. Correct it, or leave it out."),
         (
             {"identities": {"columns": ["male"]}, "unannotated": "background"},
-            "identity_threshold = 0.5, unannotated = 'background': identities is a whole table here, which has its own "
+            "unannotated = 'background': identities is a whole table here, which has its own "
             "threshold and unannotated. Set them there.",
         ),
     ):

@@ -125,9 +125,9 @@ def test_plan_brings_every_bucket_to_the_goal(by_text: list[Row]) -> None:
 
 def test_what_cannot_be_asked_of_a_balance(spark: SparkSession) -> None:
     corpus = frame_of(spark, ROWS[:9])
-    with pytest.raises(ConfigError, match=r"^\[label_balance\]: text and length are both given"):
+    with pytest.raises(ConfigError, match=r"^label_balance: text and length are both given"):
         biasspark.label_balance(corpus, text="text", length="length", **asked())
-    with pytest.raises(ConfigError, match=r"^\[label_balance\] buckets = "):
+    with pytest.raises(ConfigError, match=r"^buckets = "):
         biasspark.label_balance(corpus, buckets=[10, 20], **asked())
 
 

@@ -157,5 +157,5 @@ def test_summary_adds_up_what_the_table_says(spark: SparkSession, sampled: list[
 
 
 def test_trials_want_blocks(spark: SparkSession) -> None:
-    with pytest.raises(ConfigError, match=r'^\[pinned_auc\] trials = 3: the engine is "windows"'):
+    with pytest.raises(ConfigError, match=r'^trials = 3: the engine is "windows"'):
         biasspark.pinned_auc(frame_of(spark, ROWS[:9]), trials=3, **measures(engine="windows"))

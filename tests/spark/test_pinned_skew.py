@@ -262,15 +262,15 @@ def test_an_identity_that_is_not_there_is_an_error_that_lists_those_that_are(spa
     with pytest.raises(biasspark.InputError) as caught:
         biasspark.pinned_skew(corpus, identity="race=Asain", **measured)
     assert caught.value.faults == (
-        '[pinned_skew] identity = "race=Asain". There is no such identity. There are race=Asian, race=white. '
+        'identity = "race=Asain". There is no such identity. There are race=Asian, race=white. '
         "Did you mean race=Asian?",
     )
     with pytest.raises(biasspark.ConfigError) as refused:
         biasspark.pinned_skew(corpus, identity="gay", cell="negative", trials=0, **measured)
     assert [fault.split(" =")[0] for fault in refused.value.faults] == [
-        "[pinned_skew] cell",
-        "[pinned_skew] trials",
-        "[pinned_skew] identity",
+        "cell",
+        "trials",
+        "identity",
     ]
 
 

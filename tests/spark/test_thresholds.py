@@ -193,9 +193,9 @@ def test_grid_has_both_ends_and_is_joined_by_named_thresholds(spark: SparkSessio
 
 def test_what_cannot_be_asked(spark: SparkSession) -> None:
     corpus = frame_of(spark, ROWS[:9], 1)
-    with pytest.raises(ConfigError, match=r"^\[thresholds\]: neither at nor grid is given"):
+    with pytest.raises(ConfigError, match=r"^thresholds: neither at nor grid is given"):
         biasspark.threshold_rates(corpus, **measures())
-    with pytest.raises(ConfigError, match=r"^\[histograms\] bins = 0"):
+    with pytest.raises(ConfigError, match=r"^bins = 0"):
         biasspark.score_histograms(corpus, bins=0, **measures())
 
 

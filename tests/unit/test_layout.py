@@ -25,7 +25,7 @@ GROUND_FLOOR = (
 MAPS = (
     "pipeline",
     *("maps.attribution", "maps.attribution_tables", "maps.comparisons", "maps.gate", "maps.jackknife", "maps.windows"),
-    *("api.metrics", "api.attribution"),
+    *("api.measured", "api.attribution"),
 )
 KERNEL_STAGES = ("ranking", "metrics", "attribution")
 SAYS_NO_SPARK = re.compile(r"no Spark|numpy( and \w+)? (only|alone)", re.IGNORECASE)

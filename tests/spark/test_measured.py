@@ -1,0 +1,172 @@
+"""`biasspark.measure`: many tables of one survey and one ranking, which is released whatever happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import biasspark
+from tests.spark.test_job_bias_metrics import Effort, watch
+
+N_ROWS = 3000
+MEASURED: dict[str, Any] = {
+    "models": ["toxicity_1", "toxicity_6"],
+    "label": "target",
+    "label_threshold": 0.5,
+    "identities": ["male", "female"],
+}
+SUITE = ("bias_metrics", "model_summary", "u_statistics")
+FURTHER: dict[str, dict[str, Any]] = {
+    "pinned_auc": {},
+    "threshold_rates": {"at": [0.3, 0.5]},
+    "threshold_summary": {"at": [0.3, 0.5]},
+    "score_histograms": {"bins": 4},
+    "label_balance": {"text": "text"},
+    "template_scores": {"template": "template"},
+}
+TURNED_ON: dict[str, Any] = {
+    "thresholds": [0.3, 0.5],
+    "histograms": 4,
+    "label_balance": "text",
+    "templates": "template",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("measured") / "corpus")
+    share = [F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(100)) / 100 for seed in range(5)]
+    spark_session.range(N_ROWS, numPartitions=1).select(
+        "id",
+        F.when(F.col("id") % 50 > 0, share[0]).alias("target"),
+        F.round((share[0] + 2 * share[1]) / 3, 2).alias("toxicity_1"),
+        ((2 * share[0] + share[1]) / 3).alias("toxicity_6"),
+        F.when(F.col("id") % 3 > 0, share[3]).alias("male"),
+        F.when(F.col("id") % 3 > 0, share[4]).alias("female"),
+        F.repeat(F.lit("word "), (F.col("id") % 90).cast("int")).alias("text"),
+        F.concat(F.lit("t"), F.col("id") % 7).alias("template"),
+    ).write.parquet(path)
+    return path
+
+
+@pytest.fixture
+def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
+    return spark.read.parquet(corpus_path)
+
+
+def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, frame.collect()), key=str)
+
+
+def kept_by(measured: biasspark.MeasuredCorpus) -> list[bool]:
+    return [frame.storageLevel.useMemory for frame in measured._measurement.kept]
+
+
+def test_the_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
+    with biasspark.measure(comments, **MEASURED, thresholds=[0.3, 0.5]) as measured:
+        for name in (*SUITE, "threshold_rates"):
+            assert_alike(measured, name, comments)
+        assert (measured.n_rows, measured.rejects) == (N_ROWS, {"null_label": N_ROWS // 50})
+        assert measured.warnings == ("model toxicity_1: its 2,940 scores have 99 distinct values. Were they rounded?",)
+        assert repr(measured) == "<MeasuredCorpus of 3,000 rows: 2 models, 1 slice, 2 identities, 0 crossed pairs>"
+
+
+@pytest.mark.slow
+def test_further_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
+    with biasspark.measure(comments, **MEASURED, **TURNED_ON) as measured:
+        for name in FURTHER:
+            assert_alike(measured, name, comments)
+
+
+def assert_alike(measured: biasspark.MeasuredCorpus, name: str, comments: DataFrame) -> None:
+    frame, alone = getattr(measured, name)(), getattr(biasspark, name)(comments, **FURTHER.get(name, {}), **MEASURED)
+    assert frame.columns == alone.columns, name
+    assert rows_of(frame) == rows_of(alone), name
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
+def test_four_tables_take_one_survey_and_one_ranking(spark: SparkSession, comments: DataFrame) -> None:
+    names, at = (*SUITE, "threshold_rates"), {"threshold_rates": {"at": [0.5]}}
+    efforts: list[Effort] = []
+    with watch(spark, N_ROWS, efforts), biasspark.measure(comments, **MEASURED, thresholds=[0.5]) as measured:
+        for name in names:
+            getattr(measured, name)().collect()
+    with watch(spark, N_ROWS, efforts):
+        for name in names:
+            getattr(biasspark, name)(comments, **MEASURED, **at.get(name, {})).collect()
+    together, alone = efforts
+    assert (together.n_scans, alone.n_scans) == (2, 2 * len(names))
+    assert together.n_jobs == 2 + len(names)  # the survey, the ranking, and what is read of it
+
+
+def test_what_is_kept_is_released_at_the_end_and_after_a_failure(comments: DataFrame) -> None:
+    with biasspark.measure(comments, **MEASURED) as measured:
+        assert all(kept_by(measured))
+    assert not any(kept_by(measured))
+    with pytest.raises(ZeroDivisionError), biasspark.measure(comments, **MEASURED) as measured:
+        raise ZeroDivisionError
+    assert not any(kept_by(measured))
+
+
+def test_without_a_block_it_is_kept_until_it_is_closed(comments: DataFrame) -> None:
+    measured = biasspark.measure(comments, **MEASURED)
+    summary = rows_of(measured.model_summary())
+    assert all(kept_by(measured))
+    measured.close()
+    measured.close()
+    assert not any(kept_by(measured))
+    assert rows_of(measured.model_summary()) == summary
+
+
+def test_nothing_is_kept_where_the_ranking_fails(comments: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[DataFrame] = []
+    persist = type(comments).persist
+
+    def note(frame: DataFrame, *level: Any) -> DataFrame:
+        kept.append(frame)
+        return persist(frame, *level)
+
+    monkeypatch.setattr(type(comments), "persist", note)
+    unlabelled = comments.withColumn("target", F.lit(None).cast("double"))
+    with pytest.raises(biasspark.InputError) as caught:
+        biasspark.measure(unlabelled, **MEASURED)
+    assert str(caught.value) == (
+        "corpus: none of its 3,000 rows can be used (null_label 3,000). A row needs a label and a score. Check label "
+        "and models."
+    )
+    assert kept
+    assert not any(frame.storageLevel.useMemory for frame in kept)
+
+
+def test_a_table_that_was_not_asked_for_names_the_keyword(comments: DataFrame) -> None:
+    keywords = {
+        "threshold_rates": "thresholds=[0.5]",
+        "threshold_summary": "thresholds=[0.5]",
+        "score_histograms": "histograms=100",
+        "label_balance": "label_balance=True",
+        "template_scores": 'templates="template"',
+    }
+    with biasspark.measure(comments, **MEASURED) as measured:
+        for name, keyword in keywords.items():
+            with pytest.raises(biasspark.ConfigError) as caught:
+                getattr(measured, name)()
+            assert str(caught.value) == (
+                f"{name}: it was not asked for when the rows were ranked. Add {keyword}, say, to what "
+                "biasspark.measure is given."
+            )
+
+
+def test_evidence_and_privacy_withhold_what_they_do_in_the_job(comments: DataFrame) -> None:
+    few = comments.withColumn("male", F.when(F.col("id") < 9, 1.0).otherwise(F.lit(0.0)))
+    with biasspark.measure(few, **MEASURED, privacy=10, evidence=500) as measured:
+        reasons = {(row.identity, row.subgroup_auc_reason) for row in measured.bias_metrics().collect()}
+    assert reasons == {("male", "withheld"), ("female", "below_minimum_rows")}
+
+
+@pytest.mark.parametrize("engine", ["windows", "binned"])
+def test_any_engine(comments: DataFrame, engine: str) -> None:
+    with biasspark.measure(comments, **MEASURED, engine=engine) as measured:
+        assert rows_of(measured.u_statistics()) == rows_of(biasspark.u_statistics(comments, **MEASURED, engine=engine))
