@@ -4,7 +4,7 @@ A comment of one line right before a block says more of it:
 
 - ``<!-- file: NAME -->`` and ``<!-- added to: NAME -->``: the commands after it find it in that file;
 - ``<!-- from: PATH -->``: it stands so in that file of the project;
-- ``<!-- output -->``: the commands before it print these lines, three dots standing for others;
+- ``<!-- output -->``: the commands, or the Python, before it print these lines, three dots standing for others;
 - ``<!-- printed in: PAGE -->``: the commands of another page do;
 - ``<!-- leaves of the census -->``: the trees of test_samples.py have these leaves;
 - ``<!-- slow -->``: it is run with the slow tests alone;
@@ -68,6 +68,12 @@ def read_lines(block: Code) -> list[str]:
 def read_commands(block: Code) -> list[list[str]]:
     """Give the words of each command, less what follows a #; variables are left as they stand."""
     return [shlex.split(line, comments=True) for line in read_lines(block)]
+
+
+def output_of(block: Code) -> list[str]:
+    """Give the lines that a block is said to print; three dots stand for any."""
+    after = BLOCKS[BLOCKS.index(block) + 1 :][:1]
+    return [line for own in after if own.remark == "output" for line in own.text.splitlines() if line != "..."]
 
 
 def files_of(block: Code) -> dict[str, str]:

@@ -22,6 +22,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import biasspark
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
 from biasspark.mitigation.settings import load_experiment
@@ -57,7 +58,7 @@ def test_output_follows_commands() -> None:
     places = {block: place for place, block in enumerate(BLOCKS)}
     before = [BLOCKS[places[block] - 1] for block in blocks_of("text", "output")]
     assert before
-    assert {block.language for block in before} == {"sh"}
+    assert {block.language for block in before} == {"sh", "python"}
 
 
 # ---- links
@@ -81,6 +82,12 @@ def headings_of(page: Path) -> set[str]:
 def test_every_page_is_reached_from_the_readme() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert [page for page in PAGES[1:] if f"]({page})" not in text] == []
+
+
+def test_every_public_function_is_explained_for_notebooks() -> None:
+    text = (ROOT / "docs" / "notebook.md").read_text("utf-8")
+    functions = [name for name in biasspark.__all__ if name[0].islower()]
+    assert [name for name in functions if not re.search(rf"`(biasspark\.)?{name}[`(]", text)] == []
 
 
 # ---- configurations

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from biasspark.session import is_connect
 from biasspark.synthetic.civil_rows import CivilShape, civil_block
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import spark_views
-from tests.documents import blocks_of
+from tests.documents import blocks_of, output_of
 from tests.example_night import write_night
 
 N_ROWS = 4000
@@ -70,4 +72,8 @@ def test_python_runs(page: str, remarks: tuple[str, ...], given: dict[str, Any])
         pytest.skip(CLASSIC[page])
     for block in (block for block in blocks_of("python", *remarks) if block.page == page):
         above = "\n" * block.line  # a failure names the line of the page
-        exec(compile(above + block.text, page, "exec"), given)
+        printed = StringIO()
+        with redirect_stdout(printed):
+            exec(compile(above + block.text, page, "exec"), given)
+        there = {line.rstrip() for line in printed.getvalue().splitlines()}
+        assert [line for line in output_of(block) if line not in there] == [], printed.getvalue()

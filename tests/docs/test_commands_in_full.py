@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.synthetic.civil_rows import CivilShape, civil_block
-from tests.documents import BLOCKS, ROOT, Code, blocks_of, files_of, read_lines
+from tests.documents import ROOT, blocks_of, files_of, output_of, read_lines
 
 pytestmark = pytest.mark.slow
 
@@ -80,12 +80,6 @@ def run_line(line: str, clone: Path, data: Path | None = None) -> str:
     said = re.search(r"# .*exit code (\d+)", line)
     assert done.returncode == int(said[1] if said else 0), f"{line}\n{done.stdout}"
     return done.stdout
-
-
-def output_of(block: Code) -> list[str]:
-    """Give the lines that a block of commands is said to print; three dots stand for any."""
-    after = BLOCKS[BLOCKS.index(block) + 1 :][:1]
-    return [line for own in after if own.remark == "output" for line in own.text.splitlines() if line != "..."]
 
 
 def run_page(page: str, clone: Path, data: Path | None = None) -> None:
