@@ -161,7 +161,7 @@ def test_the_ledger_says_that_the_run_was_approximate(exact: Found, binned: Foun
     said = [row.text for row in binned["warnings"]]
     assert said[0].startswith("ranking: approximate. Scores were sorted into about 12 bins. The tables give")
     widest = max(row.auc_at_most - row.auc_at_least for row in binned["u_statistics"] if row.auc is not None)
-    assert f" {widest:.2g} apart at the most (" in said[0]
+    assert f" at most {widest:.2g} apart (" in said[0]
     # Of scores that bins do not tell apart nobody knows how many there are; what is said all the same is right.
     assert {*said[1:]} <= {row.text for row in exact["warnings"]}
 
