@@ -113,7 +113,7 @@ def test_faults_name_keywords() -> None:
         "label: label_threshold and label_positive are both given. A label is decided by one of them. Remove one.",
         'identity_threshold = "x". It must be a number, not text. Leave it out to use the default, 0.5.',
         'unannotated = "no". It must be one of "exclude", "background". Leave it out to use the default, "exclude".',
-        'rank_bins = 7. The engine is "blocks", which has none. Write engine = "binned", or remove it.',
+        'rank_bins = 7. The engine is "blocks", which has no bins. Write engine = "binned", or remove it.',
         "level = 2. It must lie between 0 and 1, both excluded. Write, for example, level = 0.95.",
         "evidence min_rows = -1. It must lie between 0 and 9223372036854775807. Leave it out to use the default, 0.",
         "privacy min_group_rows = 0. It must lie between 1 and 9223372036854775807. Leave it out to use the default, "
@@ -136,7 +136,7 @@ def test_faults_of_tables_keep_the_keys_of_the_tables() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "fault"),
     [
-        ("threshold_rates", {"at": ["x"]}, 'at = ["x"]. "x" is no finite number. Correct or remove it.'),
+        ("threshold_rates", {"at": ["x"]}, 'at = ["x"]. "x" is not a finite number. Correct or remove it.'),
         (
             "threshold_rates",
             {"grid": {"hi": 3}},
