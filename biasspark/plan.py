@@ -155,7 +155,10 @@ def _sources(identities: Identities) -> list[str]:
         found.append(f"{say_count(len(identities.predicates), 'predicate')} ({', '.join(identities.predicates)})")
     if identities.terms:
         names = [name for name, _ in identities.terms.terms]
-        found.append(f"{say_count(len(names), 'list')} of terms in {identities.terms.column} ({', '.join(names)})")
+        n_groups = sum(terms != (name,) for name, terms in identities.terms.terms)
+        counted = [f"{say_count(n_groups, 'group')} of terms"] if n_groups else []
+        counted[:0] = [say_count(len(names) - n_groups, "term")] if n_groups < len(names) else []
+        found.append(f"{', '.join(counted)} in {identities.terms.column} ({', '.join(names)})")
     if identities.crossed.pairs:
         found.append(f"their pairs with {identities.crossed.min_rows:,} rows or more")
     return found

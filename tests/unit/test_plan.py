@@ -1,0 +1,23 @@
+"""What `--dry-run` says of a run, as far as no corpus is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from biasspark.config import Identities, Terms
+from biasspark.plan import _sources
+
+GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ([GAY], "1 term in text (gay)"),
+        ([GAY, ("blind", ("blind",))], "2 terms in text (gay, blind)"),
+        ([LGBT], "1 group of terms in text (lgbt)"),
+        ([LGBT, GAY, TRANS], "1 term, 2 groups of terms in text (lgbt, gay, trans)"),
+    ],
+)
+def test_terms_are_told_from_groups_of_them(terms: list[tuple[str, tuple[str, ...]]], said: str) -> None:
+    assert _sources(Identities(terms=Terms(column="text", terms=tuple(terms)))) == [said]
