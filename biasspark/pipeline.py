@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from biasspark import __version__
 from biasspark.arrays import Floats
-from biasspark.columns import MODEL
+from biasspark.columns import MODEL, SCORE_REASONS
 from biasspark.config import Config, Measures, PinnedAuc, say_count
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
@@ -33,7 +33,7 @@ from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.gate.bias_alerts import JudgedNight
 from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings, sum_up_aucs
+from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, reject_warnings, score_warnings, sum_up_aucs
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import in_table, with_auc
@@ -320,7 +320,16 @@ def tabulate(
         partial(find_warnings, measurement, profiles),
     ]
     tables, warnings = run_side_by_side(measurement.corpus.sparkSession, parts)
-    return tables, warnings
+    return tables, (*warnings, *_warn_of_rejects(tally))
+
+
+def _warn_of_rejects(tally: Tally) -> Iterator[str]:
+    """Say which reasons were given often: of rows, and of each model's scores on the rows that have a label."""
+    of_rows = {reason: count for reason, count in tally.rejects.items() if reason not in SCORE_REASONS}
+    yield from reject_warnings("corpus", "rows", tally.n_rows, of_rows)
+    for model, of_scores in tally.rejected_scores.items():
+        n_scores = tally.n_eligible[model] + sum(of_scores.values())
+        yield from reject_warnings(f"model {model}", "scores", n_scores, of_scores)
 
 
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:

@@ -184,18 +184,16 @@ class Codebook:
         by_name = dict(zip(self.tallies, map(int, counts), strict=True))
         per_model = len(SCORE_REASONS)
         rejects = {reason: by_name["row_reason", code] for code, reason in enumerate(ROW_REASONS, 1)}
-        for code, reason in enumerate(SCORE_REASONS):
-            rejects[reason] = sum(by_name["score_reason", n * per_model + code] for n in range(len(self.models)))
-        rejects[ANNOTATION_OUT_OF_RANGE] = by_name["annotation", 0]
-        whole = sum(by_name["row_reason", code] for code in range(1, len(ROW_REASONS) + 1))
-        eligible = {
-            name: by_name["rows", 0]
-            - whole
-            - sum(by_name["score_reason", n * per_model + code] for code in range(per_model))
+        of_scores = {
+            name: {reason: by_name["score_reason", n * per_model + code] for code, reason in enumerate(SCORE_REASONS)}
             for n, name in enumerate(self.models)
         }
-        found = {reason: count for reason, count in rejects.items() if count}
-        return Tally(by_name["rows", 0], by_name["rejected", 0], found, eligible)
+        rejects |= {reason: sum(counts[reason] for counts in of_scores.values()) for reason in SCORE_REASONS}
+        rejects[ANNOTATION_OUT_OF_RANGE] = by_name["annotation", 0]
+        whole = sum(by_name["row_reason", code] for code in range(1, len(ROW_REASONS) + 1))
+        eligible = {name: by_name["rows", 0] - whole - sum(counts.values()) for name, counts in of_scores.items()}
+        of_scores = {name: _applied(counts) for name, counts in of_scores.items()}
+        return Tally(by_name["rows", 0], by_name["rejected", 0], _applied(rejects), eligible, of_scores)
 
 
 @dataclass(frozen=True)
@@ -210,12 +208,19 @@ class Tally:
         Rejects by reason, those of single models added up; reasons that never apply are left out.
     n_eligible
         Rows that count, by model.
+    rejected_scores
+        Why others have no score, by model: rejects by reason, again without those that never apply.
     """
 
     n_rows: int
     n_rejected: int
     rejects: dict[str, int]
     n_eligible: dict[str, int] = field(default_factory=dict)
+    rejected_scores: dict[str, dict[str, int]] = field(default_factory=dict, compare=False)
+
+
+def _applied(counts: dict[str, int]) -> dict[str, int]:
+    return {reason: count for reason, count in counts.items() if count}
 
 
 def _pack(wanted: list[tuple[str, int, int]]) -> dict[tuple[str, int], Field]:

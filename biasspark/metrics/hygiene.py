@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyspark.sql.functions as F
@@ -26,6 +26,8 @@ from biasspark.metrics.statistics import ends_of
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
 MOST_NAMED = 10
+MANY_REJECTED = 0.01
+FEW_ROWS = 30
 
 _ONE_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
 
@@ -57,8 +59,26 @@ class ScoreProfile:
 
 
 def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
-    """Return a sentence for each peculiarity of each model's scores, with what it probably means."""
+    """Return a sentence for each peculiarity of each model's scores, with what it probably means.
+
+    Notes
+    -----
+    Of fewer than `FEW_ROWS` scores nothing is said but that there are none, or none of one label: of two one is half,
+    and what looks peculiar is chance or an example that somebody wrote by hand.
+    """
     return tuple(f"model {profile.model}: {fault}" for profile in profiles for fault in _peculiarities(profile))
+
+
+def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence for each reason that is given to more than `MANY_REJECTED` of some rows or scores.
+
+    Of fewer than `FEW_ROWS` nothing is said, as of their scores.
+    """
+    return tuple(
+        f"{who}: {count / n_all:.0%} of its {n_all:,} {what} are counted as {reason}. Is that meant? See rejected_rows."
+        for reason, count in rejects.items()
+        if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
+    )
 
 
 def identity_warnings(identities: Sequence[str], empty: Collection[str], unknown: Collection[str]) -> tuple[str, ...]:
@@ -122,6 +142,8 @@ def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
     found = []
     if profile.reason in _ONE_LABEL:
         found.append(f"no row with a score is {_ONE_LABEL[profile.reason]}, so no AUC has a value. Check [label].")
+    if profile.n_rows < FEW_ROWS:
+        return found
     share = profile.largest_tie / profile.n_rows
     if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
         found.append("its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores.")
@@ -129,7 +151,7 @@ def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
         found.append(
             f"its {profile.n_rows:,} scores have only {profile.n_distinct} distinct values. Were they rounded?"
         )
-    if share >= GIANT_TIE and profile.n_rows > 1:
+    if share >= GIANT_TIE:
         found.append(f"{share:.0%} of its scores are the same value. Is that a default for rows that were not scored?")
     if profile.best_subgroup_auc is not None and profile.best_subgroup_auc < 0.5:
         found.append("its subgroup AUC is below 0.5 for every identity. Does a higher score mean less likely positive?")

@@ -97,7 +97,9 @@ def test_a_tally_reads_back_what_was_counted() -> None:
     counts = {("rows", 0): 100, ("rejected", 0): 8, ("annotation", 0): 3}
     counts |= {("row_reason", 1): 2, ("row_reason", 3): 5}
     counts |= {("score_reason", 0): 4, ("score_reason", 4 + 0): 1, ("score_reason", 4 + 2): 6, ("pair", 3): 50}
-    assert codebook.read_tally([counts.get(tally, 0) for tally in codebook.tallies]) == Tally(
+    read = codebook.read_tally([counts.get(tally, 0) for tally in codebook.tallies])
+    assert read.rejected_scores == {"m": {"null_score": 4}, "n": {"null_score": 1, "nan_score": 6}}
+    assert read == Tally(
         n_rows=100,
         n_rejected=8,
         rejects={"null_id": 2, "null_label": 5, "null_score": 5, "nan_score": 6, "annotation_out_of_range": 3},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_warnings
+from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, reject_warnings, score_warnings
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,41 @@ from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, score_war
             ScoreProfile("s", 1000, 900, 3, 0.0, 1.0, reason="no_positives"),
             ("model s: no row with a score is positive, so no AUC has a value. Check [label].",),
         ),
+        (ScoreProfile("s", 2, 2, 1, 0.0, 1.0, 0.0), ()),
+        (ScoreProfile("s", 29, 1, 29, 0.5, 0.5, 0.4), ()),
+        (
+            ScoreProfile("s", 30, 2, 15, 0.1, 0.9, 0.8),
+            ("model s: 50% of its scores are one and the same value. Is that a default for what was not scored?",),
+        ),
+        (
+            ScoreProfile("s", 3, 3, 1, 0.0, 0.9, reason="no_negatives"),
+            ("model s: no row with a score is negative, so no AUC has a value. Check [label].",),
+        ),
     ],
 )
 def test_a_sentence_for_each_peculiarity(profile: ScoreProfile, warnings: tuple[str, ...]) -> None:
     assert score_warnings([profile]) == warnings
+
+
+@pytest.mark.parametrize(
+    ("n_all", "rejects", "warnings"),
+    [
+        (99, {}, ()),
+        (200, {"null_score": 2}, ()),
+        (
+            2_000,
+            {"null_score": 20, "score_not_numeric": 300, "nan_score": 21},
+            (
+                "model s: 15% of its 2,000 scores are counted as score_not_numeric. Is that meant? See rejected_rows.",
+                "model s: 1% of its 2,000 scores are counted as nan_score. Is that meant? See rejected_rows.",
+            ),
+        ),
+        (29, {"null_score": 10}, ()),
+        (0, {}, ()),
+    ],
+)
+def test_reasons_that_reject_many(n_all: int, rejects: dict[str, int], warnings: tuple[str, ...]) -> None:
+    assert reject_warnings("model s", "scores", n_all, rejects) == warnings
 
 
 NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
