@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, TypeVar, cast
+from uuid import uuid4
 
 import pyspark
 from pyspark import SparkConf, __version__, inheritable_thread_target
@@ -244,6 +245,32 @@ def write_file(spark: SparkSession, path: str, content: bytes) -> None:
         stream.write(content)
     finally:
         stream.close()
+
+
+def try_folder(spark: SparkSession, path: str) -> None:
+    """Write an empty file into a folder, made for it if need be, and take both away again; no job.
+
+    Raises
+    ------
+    NotADirectoryError
+        If the folder or one above it is a file.
+    ConfigError
+        As ``list_folder``.
+    """
+    files, place = _find_files(spark, path)
+    missing, above = [], files.makeQualified(place)
+    while above is not None and not files.exists(above):
+        missing.append(above)
+        above = above.getParent()
+    if above is not None and not files.getFileStatus(above).isDirectory():
+        raise NotADirectoryError(f"{above.toUri().getPath()} is a file")
+    _, attempt = _find_files(spark, f"{path}/_biasspark_{uuid4().hex}")
+    try:
+        files.create(attempt, False).close()
+    finally:
+        for made in (attempt, *missing):
+            with suppress(Exception):  # a folder stays in which another run has written meanwhile
+                files.delete(made, False)
 
 
 def delete_folder(spark: SparkSession, path: str) -> None:

@@ -66,12 +66,12 @@ def named_fault(place: str, act: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise BiasSparkError(
-            f"{redact(place)}: could not be {act}, {redact(_find_cause(error))}. Nothing was published. Mend the "
+            f"{redact(place)}: could not be {act}, {redact(find_cause(error))}. Nothing was published. Mend the "
             "cause, then run again."
         ) from error
 
 
-def _find_cause(error: Exception) -> str:
+def find_cause(error: Exception) -> str:
     """Return the innermost cause that the JVM reports, in one line; its condition alone where it quotes a value."""
     if condition := find_condition_of_a_value(str(error)):
         return f"[{condition}]"

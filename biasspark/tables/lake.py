@@ -161,6 +161,11 @@ class DeltaFolder(LakeStore):
         """The folder as Python sees it, None on another file system than this machine's."""
         return self._folder.local_folder
 
+    def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
+        """See ``LakeStore.check``; refused as well is a folder that cannot be written to."""
+        super().check(spark, tables)
+        self._folder.refuse_unwritable(spark)
+
     def name(self, table: str) -> str:
         """Return the quoted name of a table."""
         return f"{self.schema}.{quote_name(self.path.rstrip('/') + '/' + table)}"

@@ -22,15 +22,24 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from biasspark.config import redact, say_no_place, show_value
-from biasspark.errors import ConfigError, InputError
+from biasspark.errors import BiasSparkError, ConfigError, InputError
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.session import delete_folder, describe, is_connect, list_folder, run_side_by_side, write_file
-from biasspark.tables.contract import PARTITION, define_column, find_misfits, named_fault, no_rows
+from biasspark.session import (
+    delete_folder,
+    describe,
+    is_connect,
+    list_folder,
+    run_side_by_side,
+    try_folder,
+    write_file,
+)
+from biasspark.tables.contract import PARTITION, define_column, find_cause, find_misfits, named_fault, no_rows
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 
 _NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
+_UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
 _SCHEMA_FOR_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
@@ -67,13 +76,37 @@ class PathStore:
         return Path(re.sub(r"^file:/*(?=/)", "", self.path)).absolute()
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``. Reads one footer of each table that is there, of its last night, however many it has."""
+        """See ``Store.check``. Reads one footer of each table that is there, of its last night, however many it has.
+
+        Raises
+        ------
+        ConfigError
+            If the folder cannot be written to.
+        """
         _check_timestamps(spark)
         with named_fault(self.root, "read"):
             there = None if is_connect(spark) else {entry.name for entry in list_folder(spark, self.path)}
+        self.refuse_unwritable(spark)
         examined = [partial(self._examine, spark, table) for table in tables if there is None or table.name in there]
         if faults := [fault for found in run_side_by_side(spark, examined) for fault in found]:
             raise InputError(*faults)
+
+    def refuse_unwritable(self, spark: SparkSession) -> None:
+        """Raise `ConfigError` unless the folder is there, or can be made, and takes a file; nothing under Connect."""
+        if is_connect(spark):
+            return
+        try:
+            with named_fault(self.root, "written"):
+                try_folder(spark, self.path)
+        except BiasSparkError as error:
+            cause = find_cause(error.__cause__) if isinstance(error.__cause__, Exception) else ""
+            if not (isinstance(error.__cause__, NotADirectoryError) or _UNWRITABLE.search(cause)):
+                raise
+            shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", redact(cause))
+            raise ConfigError(
+                f"[output] path = {show_value(self.root)}: nothing can be written there, {shown}. It must be a folder "
+                "to which this user may write, or one that can be made. Name another, or change its permissions."
+            ) from error
 
     def _examine(self, spark: SparkSession, table: Table) -> list[str]:
         """Return what is wrong with the columns of a table."""

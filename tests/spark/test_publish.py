@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, ConfigError, InputError
+from biasspark.tables import parquet
 from biasspark.tables.formats import ICEBERG
 from biasspark.tables.lake import DeltaFolder, LakeStore
 from biasspark.tables.publish import PublishedRun, publish
@@ -305,6 +306,48 @@ def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Pa
     (tmp_path / "bias_metrics" / "part-0.parquet").write_bytes(b"this is not Parquet")
     with pytest.raises(BiasSparkError, match=f"{tmp_path}/bias_metrics: could not be read, .*not a Parquet file"):
         PathStore(str(tmp_path)).check(spark, TABLES.values())
+
+
+@pytest.mark.classic("Spark Connect gives no access to files")
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize(
+    ("below", "cause"),
+    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "Mkdirs failed to create .*")],
+)
+def test_check_refuses_a_place_that_takes_no_file(
+    spark: SparkSession, tmp_path: Path, scheme: str, below: str | None, cause: str
+) -> None:
+    (tmp_path / "file").write_text("x")
+    path = f"{scheme}{tmp_path / below if below else '/proc/nope/x'}"
+    with pytest.raises(ConfigError) as caught:
+        PathStore(path).check(spark, TABLES.values())
+    assert re.fullmatch(
+        rf'\[output\] path = "{path}": nothing can be written there, {cause.format(root=tmp_path)}\. '
+        r"It must be a folder to which this user may write, or one that can be made\. Name another, or change its "
+        r"permissions\.",
+        str(caught.value),
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_check_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+    PathStore(f"{tmp_path}/new/er/warehouse").check(spark, TABLES.values())
+    assert list(tmp_path.iterdir()) == []
+    PathStore(str(tmp_path)).check(spark, TABLES.values())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.classic("Spark Connect gives no access to files")
+def test_check_names_another_cause_as_a_write_that_failed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(parquet, "try_folder", fail)
+    with pytest.raises(BiasSparkError, match=f"{tmp_path}: could not be written, No space left on device") as caught:
+        PathStore(str(tmp_path)).check(spark, TABLES.values())
+    assert caught.value.exit_code == 1
 
 
 def test_check_refuses_a_session_with_int96_timestamps(spark: SparkSession, tmp_path: Path) -> None:
