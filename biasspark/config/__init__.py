@@ -41,6 +41,7 @@ from biasspark.config.model import (
 )
 from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
 from biasspark.config.redaction import redact
+from biasspark.config.section import find_close
 from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
 from biasspark.config.wording import cut_to_width, measure_width, say_count, show_value, show_visibly
@@ -85,6 +86,7 @@ __all__ = [
     "TreeSettings",
     "cut_to_width",
     "divide",
+    "find_close",
     "find_otherwise",
     "find_too_many_pairs",
     "list_differences",

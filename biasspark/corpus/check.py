@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, MapType, NumericType, StringType, StructType
 
-from biasspark.config import Label, Measures, show_value
+from biasspark.config import Label, Measures, find_close, show_value
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import analyse_condition
 from biasspark.errors import InputError
 
 MOST_CATEGORICAL = 58
+_UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 _SINGLE = ((), "a single value")
 _NUMBER = ((NumericType, StringType), "a number, or a text that holds one")
 _FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a text that holds either")
 
 
 def check_schema(
-    corpus: DataFrame, measures: Measures, id_column: str | None = None, mend: str = "Name one of these."
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, mend: str = "Name one that it has."
 ) -> None:
     """Raise `InputError` with every column that is missing or mistyped, and every predicate that does not fit.
 
     Parameters
     ----------
     mend
-        What may be done where a column is missing, after a list of those that are there.
+        What may be done where a column is missing and none that is there is named nearly so.
 
     Notes
     -----
@@ -35,19 +37,41 @@ def check_schema(
     """
     schema = corpus.schema
     needed = {name for _, name, _, _ in _needed(measures, id_column)}
-    shown, mended = show_columns(schema.names, needed), show_columns(schema.names, needed, mend)
-    faults = [*_column_faults(schema, measures, id_column, shown, mended), *_predicate_faults(corpus, measures, shown)]
+    shown = show_columns(schema.names, needed)
+    faults = [*_column_faults(schema, measures, id_column, mend), *_predicate_faults(corpus, measures, shown)]
     if faults:
-        raise InputError(*faults)
+        raise InputError(*list_columns_once(faults, schema.names))
 
 
-def show_columns(there: Collection[str], configured: Collection[str | None], mend: str = "") -> str:
-    """Say which columns a corpus has, and a mend; only how many they are where none of the configured ones is there.
+def list_columns_once(faults: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Return faults of one corpus, of which only the first says which columns it has."""
+    shown = f" {_list_columns(there)}"
+    mended: list[str] = []
+    for fault in faults:
+        is_said = any(shown in before for before in mended)
+        mended.append(fault.replace(shown, "") if is_said else fault)
+    return mended
+
+
+def suggest_column(name: str, there: Sequence[str], configured: Collection[str | None], mend: str) -> str:
+    """Say which columns a corpus has and which of them is probably meant, or how else to mend that one is missing.
+
+    Where only their number is said, since they may be data, none is suggested but one that differs in case alone.
+    """
+    by_lower = {column.lower(): column for column in there}
+    is_listed = not set(configured).isdisjoint(there)
+    close = find_close(name.lower(), tuple(by_lower)) if is_listed or name.lower() in by_lower else None
+    hint = f"Did you mean '{by_lower[close]}'?" if close else mend
+    return f"{show_columns(there, configured)} {hint}".rstrip()
+
+
+def show_columns(there: Sequence[str], configured: Collection[str | None]) -> str:
+    """Say which columns a corpus has; only how many they are where none of the configured ones is there.
 
     Of a CSV file without a header line Spark takes the first row for the names, and no fault shows a row.
     """
     if not set(configured).isdisjoint(there):
-        return f"It has: {', '.join(there)}.{mend and ' ' + mend}"
+        return _list_columns(there)
     separated = ', one that is separated otherwise than by commas `options = { sep = ";" }`' if len(there) == 1 else ""
     return (
         f"It has {len(there)} column{'' if len(there) == 1 else 's'}, not named here since the names may be data: a "
@@ -55,13 +79,18 @@ def show_columns(there: Collection[str], configured: Collection[str | None], men
     )
 
 
-def _column_faults(
-    schema: StructType, measures: Measures, id_column: str | None, shown: str, mended: str
-) -> Iterator[str]:
-    for where, name, kinds, rule in _needed(measures, id_column):
+def _list_columns(there: Sequence[str]) -> str:
+    return f"It has: {', '.join(there)}."
+
+
+def _column_faults(schema: StructType, measures: Measures, id_column: str | None, mend: str) -> Iterator[str]:
+    needed = list(_needed(measures, id_column))
+    configured = {name for _, name, _, _ in needed}
+    mend = "" if configured.isdisjoint(schema.names) else mend
+    for where, name, kinds, rule in needed:
         twins = [other for other in schema.names if other.lower() == name.lower()]
         if name not in twins:
-            hint = f"{shown} Did you mean '{twins[0]}'?" if twins else mended
+            hint = suggest_column(name, schema.names, configured, mend)
             yield f"{where}: the corpus has no column '{name}'. {hint}"
         elif len(twins) > 1:
             yield (
@@ -156,8 +185,19 @@ def find_predicate_fault(corpus: DataFrame, where: str, text: str, shown: str) -
                 analyse_condition(corpus, F.expr(text))
                 return None
     except InputError as error:
-        return f"{error} It must be a Spark SQL predicate over the columns of the corpus. {shown} Correct it."
+        mend = _correct(str(error), corpus.columns, shown)
+        return f"{error} It must be a Spark SQL predicate over the columns of the corpus. {shown} {mend}"
     return f"{place}: it is of type {kind.simpleString()}. It must be true or false. Compare it with a value."
+
+
+def _correct(fault: str, there: Sequence[str], shown: str) -> str:
+    """Say how to mend an expression: by the column that is probably meant where it names one that is not there."""
+    unresolved = _UNRESOLVED.search(fault)
+    if unresolved is None or shown != _list_columns(there):
+        return "Correct it."
+    by_lower = {column.lower(): column for column in there}
+    close = find_close(unresolved[1].lower(), tuple(by_lower))
+    return f"Did you mean '{by_lower[close]}'?" if close else "Correct it."
 
 
 def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str) -> Iterator[str]:
@@ -168,7 +208,8 @@ def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str
                 kind = corpus.select(F.expr(text)).schema[0].dataType
                 analyse_condition(corpus, F.expr(text).isNotNull())
         except InputError as error:
-            yield f"{error} It must be a column or a Spark SQL expression. {shown} Correct it."
+            mend = _correct(str(error), corpus.columns, shown)
+            yield f"{error} It must be a column or a Spark SQL expression. {shown} {mend}"
         else:
             if not _fits(kind, ()):
                 found = kind.simpleString()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from biasspark.config import find_close
 from biasspark.corpus.files import plain_path
 from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_value, find_error_condition
 
@@ -103,8 +104,10 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"The column `(.*?)` already exists": "Column: {0}",
     r"Illegal Parquet type: (.*?)\.(?: SQLSTATE|\s*\n|$)": "Type: {0}",
     r"The data type (\w+) is not supported": "Type: {0}",
+    r"Failed to find (?:the )?data source: ([\w.]*\w)": "Format: {0}",
     r"with name (`.*?`) cannot be resolved": "Column: {0}",
 }
+_FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")  # which a misspelt one may stand for
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
@@ -153,7 +156,8 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
     condition = conditions[0] if conditions else ""
     refused = find_error_condition(error) or of_a_value or type(error).__name__
     saying = _ALL_SAYINGS.get(condition, f"Spark refuses it ({refused})")
-    fault = f"{where}: {saying}.{''.join(f' {detail}.' for detail in _details(condition, text, error))}"
+    details = (detail + ("" if detail.endswith("?") else ".") for detail in _details(condition, text, error))
+    fault = " ".join((f"{where}: {saying}.", *details))
     is_of_a_value = condition in _SAYINGS_OF_EXPRESSIONS or not (conditions or is_refused)
     return (ExpressionFault if is_of_a_value else InputError)(fault)
 
@@ -163,6 +167,9 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     for sentence, detail in _NAMED.items():
         if found := re.search(sentence, text):
             yield detail.format(*found.groups())
+    if condition == "DATA_SOURCE_NOT_FOUND" and (found := re.search(r"data source: (\w+)", text)):
+        close = find_close(found[1].lower(), _FORMATS)
+        yield from (f"Did you mean {name}?" for name in [close] if name)
     if condition == "CANNOT_MERGE_SCHEMAS":
         yield from _name_unlike(text)
     if condition == "MALFORMED_PATTERN" and (found := _PATTERN_FAULT.search(text)):

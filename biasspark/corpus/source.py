@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
 from biasspark.config import FILTER, Corpus, Measures, redact
-from biasspark.corpus.check import check_schema, find_predicate_fault, show_columns
+from biasspark.corpus.check import check_schema, find_predicate_fault, list_columns_once, show_columns, suggest_column
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.files import (
     list_files,
@@ -28,6 +28,8 @@ from biasspark.expressions.sql import quote_name
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}
+
+_OTHER_DAY = "Name one that it has, or remove the line to read all rows."
 
 
 def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
@@ -62,7 +64,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         if measures is not None:
             check_schema(rows, measures, corpus.id, _mend_missing(corpus))
     if faults:
-        raise InputError(*faults)
+        raise InputError(*list_columns_once(faults, rows.columns))
     return chosen
 
 
@@ -107,7 +109,9 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
 def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
     if corpus.filter is None:
         return rows
-    if fault := find_predicate_fault(rows, FILTER, corpus.filter, _show_columns(rows, corpus)):
+    if fault := find_predicate_fault(
+        rows, FILTER, corpus.filter, show_columns(rows.columns, _surely_there(rows, corpus))
+    ):
         raise InputError(fault)
     return rows.where(F.expr(corpus.filter))
 
@@ -150,8 +154,8 @@ def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
 def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:
     if name not in rows.columns:
         raise InputError(
-            f'[corpus] run_date_column = "{name}": the corpus has no such column. {_show_columns(rows, corpus)} '
-            "Name one that it has, or remove the line to read all rows."
+            f'[corpus] run_date_column = "{name}": the corpus has no such column. '
+            + suggest_column(name, rows.columns, _surely_there(rows, corpus), _OTHER_DAY)
         )
     kind = rows.schema[name].dataType
     if not isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):
@@ -165,10 +169,11 @@ def _mend_missing(corpus: Corpus) -> str:
     """Say what may be done about a column that is missing: of files with schemas of their own the first may lack it."""
     of_files = corpus.path and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
     if of_files and "mergeschema" not in map(str.lower, corpus.options):
-        return "Name one of these, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
-    return "Name one of these."
+        return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+    return "Name one that it has."
 
 
-def _show_columns(rows: DataFrame, corpus: Corpus) -> str:
+def _surely_there(rows: DataFrame, corpus: Corpus) -> Sequence[str | None]:
+    """Return names of which one that is there shows that the others are no data."""
     has_names = corpus.table is not None or corpus.format.lower() != "csv"
-    return show_columns(rows.columns, rows.columns if has_names else [corpus.id])
+    return rows.columns if has_names else [corpus.id]

@@ -27,7 +27,7 @@ from tests.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
 
 NIGHT = datetime.date(2026, 1, 15)
 CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it."
-NAME_ANOTHER = "Name one of these, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+NAME_ANOTHER = "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
 
 
 def rank(spark: SparkSession, path: Path | str, model: str = "s", **source: Any) -> Tally:
@@ -349,7 +349,7 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
         (
             "nested.a",
             "[models] nested.a: the corpus has no column 'nested.a'. It has: id, y, u, nested, map, blob, moment, "
-            f"{', '.join(ODD_KINDS)}. {NAME_ANOTHER}",
+            f"{', '.join(ODD_KINDS)}. Did you mean 'nested'?",
         ),
     ],
 )

@@ -155,8 +155,8 @@ def test_faults_of_the_columns_are_all_said_at_once(comments: DataFrame) -> None
         biasspark.bias_metrics(comments, models=["toxicity"], label="target", identities=["board", "women"])
     columns = "id, target, toxicity_1, toxicity_6, male, female, board"
     assert str(caught.value).splitlines() == [
-        f"models toxicity: the corpus has no column 'toxicity'. It has: {columns}. Name one of these.",
-        f"identities columns: the corpus has no column 'women'. It has: {columns}. Name one of these.",
+        f"models toxicity: the corpus has no column 'toxicity'. It has: {columns}. Did you mean 'toxicity_6'?",
+        "identities columns: the corpus has no column 'women'. Name one that it has.",
         'label = "target": it is of type double, and there is no threshold. A number is a label only with '
         "one. Set `label_threshold` (0.5), or `label_positive` to the values that are positive.",
     ]

@@ -404,9 +404,9 @@ def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) ->
         attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}), "id")
     columns = f"It has: {', '.join(corpus_of(spark).columns)}."
     assert str(caught.value).splitlines() == [
-        f"[attribution] numeric: the corpus has no column 'agee'. {columns} Name one of these.",
+        f"[attribution] numeric: the corpus has no column 'agee'. {columns} Did you mean 'age'?",
         '[attribution.groupings] g = "sum(age)": it looks at more than its own row, as aggregates, windows and '
-        f"generators do. It must be a column or a Spark SQL expression. {columns} Correct it.",
+        "generators do. It must be a column or a Spark SQL expression. Correct it.",
         '[attribution.segments] s = "age": it is of type double. It must be true or false. Compare it with a value.',
     ]
 

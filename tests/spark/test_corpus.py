@@ -226,7 +226,7 @@ def test_the_columns_are_shown_where_a_configured_one_is_there(spark: SparkSessi
         read_corpus(spark, source, NIGHT)
     assert str(caught.value) == (
         '[corpus] run_date_column = "dya": the corpus has no such column. It has: id, y, s, u, night, text, day, '
-        "moment. Name one that it has, or remove the line to read all rows."
+        "moment. Did you mean 'day'?"
     )
 
 
@@ -864,7 +864,7 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
     columns = "Id, score, tags, map, toxic, twin, flag, day"
     assert str(caught.value).splitlines() == [
         f"[corpus] id: the corpus has no column 'id'. It has: {columns}. Did you mean 'Id'?",
-        f"[models] a: the corpus has no column 'missing'. It has: {columns}. Name one of these.",
+        "[models] a: the corpus has no column 'missing'. Name one that it has.",
         "[models] b: column 'flag' is of type boolean. It must be a number, or a text that holds one. "
         "Name another column, or cast it.",
         "[identities] columns: column 'day' is of type date. It must be a boolean, a number, or a text that holds "
@@ -876,11 +876,11 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         "[identities] terms.column: column 'twin' is of type int. It must be a text. Name another column, or cast it.",
         '[label] column = "toxic": it is of type double, and there is no threshold. A number is a label only with one. '
         "Set `threshold` (0.5), or `positive` to the values that are positive.",
-        f'[slices] broken = "flag and (": this is not valid Spark SQL. {PREDICATE} It has: {columns}. Correct it.',
+        f'[slices] broken = "flag and (": this is not valid Spark SQL. {PREDICATE} Correct it.',
         '[slices] number = "twin + 1": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.odd = "twin": it is of type int. It must be true or false. Compare it with a value.',
         '[identities] predicates.typo = "twins = 1": a column that it names is not there. Column: `twins`. '
-        f"{PREDICATE} It has: {columns}. Correct it.",
+        f"{PREDICATE} Did you mean 'twin'?",
     ]
 
 
@@ -951,8 +951,8 @@ def test_a_predicate_is_not_left_to_chance(spark: SparkSession) -> None:
     with pytest.raises(InputError) as caught:
         check_schema(corpus, measures_of(slices={"x": "rand(7) < 0.5", "y": "uuid() > s"}))
     assert caught.value.faults == tuple(
-        f"{where}: {LEFT_TO_CHANCE} {PREDICATE} It has: y, s, u. Correct it."
-        for where in ('[slices] x = "rand(7) < 0.5"', '[slices] y = "uuid() > s"')
+        f"{where}: {LEFT_TO_CHANCE} {PREDICATE}{shown} Correct it."
+        for where, shown in (('[slices] x = "rand(7) < 0.5"', " It has: y, s, u."), ('[slices] y = "uuid() > s"', ""))
     )
 
 
@@ -1088,7 +1088,8 @@ def test_scores_of_another_width_in_a_later_file(spark: SparkSession, tmp_path: 
 def test_a_format_that_is_none(spark: SparkSession, folder: Path) -> None:
     path = folder / "parquet"
     assert fault_of(spark, path, format="parkett") == (
-        f"corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session."
+        f"corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session. "
+        "Format: parkett. Did you mean parquet?"
     )
 
 

@@ -685,24 +685,26 @@ def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) ->
     )
     with untouched(published):
         done = run(config)
-    mend = "Name one of these, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+    mend = "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+    rule = "It must be a Spark SQL predicate over the columns of the corpus."
     assert_refused(
         done,
         3,
         f'[corpus] run_date_column = "created": the corpus has no such column. {COLUMNS} Name one that it has, or '
         "remove the line to read all rows.",
-        f"""[corpus] filter = "lang = 'en'": a column that it names is not there. Column: `lang`. {PREDICATE_RULE}""",
-        f"[corpus] id: the corpus has no column 'key'. {COLUMNS} {mend}",
-        f"[label] column: the corpus has no column 'toxicity'. {COLUMNS} {mend}",
-        f"[models] n: the corpus has no column 'Score'. {COLUMNS} Did you mean 'score'?",
-        f"[identities] columns: the corpus has no column 'jewish'. {COLUMNS} {mend}",
-        f"[identities] categorical: the corpus has no column 'race'. {COLUMNS} {mend}",
+        f"[corpus] filter = \"lang = 'en'\": a column that it names is not there. Column: `lang`. {rule} Did you mean "
+        "'length'?",
+        f"[corpus] id: the corpus has no column 'key'. {mend}",
+        f"[label] column: the corpus has no column 'toxicity'. {mend}",
+        "[models] n: the corpus has no column 'Score'. Did you mean 'score'?",
+        f"[identities] columns: the corpus has no column 'jewish'. {mend}",
+        f"[identities] categorical: the corpus has no column 'race'. {mend}",
         "[identities] array: column 'female' is of type double. It must be an array of strings. Name another column, "
         "or cast it.",
-        f'[slices] a = "nope > 1": a column that it names is not there. Column: `nope`. {PREDICATE_RULE}',
+        f'[slices] a = "nope > 1": a column that it names is not there. Column: `nope`. {rule} Correct it.',
         '[slices] b = "length": it is of type bigint. It must be true or false. Compare it with a value.',
-        f'[slices] c = "length >": this is not valid Spark SQL. {PREDICATE_RULE}',
-        f'[slices] d = "max(length) > 1": {MORE_ROWS} {PREDICATE_RULE}',
+        f'[slices] c = "length >": this is not valid Spark SQL. {rule} Correct it.',
+        f'[slices] d = "max(length) > 1": {MORE_ROWS} {rule} Correct it.',
     )
     assert done.err.count("\n") == 13  # and one line of progress: Spark's own warnings do not show
 
@@ -836,7 +838,8 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
     ({"path": "/nowhere/at all"}, "corpus: path /nowhere/at all: there is nothing at this path. Check the path."),
     (
         {"format": "iceburg"},
-        "corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session.",
+        "corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session. "
+        "Format: iceburg. Did you mean iceberg?",
     ),
     ({"format": "orc"}, f"corpus: path {{path}}: {CORRUPT} File: {{path}}/part-{FOREIGN}.parquet."),
     ({"run_date_column": "day", "filter": "day < '2026'"}, NO_ROWS),

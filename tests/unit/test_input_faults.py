@@ -37,6 +37,19 @@ def test_a_worker_that_dies_is_no_fault_of_the_input(message: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("parket", " Format: parket. Did you mean parquet?"), ("com.vendor.lake", " Format: com.vendor.lake.")],
+)
+@pytest.mark.parametrize(
+    "sentence", ["Failed to find the data source: {}. Make sure", "Failed to find data source: {}. P"]
+)
+def test_a_format_that_is_none_is_named(sentence: str, name: str, hint: str) -> None:
+    assert str(say(f"[DATA_SOURCE_NOT_FOUND] {sentence.format(name)}")) == (
+        f"corpus: Spark knows no such format. Check `[corpus] format` and the jars of the session.{hint}"
+    )
+
+
 def test_what_nobody_knows_stays_as_it_is() -> None:
     assert type(say("java.lang.OutOfMemoryError: Java heap space")) is PySparkException
 
