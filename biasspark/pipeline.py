@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -101,10 +101,15 @@ class Measurement:
 
     @property
     def kept(self) -> tuple[DataFrame, ...]:
-        """What the tables come of: persist these frames to compute each of them once."""
+        """What the tables come of."""
         ranking = self.ranking
         frames = (*self.also_kept, ranking.ranked, self.statistics, ranking.reached, self.left_out)
         return tuple(frame for frame in frames if frame is not None)
+
+    def keep(self) -> ExitStack:
+        """Persist what the tables come of, for a block, so that each frame is computed once."""
+        # A task of the windows engine reads a plan as long as there are identities: 200 of them take a minute of it.
+        return persisted(*self.kept, in_few_parts=self.measures.ranking.engine == "windows")
 
     @property
     def extent(self) -> str:
@@ -198,7 +203,7 @@ def measure(
     Notes
     -----
     Runs one narrow job, the survey, and one more where bins are cut. What is returned scans the corpus once and
-    shuffles it once, or what bins it counts; persist `Measurement.kept` to take several tables of one ranking.
+    shuffles it once, or what bins it counts; `Measurement.keep` it to take several tables of one ranking.
     """
     if only is not None:
         measures = keep_identity(measures, only)
@@ -280,7 +285,7 @@ def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
 @contextmanager
 def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Profile]]]:
     """Do as `read_ranking` does, and keep the ranking for the block."""
-    with persisted(*measurement.kept):
+    with measurement.keep():
         yield read_ranking(measurement)
 
 

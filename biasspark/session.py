@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -56,6 +56,7 @@ _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "Pytho
 
 T = TypeVar("T")
 _AT_ONCE = 4
+_JOINS_KEPT_PARTITIONS = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
 @dataclass
@@ -204,12 +205,17 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
         return list(pool.map(lambda task: task(), [_inherit_properties(spark, task) for task in tasks]))
 
 
-def persisted(*frames: DataFrame) -> ExitStack:
+def persisted(*frames: DataFrame, in_few_parts: bool = False) -> ExitStack:
     """Keep frames on the executors for a block once they are computed, and release them whatever happens.
 
     `ExitStack.pop_all` hands them on to whoever releases them later.
+
+    Parameters
+    ----------
+    in_few_parts : bool
+        Whether frames of few rows are kept in few partitions, as Spark does with all that it does not keep.
     """
-    with ExitStack() as kept:
+    with ExitStack() as kept, _keeping_in_few_parts(frames[0].sparkSession) if in_few_parts else nullcontext():
         for frame in frames:
             kept.callback(frame.unpersist)
             frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -330,6 +336,20 @@ def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[
     if __version__.startswith("3."):  # which takes no session, and under Connect has nothing to inherit
         return inheritable_thread_target(task)
     return cast("Callable[[], T]", inheritable_thread_target(spark)(task))
+
+
+@contextmanager
+def _keeping_in_few_parts(spark: SparkSession) -> Iterator[None]:
+    """Let Spark join small partitions of the frames that are persisted in a block."""
+    before = spark.conf.get(_JOINS_KEPT_PARTITIONS, None)
+    spark.conf.set(_JOINS_KEPT_PARTITIONS, "true")
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_JOINS_KEPT_PARTITIONS)
+        else:
+            spark.conf.set(_JOINS_KEPT_PARTITIONS, before)
 
 
 def _silence_failures(spark: SparkSession) -> None:

@@ -18,7 +18,6 @@ from biasspark.errors import ConfigError
 from biasspark.metrics import suite, summary
 from biasspark.metrics.statistics import in_table
 from biasspark.ranking.placements import Profile
-from biasspark.session import persisted
 from biasspark.tables.schemas import (
     LABEL_BALANCE,
     PINNED_AUC,
@@ -188,5 +187,5 @@ def measure(df: DataFrame, **measures: Unpack[MeasureKeywords]) -> MeasuredCorpu
     """
     parts: Mapping[str, Any] = {} if measures.get("pinned_auc") else {"pinned_auc": {}}
     measurement = pipeline.measure(df, parse_keywords(measures, parts))
-    with persisted(*measurement.kept) as kept:
+    with measurement.keep() as kept:
         return MeasuredCorpus(measurement, pipeline.read_ranking(measurement), kept.pop_all())

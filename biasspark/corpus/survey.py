@@ -138,7 +138,9 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     if id_column:
         parts["n_ids"] = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
         whole["n_ids"] = F.hll_sketch_estimate(F.hll_union_agg("n_ids"))
-    found = _in_two_steps(narrow, parts, whole).collect()[0].asDict()
+    # Of numbers alone a task holds little: all tasks are one group.
+    group = _group_tasks() if valued else F.lit(0)
+    found = _in_two_steps(narrow, group, parts, whole).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     values = {
@@ -185,13 +187,19 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
     return corpus.select(*columns, each).withColumn("first", F.coalesce(F.col("place"), F.lit(0)) == 0)
 
 
-def _in_two_steps(narrow: DataFrame, parts: Mapping[str, Column], whole: Mapping[str, Column]) -> DataFrame:
-    """Aggregate groups of tasks, and what is found of them: no buffer ever holds every value of a column of ids.
+def _group_tasks() -> Column:
+    """Return the group of a row, so that no buffer ever holds every value of a column of ids.
 
     The sampled rows are a group of their own, since quantiles of several could not be put together.
     """
     task = F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))
-    group = F.when(F.col("sampled"), F.lit(-1)).otherwise(task)
+    return F.when(F.col("sampled"), F.lit(-1)).otherwise(task)
+
+
+def _in_two_steps(
+    narrow: DataFrame, group: Column, parts: Mapping[str, Column], whole: Mapping[str, Column]
+) -> DataFrame:
+    """Aggregate groups of rows, and then what was found of them."""
     found = narrow.groupBy(group.alias("group")).agg(*(value.alias(name) for name, value in parts.items()))
     return found.agg(*(value.alias(name) for name, value in whole.items()))
 

@@ -25,7 +25,7 @@ from biasspark.ranking.engine import rank_parts
 from biasspark.ranking.state_agreement import find_disagreements
 from biasspark.ranking.state_engine import read_states, state_rows
 from biasspark.ranking.state_header import Cut, Header, State, is_lopsided, join_extremes, join_quantiles, reuse_cut
-from biasspark.session import describe, persisted
+from biasspark.session import describe
 from biasspark.tables.nights import (
     Night,
     Series,
@@ -227,7 +227,7 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 @contextmanager
 def merged_once(measurement: Measurement) -> Iterator[None]:
     """Merge the nights, and keep the ranking for the block."""
-    with persisted(*measurement.kept):
+    with measurement.keep():
         with describe(measurement.corpus.sparkSession, "merge the nights"), input_faults("window"):
             measurement.statistics.count()
         yield

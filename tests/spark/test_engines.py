@@ -25,7 +25,7 @@ from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.survey import survey_corpus
 from biasspark.pipeline import measure, ranked_once
 from biasspark.ranking.engine import rank, read_overview
-from biasspark.session import is_connect
+from biasspark.session import is_connect, persisted
 from biasspark.tables.schemas import REJECTED_ROWS
 from scripts.drill_intervals import logit_interval
 from tests.oracle.pairs import State, cross_all
@@ -479,3 +479,20 @@ def test_nothing_is_kept_after_a_failure(spark: SparkSession, corpus_path: str) 
         fail()
     assert not ranked.storageLevel.useMemory
     assert not measurement.statistics.storageLevel.useMemory
+
+
+@pytest.mark.parametrize("in_few_parts", [True, False])
+def test_few_rows_are_kept_in_few_partitions_if_so_asked(spark: SparkSession, in_few_parts: bool) -> None:
+    keys = ("spark.sql.shuffle.partitions", "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning")
+    before = [spark.conf.get(key) for key in keys]
+    for key, value in zip(keys, ("40", "false"), strict=True):
+        spark.conf.set(key, value)
+    try:
+        counts = spark.range(400).groupBy((F.col("id") % 200).alias("key")).count()
+        with persisted(counts, in_few_parts=in_few_parts):
+            n_parts = counts.select(F.spark_partition_id()).distinct().count()
+        assert spark.conf.get(keys[1]) == "false"
+    finally:
+        for key, value in zip(keys, before, strict=True):
+            spark.conf.set(key, str(value))
+    assert n_parts < 10 if in_few_parts else n_parts > 30
