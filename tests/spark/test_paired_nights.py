@@ -297,7 +297,9 @@ def test_a_dry_run_says_what_it_costs(nights: Nights) -> None:
     flags = ("--config", nights.folder / "job.toml", "--run-date", "2026-01-01", "--dry-run")
     planned = run_main(bias_metrics.main, *flags).out
     assert "scans:       3 (survey, ranking, jackknife)" in planned
-    assert "; 1 more for the jackknife, 9 bytes per score and 8 per mention, a scan for every 32 identities\n" in planned
+    assert (
+        "; 1 more for the jackknife, 9 bytes per score and 8 per mention, a scan for every 32 identities\n" in planned
+    )
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
