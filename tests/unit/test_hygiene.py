@@ -27,7 +27,7 @@ from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, reject_wa
         (ScoreProfile("s", 29, 1, 29, 0.5, 0.5, 0.4), ()),
         (
             ScoreProfile("s", 30, 2, 15, 0.1, 0.9, 0.8),
-            ("model s: 50% of its scores are one and the same value. Is that a default for what was not scored?",),
+            ("model s: 50% of its scores are the same value. Is that a default for rows that were not scored?",),
         ),
         (
             ScoreProfile("s", 3, 3, 1, 0.0, 0.9, reason="no_negatives"),
