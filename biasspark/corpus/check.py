@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, MapType, NumericType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegralType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+)
 
 from biasspark.config import Label, Measures, find_close, show_value
 from biasspark.corpus.plain_words import input_faults
@@ -146,8 +156,12 @@ def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
     return isinstance(kind, kinds)
 
 
+def _is_fraction(kind: DataType) -> bool:
+    return isinstance(kind, NumericType) and not isinstance(kind, IntegralType)
+
+
 def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
-    if label.positive is None and label.threshold is None and isinstance(kind, NumericType):
+    if label.positive is None and label.threshold is None and _is_fraction(kind):
         yield (
             f'[label] column = "{label.column}": it is of type {kind.simpleString()}, and there is no threshold. A '
             "number is a label only with one. Set `threshold` (0.5), or `positive` to the values that are positive."

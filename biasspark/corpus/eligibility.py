@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.types import DataType, DoubleType, FloatType, NumericType, StringType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType, StringType, StructType
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label
@@ -23,6 +23,8 @@ def label_of(label: Label, schema: StructType) -> Column:
         return _is_one_of(label.positive, label.column, kind)
     if label.threshold is not None:
         return at_least(label.column, kind, label.threshold)
+    if isinstance(kind, IntegralType):
+        return F.when(column(label.column).isin(0, 1), column(label.column) == 1)
     return boolean(label.column, kind)
 
 

@@ -369,6 +369,8 @@ LABELS: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
         [True, True, True, False, True, False, False, False, False, "null_label"],
     ),
     ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, "null_label"]),
+    ("INT", [0, 1, 2, -1, None], {}, [False, True, "null_label", "null_label", "null_label"]),
+    ("BIGINT", [0, 1, 2, None], {"range": [0, 1]}, [False, True, "null_label", "null_label"]),
     ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, "null_label"]),
     ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, "null_label"]),
     ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, "null_label"]),
