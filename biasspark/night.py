@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.backfill import list_days, run_nights
 from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
+from biasspark.columns import MALFORMED
 from biasspark.config import GROUPS, Config, say_count
 from biasspark.highlights import WORST, worst_identities
 from biasspark.maps.gate import judged, show_alerts
@@ -65,7 +66,7 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
         corpus = nightly.read(spark, run_date=days[0])
         store.check(spark, tables)
         if arguments.dry_run:
-            plan = nightly.describe(config, len(corpus.columns), tables)
+            plan = nightly.describe(config, len(corpus.drop(MALFORMED).columns), tables)
             return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=plan)
 
         def measure_day(day: date) -> Outcome:

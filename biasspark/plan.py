@@ -22,6 +22,7 @@ def lay_out(lines: Mapping[str, str]) -> str:
 def _plan_night(config: Config, n_columns: int, tables: tuple[Table, ...]) -> dict[str, str]:
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     passes = [
+        *_type_pass(config),
         "survey",
         *(["sample"] if config.ranking.bins else []),
         *(["ids"] if corpus.duplicates == "reject" else []),
@@ -62,7 +63,7 @@ def describe_attribution(config: Config, n_columns: int, tables: tuple[Table, ..
     """Return the plan of an attribution: features, what is searched and compared, tables, and what it will cost."""
     assert config.attribution is not None  # the job asks for it
     asked, night = config.attribution, _plan_night(config, n_columns, tables)
-    passes = ["survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
+    passes = [*_type_pass(config), "survey", "ranking", "counts", *(["features, twice"] if asked.features else [])]
     passes += ["groupings", "crosses"] if asked.groupings else []
     passes += ["segments, twice"] if asked.segments or asked.tree or asked.slice_search else []
     passes += ["one per comparison, and one more per slice of it"] if asked.compare else []
@@ -87,15 +88,21 @@ def describe_comparison(config: Config, n_columns: int, tables: tuple[Table, ...
         by = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else config.corpus.id
         method, shuffles = f"jackknife, {asked.groups:,} groups by {by}", "1 per model, of both scores of each row"
     rules = config.gate.of_comparisons if config.gate else ()
+    first = [*_type_pass(config), "survey", "counts"]
     lines = {
         "compared": f"{', '.join(asked.models)} with {asked.baseline}",
         "gate": ", ".join(rule.name for rule in rules) or "none",
         "method": method,
-        "scans": f"{2 + len(asked.models)} or more (survey, counts, one for each model and 32 identities)",
+        "scans": f"{len(first) + len(asked.models)} or more ({', '.join(first)}, one for each model and 32 identities)",
         "shuffles": shuffles,
     }
     kept = {what: night[what] for what in ("corpus", "rows", "label", "identities", "slices", "tables")}
     return lay_out(kept | lines)
+
+
+def _type_pass(config: Config) -> list[str]:
+    """Name the scan that tells numbers from texts in a CSV, where an expression asks for it."""
+    return ["types"] if config.corpus.is_untyped and config.expressions else []
 
 
 def _name_rules(config: Config) -> str:

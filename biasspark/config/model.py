@@ -73,6 +73,12 @@ class Corpus:
     id: str | None = None
     duplicates: str = DUPLICATES[0]
 
+    @property
+    def is_untyped(self) -> bool:
+        """Whether it is a CSV of which nothing says what is a number."""
+        asks = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
+        return bool(self.path) and self.format.lower() == "csv" and self.schema is None and asks != "true"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Label:

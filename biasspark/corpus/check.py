@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from biasspark.columns import MALFORMED
 from biasspark.config import Label, Measures, find_close, show_value
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import analyse_condition
@@ -45,6 +46,7 @@ def check_schema(
     -----
     Looks at the schema only: no row is read, no job is run.
     """
+    corpus = corpus.drop(MALFORMED)
     schema = corpus.schema
     needed = {name for _, name, _, _ in _needed(measures, id_column)}
     shown = show_columns(schema.names, needed)

@@ -8,7 +8,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType, StringType, StructType
 
-from biasspark.columns import ROW_REASONS, SCORE_REASONS
+from biasspark.columns import MALFORMED, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label
 from biasspark.corpus.values import as_held, at_least, boolean, column, known_number, number, outside
 
@@ -33,6 +33,7 @@ def row_reason(label: Label, schema: StructType, id_column: str | None) -> Colum
     kind = schema[label.column].dataType
     bounds = label.range if isinstance(kind, NumericType | StringType) else None
     applies = {
+        "malformed_row": F.col(MALFORMED) if MALFORMED in schema.names else F.lit(False),
         "null_id": column(id_column).isNull() if id_column else F.lit(False),
         "duplicate_id": F.coalesce(F.col(DUPLICATE), F.lit(False)) if DUPLICATE in schema.names else F.lit(False),
         "null_label": label_of(label, schema).isNull(),

@@ -11,8 +11,10 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
+from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures, redact
 from biasspark.corpus.check import check_schema, find_predicate_fault, list_columns_once, show_columns, suggest_column
+from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.files import (
     list_files,
@@ -28,6 +30,7 @@ from biasspark.expressions.sql import quote_name
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}
+_CORRUPT = "_corrupt_record"  # by which Spark marks lines of JSON that are none
 
 _OTHER_DAY = "Name one that it has, or remove the line to read all rows."
 
@@ -37,7 +40,8 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
 
     Unless ``options`` says otherwise a CSV file has a header line, and is as RFC 4180 has it: quotes within quotes are
     doubled, and lines may end there. Its columns are read as text and cast where they are used, so that a bad value
-    costs its own row and no other.
+    costs its own row and no other; those that an expression names are numbers there if all their values are
+    (`type_columns`, one more scan). Lines with too many or too few fields are marked (`mark_malformed`).
 
     Parameters
     ----------
@@ -53,6 +57,8 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with input_faults(f"corpus: {source}"):
         rows = _load(spark, corpus, run_date)
+        if corpus.is_untyped:
+            rows = type_columns(rows, corpus, measures)
         rows.schema  # noqa: B018 - Connect looks at a table only when its schema is asked for
     faults: list[str] = []
     chosen = rows
@@ -100,7 +106,7 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
     name = corpus.run_date_column
     if name is None:
         return rows
-    _need_column(rows, name, corpus)
+    _need_column(rows.drop(MALFORMED), name, corpus)
     is_text = isinstance(rows.schema[name].dataType, StringType)
     day = F.expr(f"try_cast({quote_name(name)} AS DATE)") if is_text else F.to_date(column(name))
     return rows.where(day == F.lit(run_date))
@@ -109,11 +115,12 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
 def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
     if corpus.filter is None:
         return rows
-    if fault := find_predicate_fault(
-        rows, FILTER, corpus.filter, show_columns(rows.columns, _surely_there(rows, corpus))
-    ):
+    own = rows.drop(MALFORMED)
+    if fault := find_predicate_fault(own, FILTER, corpus.filter, show_columns(own.columns, _surely_there(own, corpus))):
         raise InputError(fault)
-    return rows.where(F.expr(corpus.filter))
+    is_chosen = F.expr(corpus.filter)
+    # Nobody knows whether a record that cannot be read would be chosen: it stays, to be counted.
+    return rows.where(F.col(MALFORMED) | is_chosen if MALFORMED in rows.columns else is_chosen)
 
 
 def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
@@ -139,16 +146,30 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         refuse_unread_files(rows, names, corpus)
     if corpus.format.lower() == "json":
         refuse_records_of_many_lines(spark, rows, corpus, files.path)
+        if _CORRUPT in rows.columns and not corpus.schema:
+            return rows.withColumn(MALFORMED, F.col(_CORRUPT).isNotNull())
+    if corpus.format.lower() == "csv":
+        if not corpus.schema and _has_checked_header(corpus):
+            refuse_unnamed(_reader(spark, corpus), rows, files.path)
+        return mark_malformed(reader, rows, files.path, corpus)
     return rows
 
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     reader = spark.read.format(corpus.format)
-    defaults, chosen = _DEFAULT_OPTIONS.get(corpus.format.lower(), {}), {key.lower() for key in corpus.options}
+    given = {key.lower(): value for key, value in corpus.options.items()}
+    defaults = dict(_DEFAULT_OPTIONS.get(corpus.format.lower(), {}))
+    if defaults and len(given.get("quote", "")) == 1:
+        defaults["escape"] = given["quote"]
     # Of one option that is given twice, in small and in capital letters, Spark takes the last and Connect either.
-    for key, value in ({key: defaults[key] for key in defaults if key.lower() not in chosen} | corpus.options).items():
+    for key, value in ({key: defaults[key] for key in defaults if key.lower() not in given} | corpus.options).items():
         reader = reader.option(key, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
+
+
+def _has_checked_header(corpus: Corpus) -> bool:
+    options = {key.lower(): value.lower() for key, value in corpus.options.items()}
+    return options.get("header", "true") == "true" and options.get("enforceschema", "false") == "false"
 
 
 def _need_column(rows: DataFrame, name: str, corpus: Corpus) -> None:

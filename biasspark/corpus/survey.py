@@ -89,6 +89,12 @@ class Survey:
             for name, values in self.values.items()
             if not values
         ]
+        found += [
+            f"identities: '{name}' has values with bytes that are no UTF-8, shown as \ufffd. Of a CSV set `[corpus] "
+            'options = { encoding = "ISO-8859-1" }`, or what it is written in.'
+            for name, values in self.values.items()
+            if any("\ufffd" in value for value in values)
+        ]
         if self.n_ids is not None and self.n_ids < self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
             share = 1 - self.n_ids / self.n_rows
             found.append(

@@ -95,7 +95,7 @@ def test_columns_of_examples() -> None:
 def test_a_tally_reads_back_what_was_counted() -> None:
     codebook = Codebook(("m", "n"), ("all",), (flags("a", "b"),), crossed=True)
     counts = {("rows", 0): 100, ("rejected", 0): 8, ("annotation", 0): 3}
-    counts |= {("row_reason", 1): 2, ("row_reason", 3): 5}
+    counts |= {("row_reason", 2): 2, ("row_reason", 4): 5}
     counts |= {("score_reason", 0): 4, ("score_reason", 4 + 0): 1, ("score_reason", 4 + 2): 6, ("pair", 3): 50}
     read = codebook.read_tally([counts.get(tally, 0) for tally in codebook.tallies])
     assert read.rejected_scores == {"m": {"null_score": 4}, "n": {"null_score": 1, "nan_score": 6}}

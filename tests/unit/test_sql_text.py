@@ -27,6 +27,7 @@ SAFE = {
     "_ACCURACY": "a constant",
     "part / parts!r": "a number",
     "shares": "numbers",
+    "kind": "a type, a constant of corpus/csv_rows.py",
     "label": "NOT, or nothing",
     "listed": "numbers",
     "hours:.3f": "a number",
