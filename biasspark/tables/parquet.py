@@ -104,7 +104,7 @@ class PathStore:
                 raise
             shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", redact(cause))
             raise ConfigError(
-                f"[output] path = {show_value(self.root)}: nothing can be written there, {shown}. It must be a folder "
+                f'[output] path = "{self.root}": nothing can be written there, {shown}. It must be a folder '
                 "to which this user may write, or one that can be made. Name another, or change its permissions."
             ) from error
 
