@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -144,9 +144,9 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     if id_column:
         parts["n_ids"] = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
         whole["n_ids"] = F.hll_sketch_estimate(F.hll_union_agg("n_ids"))
-    # Of numbers alone a task holds little: all tasks are one group.
-    group = _group_tasks() if valued else F.lit(0)
-    found = _in_two_steps(narrow, group, parts, whole).collect()[0].asDict()
+    # Where no values are listed a task holds little, and all of them are one group.
+    groups = [_group_tasks()] if valued else []
+    found = _in_two_steps(narrow, groups, parts, whole).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     values = {
@@ -199,14 +199,14 @@ def _group_tasks() -> Column:
     The sampled rows are a group of their own, since quantiles of several could not be put together.
     """
     task = F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))
-    return F.when(F.col("sampled"), F.lit(-1)).otherwise(task)
+    return F.when(F.col("sampled"), F.lit(-1)).otherwise(task).alias("group")
 
 
 def _in_two_steps(
-    narrow: DataFrame, group: Column, parts: Mapping[str, Column], whole: Mapping[str, Column]
+    narrow: DataFrame, groups: Sequence[Column], parts: Mapping[str, Column], whole: Mapping[str, Column]
 ) -> DataFrame:
     """Aggregate groups of rows, and then what was found of them."""
-    found = narrow.groupBy(group.alias("group")).agg(*(value.alias(name) for name, value in parts.items()))
+    found = narrow.groupBy(*groups).agg(*(value.alias(name) for name, value in parts.items()))
     return found.agg(*(value.alias(name) for name, value in whole.items()))
 
 
