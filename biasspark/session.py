@@ -213,7 +213,8 @@ def persisted(*frames: DataFrame, in_few_parts: bool = False) -> ExitStack:
     Parameters
     ----------
     in_few_parts : bool
-        Whether frames of few rows are kept in few partitions, as Spark does with all that it does not keep.
+        Whether frames of few rows are kept in few partitions, as Spark does with all that it does not keep. Spark 3.5.9
+        keeps them in as many as before.
     """
     with ExitStack() as kept, _keeping_in_few_parts(frames[0].sparkSession) if in_few_parts else nullcontext():
         for frame in frames:

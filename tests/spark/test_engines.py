@@ -30,6 +30,7 @@ from biasspark.tables.schemas import REJECTED_ROWS
 from scripts.drill_intervals import logit_interval
 from tests.oracle.pairs import State, cross_all
 from tests.oracle.suite import PAIRS, statistics_rows
+from tests.spark_versions import IS_3_5
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -481,7 +482,10 @@ def test_nothing_is_kept_after_a_failure(spark: SparkSession, corpus_path: str) 
     assert not measurement.statistics.storageLevel.useMemory
 
 
-@pytest.mark.parametrize("in_few_parts", [True, False])
+@pytest.mark.parametrize(
+    "in_few_parts",
+    [pytest.param(True, marks=pytest.mark.skipif(IS_3_5, reason="some releases of 3.5 keep all partitions")), False],
+)
 def test_few_rows_are_kept_in_few_partitions_if_so_asked(spark: SparkSession, in_few_parts: bool) -> None:
     keys = ("spark.sql.shuffle.partitions", "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning")
     before = [spark.conf.get(key) for key in keys]
