@@ -325,10 +325,10 @@ def tabulate(
         partial(find_warnings, measurement, profiles),
     ]
     tables, warnings = run_side_by_side(measurement.corpus.sparkSession, parts)
-    return tables, (*warnings, *_warn_of_rejects(tally))
+    return tables, (*warnings, *warn_of_rejects(tally))
 
 
-def _warn_of_rejects(tally: Tally) -> Iterator[str]:
+def warn_of_rejects(tally: Tally) -> Iterator[str]:
     """Say which reasons were given often: of rows, and of each model's scores on the rows that have a label."""
     of_rows = {reason: count for reason, count in tally.rejects.items() if reason not in SCORE_REASONS}
     yield from reject_warnings("corpus", "rows", tally.n_rows, of_rows)

@@ -21,7 +21,7 @@ from biasspark.highlights import show_changes
 from biasspark.maps.comparisons import compare, compared_alone
 from biasspark.maps.gate import judged_comparison, show_alerts
 from biasspark.night import NightlyJob, conclude, plan_or_run
-from biasspark.pipeline import describe_run
+from biasspark.pipeline import describe_run, warn_of_rejects
 from biasspark.plan import describe_comparison
 from biasspark.session import persisted
 from biasspark.tables.publish import publish
@@ -49,7 +49,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     progress.stage(f"surveying {config.corpus.name}")
     comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"comparing {comparison.extent}")
-    warnings = comparison.survey.warnings
+    warnings = (*comparison.survey.warnings, *warn_of_rejects(comparison.tally))
     with persisted(*comparison.kept, comparison.compared), judged_comparison(comparison.compared, config) as verdict:
         record = replace(describe_run(config, comparison.tally, warnings, spark.version), status=verdict.status)
         tables = {MODEL_COMPARISONS: comparison.table, COMPARISON_ALERTS: verdict.alerts}

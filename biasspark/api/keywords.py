@@ -9,6 +9,8 @@ from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, Literal, Required, TypeAlias, TypedDict, TypeVar, cast, get_args, get_type_hints
 
+import pandas as pd
+
 from biasspark.api.keyword_faults import name_keywords
 from biasspark.config import Identities, Intervals, Measures, RankingSettings, parse_measures
 from biasspark.config.section import guess
@@ -118,6 +120,8 @@ def with_keywords(function: Function) -> Function:
     @wraps(function)
     def called(*args: Any, **given: Any) -> Any:
         _check_keywords(function.__name__, signature, given)
+        if args and isinstance(args[0], pd.DataFrame):
+            raise TypeError(f"{function.__name__}() measures a DataFrame of Spark. Give spark.createDataFrame(df).")
         with _say_keywords(signature, given):
             return function(*args, **given)
 

@@ -114,14 +114,15 @@ class MeasuredCorpus(CorpusTables):
         self, measurement: pipeline.Measurement, overview: tuple[Tally, dict[str, Profile]], kept: ExitStack
     ) -> None:
         super().__init__(measurement)
-        tally, self._profiles = overview
-        self.n_rows, self.rejects = tally.n_rows, dict(tally.rejects)
+        self._tally, self._profiles = overview
+        self.n_rows, self.rejects = self._tally.n_rows, dict(self._tally.rejects)
         self._kept = kept
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What a person should look at, as the job says it at its end. Runs a small job when first asked for."""
         found = pipeline.find_warnings(self._measurement, self._profiles)
+        found = (*found, *pipeline.warn_of_rejects(self._tally))
         return tuple(name_keywords(warning, DEFAULTS, ()) for warning in found)
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
     Of fewer than `FEW_ROWS` nothing is said, as of their scores.
     """
     return tuple(
-        f"{who}: {count / n_all:.0%} of its {n_all:,} {what} are counted as {reason}. Is that meant? See rejected_rows."
+        f"{who}: {count / n_all:.0%} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
         for reason, count in rejects.items()
         if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
     )

@@ -47,7 +47,9 @@ def live(folder: Path, kinds: tuple[str, ...]) -> dict[str, Said]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.lake_nights", str(out), str(folder), *known],
         cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        env={
+            name: value for name, value in os.environ.items() if not name.startswith(("SPARK_REMOTE", "SPARK_CONNECT"))
+        }
         | {"SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,

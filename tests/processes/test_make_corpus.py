@@ -22,7 +22,9 @@ def submit(*arguments: str) -> subprocess.CompletedProcess[str]:
     assert found.submodule_search_locations is not None
     home = found.submodule_search_locations[0]
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK_REMOTE"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYSPARK", "SPARK_REMOTE", "SPARK_CONNECT_MODE"))
     }
     return subprocess.run(
         [f"{home}/bin/spark-submit", "--master", "local[2]", str(ROOT / "jobs" / "make_corpus.py"), *arguments],

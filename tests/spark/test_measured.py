@@ -72,6 +72,7 @@ def test_the_tables_are_those_of_the_single_functions(comments: DataFrame) -> No
         assert (measured.n_rows, measured.rejects) == (N_ROWS, {"null_label": N_ROWS // 50})
         assert measured.warnings == (
             "model toxicity_1: its 2,940 scores have only 99 distinct values. Were they rounded?",
+            "corpus: 2% of its 3,000 rows are counted as null_label. Is that meant?",
         )
         assert repr(measured) == "<MeasuredCorpus of 3,000 rows: 2 models, 1 slice, 2 identities, 0 crossed pairs>"
 

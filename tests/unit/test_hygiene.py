@@ -48,8 +48,8 @@ def test_a_sentence_for_each_peculiarity(profile: ScoreProfile, warnings: tuple[
             2_000,
             {"null_score": 20, "score_not_numeric": 300, "nan_score": 21},
             (
-                "model s: 15% of its 2,000 scores are counted as score_not_numeric. Is that meant? See rejected_rows.",
-                "model s: 1% of its 2,000 scores are counted as nan_score. Is that meant? See rejected_rows.",
+                "model s: 15% of its 2,000 scores are counted as score_not_numeric. Is that meant?",
+                "model s: 1% of its 2,000 scores are counted as nan_score. Is that meant?",
             ),
         ),
         (29, {"null_score": 10}, ()),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any, Required, get_args, get_origin, get_type_hints
 
+import pandas as pd
 import pytest
 
 import biasspark
@@ -52,6 +53,12 @@ def test_words_are_those_of_the_configuration() -> None:
 def test_defaults_are_those_of_the_configuration() -> None:
     given = {name: value for name, value in DEFAULTS.items() if value is not Parameter.empty}
     assert parse_keywords(ASKED | given) == parse_keywords(ASKED)
+
+
+def test_what_is_no_dataframe_of_spark_is_said() -> None:
+    with pytest.raises(TypeError) as caught:
+        biasspark.bias_metrics(pd.DataFrame(), **ASKED)  # type: ignore[arg-type]  # that is the fault
+    assert str(caught.value) == "bias_metrics() measures a DataFrame of Spark. Give spark.createDataFrame(df)."
 
 
 def test_help_shows_keywords() -> None:
