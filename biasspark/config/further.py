@@ -142,6 +142,12 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
     engine = measures["ranking"].engine
     _check_trials(further["pinned_auc"], engine, faults)
     _check_identity(further["pinned_skew"], measures["identities"], faults)
+    _refuse_together(further, engine, faults)
+    return further
+
+
+def _refuse_together(further: Mapping[str, Any], engine: str, faults: Faults) -> None:
+    """Note the parts that do not go with the engine or with each other."""
     if engine == "binned":
         for name in ("pinned_skew", "attribution", "compare"):
             if further[name]:
@@ -162,7 +168,6 @@ def read_further(table: Mapping[str, Any], measures: Mapping[str, Any], faults: 
             "[privacy] and [compare] are both given. A comparison publishes numbers of every identity, and withholds "
             "none. Keep it in a configuration of its own.",
         )
-    return further
 
 
 def _check_trials(pinned: PinnedAuc | None, engine: str, faults: Faults) -> None:
