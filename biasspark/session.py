@@ -134,7 +134,19 @@ def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Ite
     try:
         yield spark
     finally:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session, without the second for which PySpark may wait for its own thread that adds up accumulators."""
+    if is_connect(spark):
         spark.stop()
+        return
+    context: Any = spark.sparkContext
+    accumulators, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
+    spark.stop()
+    if accumulators:
+        Thread(target=accumulators.shutdown, name="stop-accumulators", daemon=True).start()
 
 
 def is_session_there() -> bool:

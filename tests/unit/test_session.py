@@ -109,3 +109,27 @@ def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.Mo
         assert asked.wait(10)
     assert raised == []
     assert reported == [(0, 0)]
+
+
+def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their thread looks up once a second, and only then lets go; the job is long done."""
+    looks_up, stopped = threading.Event(), threading.Event()
+
+    def shut_down() -> None:
+        looks_up.wait()
+        stopped.set()
+
+    context = SimpleNamespace(_accumulatorServer=SimpleNamespace(shutdown=shut_down))
+
+    def stop() -> None:
+        if context._accumulatorServer:
+            context._accumulatorServer.shutdown()
+
+    own = SimpleNamespace(sparkContext=context, stop=stop)
+    monkeypatch.setattr(session, "is_session_there", lambda: False)
+    monkeypatch.setattr(session, "build_session", lambda *_: own)
+    with session.job_session("a job"):
+        pass
+    assert not stopped.is_set()
+    looks_up.set()
+    assert stopped.wait(60)
