@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.cli import Outcome, Progress, make_parser, run_job
 from biasspark.errors import ConfigError, find_error_condition
 from biasspark.session import describe, follow_tasks, job_session
+from biasspark.synthetic.blocks import check_request, generate
 from biasspark.synthetic.corpora import CORPORA
 
 EXAMPLES = """\
@@ -39,16 +40,17 @@ def corpus_parser() -> argparse.ArgumentParser:
 
 def make_corpus(arguments: argparse.Namespace) -> Outcome:
     """Generate and write the corpus that the flags ask for."""
-    order = CORPORA[arguments.corpus].read_flags(arguments)
+    request = CORPORA[arguments.corpus].read_flags(arguments)
+    check_request(request)
     if arguments.files is not None and arguments.files < 1:
         raise ConfigError(f"files: {arguments.files}. A corpus has at least one file. Ask for 1 or more.")
     progress = Progress()
     progress.stage("starting Spark")
     with job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{arguments.corpus}: {order.rows:,} rows into {arguments.out}")
-        corpus = order.generate(spark)
+        progress.stage(f"{arguments.corpus}: {request.rows:,} rows into {arguments.out}")
+        corpus = generate(spark, request)
         write_new(spark, corpus.coalesce(arguments.files) if arguments.files else corpus, arguments.out)
-    summary = {"corpus": arguments.corpus, "rows": order.rows, "seed": arguments.seed, "path": arguments.out}
+    summary = {"corpus": arguments.corpus, "rows": request.rows, "seed": arguments.seed, "path": arguments.out}
     return progress.end(Outcome(summary=summary))
 
 

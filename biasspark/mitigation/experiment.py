@@ -13,8 +13,7 @@ from biasspark.mitigation.classifier import hash_words, score_comments, train_cl
 from biasspark.mitigation.settings import LABEL, MODELS, TEMPLATE, TEXT, Mitigation
 from biasspark.mitigation.training_data import generate_additions, plan_mitigation
 from biasspark.session import describe, persisted
-from biasspark.synthetic.imbalanced import generate_comments
-from biasspark.synthetic.madlibs import madlibs_corpus
+from biasspark.synthetic.blocks import generate
 from biasspark.tables.contract import named_fault
 
 
@@ -70,14 +69,14 @@ def run_experiment(
     """
     spark = folder.spark
     progress.stage(f"training corpus of {mitigation.rows:,} comments into {folder.path}")
-    corpus = folder.keep("corpus", generate_comments(spark, mitigation.training_request))
+    corpus = folder.keep("corpus", generate(spark, mitigation.training_request))
     progress.stage("label balance and mitigation plan")
     plan = folder.keep("plan", plan_mitigation(corpus, mitigation))
     additions = snippets or generate_additions(plan, mitigation)
     added = {model: folder.keep(model, rows) for model, rows in additions.items()}
     models, sizes = train_models(folder, corpus, added, progress)
     progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
-    sentences = madlibs_corpus(spark, mitigation.test_rows, mitigation.seed, terms=mitigation.terms)
+    sentences = generate(spark, mitigation.test_request)
     scored = score_comments(sentences.select("id", TEXT, LABEL, TEMPLATE), models)
     return Scored(folder.keep("test_set", scored), sizes)
 

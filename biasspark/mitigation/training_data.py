@@ -16,7 +16,8 @@ from biasspark.corpus.source import read_corpus
 from biasspark.corpus.values import column
 from biasspark.errors import InputError
 from biasspark.mitigation.settings import LABEL, TEXT, Mitigation
-from biasspark.synthetic.imbalanced import BUCKETS, cell_comments, harmless_comments
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.imbalanced import BUCKETS, cell_comments
 
 LACKING = "n_negatives_to_add"
 
@@ -96,8 +97,8 @@ def generate_additions(plan: DataFrame, mitigation: Mitigation) -> dict[str, Dat
             f"[mitigation] rows = {mitigation.rows}: no term of this training corpus lacks harmless comments, so there "
             "is nothing to add. Ask for more rows, or raise the shares in [mitigation.imbalanced]."
         )
-    request = replace(mitigation.training_request, rows=n_rows)
+    harmless = replace(mitigation.training_request, rows=n_rows, harmless=True)
     return {
-        "control": harmless_comments(plan.sparkSession, request),
+        "control": generate(plan.sparkSession, harmless),
         "mitigated": cell_comments(cells, mitigation.seed),
     }

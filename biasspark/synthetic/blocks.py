@@ -1,14 +1,16 @@
-"""Blocks of rows, each made by whichever executor has its number."""
+"""Corpora made block by block, each by whichever executor has its number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Ints
+from biasspark.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,34 +22,79 @@ ROWS_PER_PARTITION = 500_000
 """Two seconds of work: long beside the start of a Python task, short beside a night."""
 
 
-def number_blocks(spark: SparkSession, n_blocks: int, rows: int) -> DataFrame:
-    """Return the numbers from 0 to `n_blocks - 1` in a column `id`, in as many partitions as the rows are worth."""
-    return spark.range(0, n_blocks, 1, -(-rows // ROWS_PER_PARTITION))
+class Request(Protocol):
+    """What is asked of a generator: every row follows from it alone, wherever and with whatever else it is made."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the corpus."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that it is made in."""
+
+    @property
+    def columns(self) -> str:
+        """Its columns, as Spark SQL declares them."""
+
+    def find_faults(self) -> list[str]:
+        """Name each argument that is out of range, and whatever else cannot be generated."""
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block, given its number from 0. It runs on the executors."""
 
 
-def ids_of_block(block: int, rows: int) -> Ints:
-    """Return the ids of a block of a corpus whose ids run from 0 to `rows - 1`; the last block may be a shorter one."""
-    return np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, rows))
+@dataclass(frozen=True)
+class RowsRequest:
+    """What requests for a number of rows share: ids from 0 to `rows - 1`, and a seed."""
+
+    rows: int
+    seed: int
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of consecutive ids, the last of which may be a shorter one."""
+        return count_blocks(self.rows)
+
+    def ids_of(self, block: int) -> Ints:
+        """Return the ids of a block."""
+        return np.arange(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.rows))
 
 
-def map_ids(spark: SparkSession, rows: int, make_block: Callable[[int], pa.RecordBatch], columns: str) -> DataFrame:
-    """Make a corpus whose ids run from 0 to `rows - 1`, as `map_blocks` does."""
-    return map_blocks(number_blocks(spark, -(-rows // BLOCK_ROWS), rows), make_block, columns)
+def count_blocks(rows: int) -> int:
+    """Return how many blocks so many rows take up."""
+    return -(-rows // BLOCK_ROWS)
 
 
-def map_blocks(numbers: DataFrame, make_block: Callable[[int], pa.RecordBatch], columns: str) -> DataFrame:
-    """Turn block numbers, in the first column, into rows: a lazy plan without shuffle.
+def check_request(request: Request) -> None:
+    """Refuse what cannot be generated.
 
-    Parameters
-    ----------
-    make_block
-        Gives the rows of one block, from its number alone. It runs on the executors.
-    columns
-        The columns of its batches, as Spark SQL declares them.
+    Raises
+    ------
+    ConfigError
+        With all its faults.
     """
+    if faults := request.find_faults():
+        raise ConfigError(*faults)
+
+
+def generate(spark: SparkSession, request: Request) -> DataFrame:
+    """Make a corpus on the executors, once its request is checked: a lazy plan of one stage without shuffle."""
+    check_request(request)
+    n_partitions = -(-request.rows // ROWS_PER_PARTITION)
+    return map_blocks(spark.range(0, request.n_blocks, 1, n_partitions), request)
+
+
+def map_blocks(numbers: DataFrame, request: Request) -> DataFrame:
+    """Turn the numbers of blocks, in the first column, into their rows."""
 
     def make_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from map(make_block, batch.column(0).to_pylist())
+            yield from map(request.make_block, batch.column(0).to_pylist())
 
-    return numbers.mapInArrow(make_blocks, columns)
+    return numbers.mapInArrow(make_blocks, request.columns)
+
+
+def make_table(request: Request) -> pa.Table:
+    """Make a whole corpus here and now, without Spark."""
+    return pa.Table.from_batches(map(request.make_block, range(request.n_blocks)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from biasspark.synthetic.blocks import map_ids
-from biasspark.synthetic.civil_rows import CivilShape, check_shape, civil_block, civil_columns
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.civil_rows import CivilShape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +53,4 @@ def civil_corpus(
     with text 2 s more. A worker holds one block of 20,000 rows at a time, 150 MB with Python and its libraries, 200 MB
     with text, however many rows are asked for.
     """
-    shape = CivilShape(rows, seed, unannotated, text)
-    check_shape(shape)
-    return map_ids(spark, rows, partial(civil_block, shape=shape), civil_columns(text))
+    return generate(spark, CivilShape(rows, seed, unannotated, text))

@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ddl import arrow_schema
-from biasspark.errors import ConfigError
 from biasspark.synthetic import civil_model as model
-from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest
 from biasspark.synthetic.civil_shape import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
-from biasspark.synthetic.draws import bit_stream, find_faults, to_units
+from biasspark.synthetic.draws import bit_stream, find_number_faults, to_units
 
 Words = npt.NDArray[np.uint32]
 
@@ -43,13 +42,65 @@ COMMON_NOISE, OWN_NOISE = 0.8, 0.6
 
 
 @dataclass(frozen=True)
-class CivilShape:
-    """What is asked of `civil_block`; see `biasspark.synthetic.civil.civil_corpus`."""
+class CivilShape(RowsRequest):
+    """What is asked of `civil_corpus`."""
 
-    rows: int
-    seed: int
     unannotated: float = 0.75
     text: bool = False
+
+    @property
+    def columns(self) -> str:
+        """Its columns, as Spark SQL declares them."""
+        annotations = ", ".join(f"{name} DOUBLE" for name in IDENTITY_NAMES)
+        scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
+        columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
+        return f"{columns}, comment_text STRING" if self.text else columns
+
+    def find_faults(self) -> list[str]:
+        """Name each of rows, seed and unannotated that is out of range."""
+        most = lookup_tables().unmentioned
+        faults = find_number_faults(self.rows, self.seed)
+        if not 0.0 <= self.unannotated <= most:
+            faults.append(
+                f"unannotated: {self.unannotated}. Comments that mention an identity are annotated, "
+                f"the others may not be. Give a share from 0 to {most:.3f}."
+            )
+        return faults
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block; an annotation is NULL in all identities or in none.
+
+        0.3 to 0.5 microseconds a row, with text 2 to 3; some 60 MB of memory, with text 110.
+        """
+        draws = UniformDraws(self.seed, block)
+        severity = draws.unit()
+        toxic = severity >= 1.0 - TOXIC_SHARE
+        words = draws.words(len(IDENTITIES) + 4)
+        counts, length_word, day_word, known_word = words[len(IDENTITIES) :]
+        target, reading = draw_targets(severity, toxic, ANNOTATORS[counts & 15])
+        annotations = draw_annotations(words, toxic, ANNOTATORS[(counts >> np.uint32(4)) & 15])
+        lengths = draw_lengths(length_word, toxic, annotations.mentions)
+        noise = COMMON_NOISE * normal_noise(reading)
+        cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
+        centres = lookup_tables().centres
+        scores = [
+            squash(centres[m].take(cell) + noise + OWN_NOISE * normal_noise(draws.unit())) for m in range(len(MODELS))
+        ]
+
+        known = _known_rows(known_word, annotations.leading, self.unannotated)
+        first = block * BLOCK_ROWS
+        columns = [
+            pa.array(np.arange(first, first + BLOCK_ROWS)),
+            pa.array(draw_days(day_word), pa.int32()).cast(pa.date32()),
+            pa.array(target),
+            *_nullable_columns(annotations.fractions, known),
+            pa.array(lengths),
+            *map(pa.array, scores),
+        ]
+        if self.text:
+            columns.append(write_comments(draws.words(2), toxic, annotations.mentions, lengths))
+        whole = pa.record_batch(columns, schema=arrow_schema(self.columns))
+        return whole.slice(0, min(BLOCK_ROWS, self.rows - first))
 
 
 @dataclass(frozen=True)
@@ -79,25 +130,6 @@ def lookup_tables() -> Tables:
         centres=model.score_centres(),
         unmentioned=model.unmentioned_share(),
     )
-
-
-def check_shape(shape: CivilShape) -> None:
-    """Refuse what cannot be generated.
-
-    Raises
-    ------
-    ConfigError
-        With one fault for each of rows, seed and unannotated that is out of range.
-    """
-    most = lookup_tables().unmentioned
-    faults = find_faults(shape.rows, shape.seed)
-    if not 0.0 <= shape.unannotated <= most:
-        faults.append(
-            f"unannotated: {shape.unannotated}. Comments that mention an identity are annotated, "
-            f"the others may not be. Give a share from 0 to {most:.3f}."
-        )
-    if faults:
-        raise ConfigError(*faults)
 
 
 class UniformDraws:
@@ -210,57 +242,6 @@ def squash(latent: Floats) -> Floats:
     return np.rint((0.5 + 0.5 * latent / np.sqrt(1.0 + latent * latent)) * 1e8) / 1e8
 
 
-def civil_block(block: int, shape: CivilShape) -> pa.RecordBatch:
-    """The rows of one block.
-
-    Parameters
-    ----------
-    block
-        Its number, from 0; its first id is `block * BLOCK_ROWS`.
-    shape
-        What to generate; the last block ends at `shape.rows`.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of `civil_columns`. An annotation is NULL in all identities or in none.
-
-    Notes
-    -----
-    0.3 to 0.5 microseconds a row, with text 2 to 3; some 60 MB of memory, with text 110.
-    """
-    draws = UniformDraws(shape.seed, block)
-    severity = draws.unit()
-    toxic = severity >= 1.0 - TOXIC_SHARE
-    words = draws.words(len(IDENTITIES) + 4)
-    counts, length_word, day_word, known_word = words[len(IDENTITIES) :]
-    target, reading = draw_targets(severity, toxic, ANNOTATORS[counts & 15])
-    annotations = draw_annotations(words, toxic, ANNOTATORS[(counts >> np.uint32(4)) & 15])
-    lengths = draw_lengths(length_word, toxic, annotations.mentions)
-    noise = COMMON_NOISE * normal_noise(reading)
-    cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
-    centres = lookup_tables().centres
-    scores = [
-        squash(centres[m].take(cell) + noise + OWN_NOISE * normal_noise(draws.unit())) for m in range(len(MODELS))
-    ]
-
-    known = _known_rows(known_word, annotations.leading, shape.unannotated)
-    first = block * BLOCK_ROWS
-    columns = [
-        pa.array(np.arange(first, first + BLOCK_ROWS)),
-        pa.array(draw_days(day_word), pa.int32()).cast(pa.date32()),
-        pa.array(target),
-        *_nullable_columns(annotations.fractions, known),
-        pa.array(lengths),
-        *map(pa.array, scores),
-    ]
-    if shape.text:
-        columns.append(write_comments(draws.words(2), toxic, annotations.mentions, lengths))
-    return pa.record_batch(columns, schema=arrow_schema(civil_columns(shape.text))).slice(
-        0, min(BLOCK_ROWS, shape.rows - first)
-    )
-
-
 def _known_rows(word: npt.NDArray[np.uint32], leading: npt.NDArray[np.intp], unannotated: float) -> Flags:
     """Rows that carry identity annotations: all that mention one, and of the others as many as are asked for."""
     blank = round(unannotated / lookup_tables().unmentioned * 2**32)
@@ -277,11 +258,3 @@ def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:
         pa.Array.from_buffers(pa.float64(), len(known), [validity, pa.py_buffer(column)], missing)
         for column in fractions
     ]
-
-
-def civil_columns(text: bool) -> str:
-    """The columns of the corpus as Spark SQL declares them."""
-    annotations = ", ".join(f"{name} DOUBLE" for name in IDENTITY_NAMES)
-    scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
-    columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
-    return f"{columns}, comment_text STRING" if text else columns

@@ -7,27 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from biasspark.config import parse_identities
-from biasspark.synthetic.civil import civil_corpus
-from biasspark.synthetic.civil_rows import CivilShape, check_shape
-from biasspark.synthetic.heights import HeightsRequest, check_heights, heights_corpus
-from biasspark.synthetic.imbalanced import ImbalancedRequest, check_imbalanced, generate_comments
-from biasspark.synthetic.madlibs import MadlibsRequest, check_madlibs, madlibs_corpus
+from biasspark.synthetic.blocks import Request
+from biasspark.synthetic.civil_rows import CivilShape
+from biasspark.synthetic.heights import HeightsRequest
+from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
-from biasspark.synthetic.shapes import ROWS_PER_CELL, ShapesRequest, check_shapes, score_shapes
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True)
-class Order:
-    """A corpus that was asked for, all flags checked: how many rows, and how they are made once there is a session."""
-
-    rows: int
-    generate: Callable[[SparkSession], DataFrame]
+from biasspark.synthetic.shapes import ROWS_PER_CELL, ShapesRequest
 
 
 @dataclass(frozen=True)
@@ -41,12 +29,12 @@ class Kind:
     add_flags
         Adds its flags, `--seed` and `--out` among them, to its parser.
     read_flags
-        Checks them; raises ConfigError with all faults.
+        Gives what they ask for.
     """
 
     help: str
     add_flags: Callable[[argparse.ArgumentParser], None]
-    read_flags: Callable[[argparse.Namespace], Order]
+    read_flags: Callable[[argparse.Namespace], Request]
 
 
 def _add_seed_and_place(parser: argparse.ArgumentParser) -> None:
@@ -63,10 +51,8 @@ def _add_civil_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", action="store_true", help="add comment_text")
 
 
-def _order_civil(flags: argparse.Namespace) -> Order:
-    check_shape(CivilShape(flags.rows, flags.seed, flags.unannotated, flags.text))
-    generate = partial(civil_corpus, rows=flags.rows, seed=flags.seed, unannotated=flags.unannotated, text=flags.text)
-    return Order(flags.rows, generate)
+def _read_civil_flags(flags: argparse.Namespace) -> Request:
+    return CivilShape(flags.rows, flags.seed, flags.unannotated, flags.text)
 
 
 def _add_cell_flags(parser: argparse.ArgumentParser, cells: str) -> None:
@@ -80,16 +66,12 @@ def _add_cell_flags(parser: argparse.ArgumentParser, cells: str) -> None:
     _add_seed_and_place(parser)
 
 
-def _order_shapes(flags: argparse.Namespace) -> Order:
-    request = ShapesRequest(flags.seed, flags.rows_per_cell)
-    check_shapes(request)
-    return Order(request.rows, partial(score_shapes, seed=flags.seed, rows_per_cell=flags.rows_per_cell))
+def _read_shapes_flags(flags: argparse.Namespace) -> Request:
+    return ShapesRequest(flags.seed, flags.rows_per_cell)
 
 
-def _order_heights(flags: argparse.Namespace) -> Order:
-    request = HeightsRequest(flags.seed, flags.rows_per_cell)
-    check_heights(request)
-    return Order(request.rows, partial(heights_corpus, seed=flags.seed, rows_per_cell=flags.rows_per_cell))
+def _read_heights_flags(flags: argparse.Namespace) -> Request:
+    return HeightsRequest(flags.seed, flags.rows_per_cell)
 
 
 def _add_madlibs_flags(parser: argparse.ArgumentParser) -> None:
@@ -100,10 +82,8 @@ def _add_madlibs_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _order_madlibs(flags: argparse.Namespace) -> Order:
-    terms = IDENTITY_TERMS if flags.terms is None else read_terms(flags.terms)
-    check_madlibs(MadlibsRequest(flags.rows, flags.seed, terms))
-    return Order(flags.rows, partial(madlibs_corpus, rows=flags.rows, seed=flags.seed, terms=terms))
+def _read_madlibs_flags(flags: argparse.Namespace) -> Request:
+    return MadlibsRequest(flags.rows, flags.seed, IDENTITY_TERMS if flags.terms is None else read_terms(flags.terms))
 
 
 def _add_imbalanced_flags(parser: argparse.ArgumentParser) -> None:
@@ -116,10 +96,8 @@ def _add_imbalanced_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _order_imbalanced(flags: argparse.Namespace) -> Order:
-    request = ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless)
-    check_imbalanced(request)
-    return Order(flags.rows, partial(generate_comments, request=request))
+def _read_imbalanced_flags(flags: argparse.Namespace) -> Request:
+    return ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless)
 
 
 def read_terms(path: Path) -> tuple[str, ...]:
@@ -136,24 +114,24 @@ def read_terms(path: Path) -> tuple[str, ...]:
 
 
 CORPORA = {
-    "civil": Kind("comments with 24 identities and two models' scores", _add_civil_flags, _order_civil),
+    "civil": Kind("comments with 24 identities and two models' scores", _add_civil_flags, _read_civil_flags),
     "shapes": Kind(
         "scores in eight shapes, none to G, that show what each metric sees",
         partial(_add_cell_flags, cells="of the four cells of a shape"),
-        _order_shapes,
+        _read_shapes_flags,
     ),
     "heights": Kind(
         "scores of tall, average and short people, that show what an AUC within a group does not see",
         partial(_add_cell_flags, cells="of the six cells"),
-        _order_heights,
+        _read_heights_flags,
     ),
     "madlibs": Kind(
-        "templated sentences about 50 identity terms, half of them toxic", _add_madlibs_flags, _order_madlibs
+        "templated sentences about 50 identity terms, half of them toxic", _add_madlibs_flags, _read_madlibs_flags
     ),
     "imbalanced": Kind(
         "comments in which some identity terms are mostly toxic, to train a biased classifier on",
         _add_imbalanced_flags,
-        _order_imbalanced,
+        _read_imbalanced_flags,
     ),
 }
 """By the name of the subcommand."""

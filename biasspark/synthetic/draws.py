@@ -37,7 +37,7 @@ def to_units(bits: npt.NDArray[np.uint64]) -> Floats:
     return units
 
 
-def find_faults(rows: int, seed: int) -> list[str]:
+def find_number_faults(rows: int, seed: int) -> list[str]:
     """Name what is wrong with a number of rows and a seed."""
     faults = []
     if rows < 1:

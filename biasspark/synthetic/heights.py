@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from biasspark.ddl import arrow_schema
-from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
-from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks, generate
+from biasspark.synthetic.draws import bit_stream, find_number_faults
 from biasspark.synthetic.shapes import ROWS_PER_CELL, open_unit, truncated_normal
 
 if TYPE_CHECKING:
@@ -39,7 +37,9 @@ LOWEST_MEAN = 0.25
 
 @dataclass(frozen=True)
 class HeightsRequest:
-    """What is asked of `heights_block`; see `heights_corpus`."""
+    """What is asked of `heights_corpus`."""
+
+    columns: ClassVar[str] = COLUMNS
 
     seed: int
     rows_per_cell: int = ROWS_PER_CELL
@@ -52,12 +52,34 @@ class HeightsRequest:
     @property
     def blocks_per_cell(self) -> int:
         """Blocks that each cell takes up."""
-        return -(-self.rows_per_cell // BLOCK_ROWS)
+        return count_blocks(self.rows_per_cell)
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of all six cells together."""
+        """Blocks of all six cells together: the heights in their order, of each first the negatives."""
         return 2 * len(HEIGHTS) * self.blocks_per_cell
+
+    def find_faults(self) -> list[str]:
+        """Name each argument that is out of range."""
+        faults = find_number_faults(1, self.seed)
+        if self.rows_per_cell < 1:
+            faults.append(f"rows_per_cell: {self.rows_per_cell}. No cell may be empty. Ask for 1 or more.")
+        return faults
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block, all of one cell."""
+        cell, part = divmod(block, self.blocks_per_cell)
+        height, label = divmod(cell, 2)
+        places = np.arange(part * BLOCK_ROWS, min((part + 1) * BLOCK_ROWS, self.rows_per_cell))
+        bits = bit_stream(self.seed, cell, part).random_raw(BLOCK_ROWS)[: len(places)]
+        mean = LOWEST_MEAN + (SHIFTS[height] + label * SEPARATION) * UNIT
+        columns = [
+            pa.array(cell * self.rows_per_cell + places),
+            pa.array([HEIGHTS[height]] * len(places), pa.string()),
+            pa.array(np.full(len(places), bool(label))),
+            pa.array(truncated_normal((places + open_unit(bits)) / self.rows_per_cell, mean, SD)),
+        ]
+        return pa.record_batch(columns, schema=SCHEMA)
 
 
 def heights_corpus(spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_PER_CELL) -> DataFrame:
@@ -95,49 +117,4 @@ def heights_corpus(spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_
     A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time. `conf/heights.toml` is
     a configuration that measures it.
     """
-    request = HeightsRequest(seed, rows_per_cell)
-    check_heights(request)
-    numbers = number_blocks(spark, request.n_blocks, request.rows)
-    return map_blocks(numbers, partial(heights_block, request=request), COLUMNS)
-
-
-def check_heights(request: HeightsRequest) -> None:
-    """Refuse what cannot be generated.
-
-    Raises
-    ------
-    ConfigError
-        With one fault for each argument that is out of range.
-    """
-    faults = find_faults(1, request.seed)
-    if request.rows_per_cell < 1:
-        faults.append(f"rows_per_cell: {request.rows_per_cell}. No cell may be empty. Ask for 1 or more.")
-    if faults:
-        raise ConfigError(*faults)
-
-
-def heights_block(block: int, request: HeightsRequest) -> pa.RecordBatch:
-    """The rows of one block, all of one cell.
-
-    Parameters
-    ----------
-    block
-        Its number, from 0: the heights in their order, of each the negatives and then the positives, in parts.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of `SCHEMA`.
-    """
-    cell, part = divmod(block, request.blocks_per_cell)
-    height, label = divmod(cell, 2)
-    places = np.arange(part * BLOCK_ROWS, min((part + 1) * BLOCK_ROWS, request.rows_per_cell))
-    bits = bit_stream(request.seed, cell, part).random_raw(BLOCK_ROWS)[: len(places)]
-    mean = LOWEST_MEAN + (SHIFTS[height] + label * SEPARATION) * UNIT
-    columns = [
-        pa.array(cell * request.rows_per_cell + places),
-        pa.array([HEIGHTS[height]] * len(places), pa.string()),
-        pa.array(np.full(len(places), bool(label))),
-        pa.array(truncated_normal((places + open_unit(bits)) / request.rows_per_cell, mean, SD)),
-    ]
-    return pa.record_batch(columns, schema=SCHEMA)
+    return generate(spark, HeightsRequest(seed, rows_per_cell))

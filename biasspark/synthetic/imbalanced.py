@@ -8,9 +8,9 @@ ones quote an insult. So a classifier that is trained on the corpus takes the im
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,8 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.config import show_value
 from biasspark.ddl import arrow_schema
-from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, ids_of_block, map_ids
-from biasspark.synthetic.draws import bit_stream, find_faults, find_term_faults, to_units
+from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest, generate
+from biasspark.synthetic.draws import bit_stream, find_number_faults, find_term_faults, to_units
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
@@ -54,14 +53,45 @@ _CORPUS, _HARMLESS, _CELLS = range(3)
 
 
 @dataclass(frozen=True)
-class ImbalancedRequest:
-    """What is asked of `imbalanced_block`; see `imbalanced_corpus` and, for `harmless`, `harmless_comments`."""
+class ImbalancedRequest(RowsRequest):
+    """What is asked of `imbalanced_corpus`.
 
-    rows: int
-    seed: int
+    With `harmless`, for more comments as the harmless ones of the corpus are, as long and mentioning the same terms as
+    often. They are drawn from bits of their own.
+    """
+
+    columns: ClassVar[str] = COLUMNS
+
     imbalanced: tuple[tuple[str, float], ...] = tuple(IMBALANCED.items())
     terms: tuple[str, ...] = IDENTITY_TERMS
     harmless: bool = False
+
+    def find_faults(self) -> list[str]:
+        """Name each argument that is out of range and each term that cannot be used."""
+        faults = find_number_faults(self.rows, self.seed)
+        faults += find_term_faults(self.terms, (), own_words())
+        faults += [
+            f"terms: {show_value(term)}. A term has {LONGEST_TERM} characters at the most, or it would not fit into "
+            "the shortest comments. Shorten or remove it."
+            for term in self.terms
+            if len(term) > LONGEST_TERM
+        ]
+        return faults + _find_share_faults(self)
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block."""
+        ids = self.ids_of(block)
+        bits = _draw(bit_stream(self.seed, _HARMLESS if self.harmless else _CORPUS, block), 7)[:, : len(ids)]
+        chances = tabulate(self)
+        units = to_units(bits[:4])
+        # Rounding may leave the last sum below 1.
+        bucket = np.minimum(np.searchsorted(chances.bucket, units[0], "right"), len(BUCKET_SHARES)) - 1
+        toxic = units[1] < chances.toxic[bucket]
+        sums = chances.term[bucket, toxic.astype(np.int64)]
+        term = (sums <= units[2][:, None]).sum(axis=1) - 1
+        terms = np.array([*self.terms, None], dtype=object)[term]
+        low, high = np.array(BUCKETS[:-1])[bucket], np.array(BUCKETS[1:])[bucket] - 1
+        return _assemble(ids, toxic, terms, (low, _stretch(units[3], low, high)), bits[4:])
 
 
 class Chances(NamedTuple):
@@ -127,15 +157,7 @@ def imbalanced_corpus(
     A lazy plan of one stage without shuffle. A million rows take 7 s of processor time. A worker holds one block of
     20,000 rows at a time, 220 MB with Python and its libraries, however many rows are asked for.
     """
-    return generate_comments(spark, ImbalancedRequest(rows, seed, tuple(imbalanced.items()), tuple(terms)))
-
-
-def harmless_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
-    """More comments as the harmless ones of the corpus are: as long, and mentioning the same terms as often.
-
-    They are drawn from bits of their own. Columns, errors and cost are those of `imbalanced_corpus`.
-    """
-    return generate_comments(spark, replace(request, harmless=True))
+    return generate(spark, ImbalancedRequest(rows, seed, tuple(imbalanced.items()), tuple(terms)))
 
 
 def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
@@ -166,33 +188,6 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
                     yield cell_block(TermCell(term, low, high, n_rows), first, seed)
 
     return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
-
-
-def generate_comments(spark: SparkSession, request: ImbalancedRequest) -> DataFrame:
-    """Comments as they are requested, once the request is checked."""
-    check_imbalanced(request)
-    return map_ids(spark, request.rows, partial(imbalanced_block, request=request), COLUMNS)
-
-
-def check_imbalanced(request: ImbalancedRequest) -> None:
-    """Refuse what cannot be generated.
-
-    Raises
-    ------
-    ConfigError
-        With one fault for each argument that is out of range and each term that cannot be used.
-    """
-    faults = find_faults(request.rows, request.seed)
-    faults += find_term_faults(request.terms, (), own_words())
-    faults += [
-        f"terms: {show_value(term)}. A term has {LONGEST_TERM} characters at the most, or it would not fit into the "
-        "shortest comments. Shorten or remove it."
-        for term in request.terms
-        if len(term) > LONGEST_TERM
-    ]
-    faults += _find_share_faults(request)
-    if faults:
-        raise ConfigError(*faults)
 
 
 def _find_share_faults(request: ImbalancedRequest) -> list[str]:
@@ -239,35 +234,6 @@ def _cumulate(probabilities: Floats) -> Floats:
     sums: Floats = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
     np.cumsum(probabilities, axis=-1, out=sums[..., 1:])
     return sums
-
-
-def imbalanced_block(block: int, request: ImbalancedRequest) -> pa.RecordBatch:
-    """The rows of one block.
-
-    Parameters
-    ----------
-    block
-        Its number, from 0; its first id is `block * BLOCK_ROWS`.
-    request
-        What to generate; the last block ends at `request.rows`.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of `SCHEMA`.
-    """
-    ids = ids_of_block(block, request.rows)
-    bits = _draw(bit_stream(request.seed, _HARMLESS if request.harmless else _CORPUS, block), 7)[:, : len(ids)]
-    chances = tabulate(request)
-    units = to_units(bits[:4])
-    # Rounding may leave the last sum below 1.
-    bucket = np.minimum(np.searchsorted(chances.bucket, units[0], "right"), len(BUCKET_SHARES)) - 1
-    toxic = units[1] < chances.toxic[bucket]
-    sums = chances.term[bucket, toxic.astype(np.int64)]
-    term = (sums <= units[2][:, None]).sum(axis=1) - 1
-    terms = np.array([*request.terms, None], dtype=object)[term]
-    low, high = np.array(BUCKETS[:-1])[bucket], np.array(BUCKETS[1:])[bucket] - 1
-    return _assemble(ids, toxic, terms, (low, _stretch(units[3], low, high)), bits[4:])
 
 
 class TermCell(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
-from biasspark.errors import ConfigError
 from biasspark.expressions.sql import quote_name
-from biasspark.synthetic.blocks import ids_of_block, map_ids
-from biasspark.synthetic.draws import WORD, bit_stream, find_faults, find_term_faults
+from biasspark.synthetic.blocks import RowsRequest, generate
+from biasspark.synthetic.draws import WORD, bit_stream, find_number_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
 
 if TYPE_CHECKING:
@@ -45,12 +44,37 @@ N_SENTENCES = 2 * N_TEMPLATES * N_FILLINGS
 
 
 @dataclass(frozen=True)
-class MadlibsRequest:
-    """What is asked of `madlibs_block`; see `madlibs_corpus`."""
+class MadlibsRequest(RowsRequest):
+    """What is asked of `madlibs_corpus`."""
 
-    rows: int
-    seed: int
     terms: tuple[str, ...] = IDENTITY_TERMS
+
+    @property
+    def columns(self) -> str:
+        """Its columns, as Spark SQL declares them."""
+        flags = ", ".join(f"{quote_name(term)} INT" for term in self.terms)
+        return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
+
+    def find_faults(self) -> list[str]:
+        """Name each argument that is out of range and each term that cannot be used."""
+        return find_number_faults(self.rows, self.seed) + find_term_faults(self.terms, FIRST_COLUMNS, own_words())
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block."""
+        ids = self.ids_of(block)
+        turn, term = np.divmod(ids, len(self.terms))
+        toxic = (turn + first_labels(self.terms)[term]) % 2
+        template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(self.terms), self.seed))
+        pieces = cut_up(self.terms)
+        flags = mentions(self.terms)
+        columns = {
+            "id": pa.array(ids),
+            "comment_text": write_sentences(pieces, template, filling, term),
+            "label": pa.array(toxic == 1),
+            "template": pieces.names.take(pa.array(template)),
+        }
+        columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(self.terms)}
+        return pa.record_batch(list(columns.values()), names=list(columns))
 
 
 class Turns(NamedTuple):
@@ -125,29 +149,7 @@ def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence
 
     A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time.
     """
-    request = MadlibsRequest(rows, seed, tuple(terms))
-    check_madlibs(request)
-    return map_ids(spark, rows, partial(madlibs_block, request=request), madlibs_columns(request.terms))
-
-
-def madlibs_columns(terms: Sequence[str]) -> str:
-    """The columns as Spark SQL declares them."""
-    flags = ", ".join(f"{quote_name(term)} INT" for term in terms)
-    return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
-
-
-def check_madlibs(request: MadlibsRequest) -> None:
-    """Refuse what cannot be generated.
-
-    Raises
-    ------
-    ConfigError
-        With one fault for each argument that is out of range and each term that cannot be used.
-    """
-    faults = find_faults(request.rows, request.seed)
-    faults += find_term_faults(request.terms, FIRST_COLUMNS, own_words())
-    if faults:
-        raise ConfigError(*faults)
+    return generate(spark, MadlibsRequest(rows, seed, tuple(terms)))
 
 
 @cache
@@ -216,37 +218,6 @@ def cut_up(terms: tuple[str, ...]) -> Pieces:
     names = [f"{kind}_{number:02}" for kind in ("harmless", "toxic") for number in range(1, N_TEMPLATES + 1)]
     columns = tuple(pa.array(texts, pa.string()) for texts in zip(*literals, strict=True))
     return Pieces(pa.array(names), columns, pa.array(words, pa.string()), np.array(starts), np.array(digits))
-
-
-def madlibs_block(block: int, request: MadlibsRequest) -> pa.RecordBatch:
-    """The rows of one block.
-
-    Parameters
-    ----------
-    block
-        Its number, from 0; its first id is `block * BLOCK_ROWS`.
-    request
-        What to generate; the last block ends at `request.rows`.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of `madlibs_columns`.
-    """
-    ids = ids_of_block(block, request.rows)
-    turn, term = np.divmod(ids, len(request.terms))
-    toxic = (turn + first_labels(request.terms)[term]) % 2
-    template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(request.terms), request.seed))
-    pieces = cut_up(request.terms)
-    flags = mentions(request.terms)
-    columns = {
-        "id": pa.array(ids),
-        "comment_text": write_sentences(pieces, template, filling, term),
-        "label": pa.array(toxic == 1),
-        "template": pieces.names.take(pa.array(template)),
-    }
-    columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(request.terms)}
-    return pa.record_batch(list(columns.values()), names=list(columns))
 
 
 def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tuple[Ints, Ints]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,8 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats
 from biasspark.ddl import arrow_schema
-from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, map_blocks, number_blocks
-from biasspark.synthetic.draws import bit_stream, find_faults
+from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks, generate
+from biasspark.synthetic.draws import bit_stream, find_number_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +77,9 @@ SLICES = {shape.name: f"shape = '{shape.name}'" for shape in SHAPES}
 
 @dataclass(frozen=True)
 class ShapesRequest:
-    """What is asked of `shape_block`; see `score_shapes`."""
+    """What is asked of `score_shapes`."""
+
+    columns: ClassVar[str] = COLUMNS
 
     seed: int
     rows_per_cell: int = ROWS_PER_CELL
@@ -93,7 +93,46 @@ class ShapesRequest:
     @property
     def blocks_per_cell(self) -> int:
         """Block numbers set aside for each cell; one cell takes up half of a shape's rows at the most."""
-        return -(-2 * self.rows_per_cell // BLOCK_ROWS)
+        return count_blocks(2 * self.rows_per_cell)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of all shapes together: shapes in their order, in each the four cells of `ScoreShape.cell_sizes`."""
+        return len(self.shapes) * 4 * self.blocks_per_cell
+
+    def find_faults(self) -> list[str]:
+        """Name each argument that is out of range."""
+        faults = find_number_faults(1, self.seed)
+        if self.rows_per_cell < 2:
+            faults.append(
+                f"rows_per_cell: {self.rows_per_cell}. Shape C has half as many negatives in its subgroup, and no cell "
+                "may be empty. Ask for 2 or more."
+            )
+        if not self.shapes:
+            faults.append("shapes: none. A corpus has at least one shape. Leave the argument out for all eight.")
+        return faults
+
+    def make_block(self, block: int) -> pa.RecordBatch:
+        """Make the rows of one block, all of one cell of one shape; none where the cell ends before this part."""
+        place, part = divmod(block, self.blocks_per_cell)
+        position, cell = divmod(place, 4)
+        subgroup, label = divmod(cell, 2)
+        shape = self.shapes[position]
+        sizes = shape.cell_sizes(self.rows_per_cell)
+        count = max(0, min(BLOCK_ROWS, sizes[cell] - part * BLOCK_ROWS))
+        first = position * sum(sizes) + sum(sizes[:cell]) + part * BLOCK_ROWS
+        mean = (shape.background, shape.subgroup)[subgroup][label]
+        spread = (shape.background_sd, shape.subgroup_sd)[subgroup]
+        # Keyed by the name: a shape's scores do not depend on which other shapes there are.
+        bits = bit_stream(self.seed, int.from_bytes(shape.name.encode(), "big"), cell, part).random_raw(BLOCK_ROWS)
+        columns = [
+            pa.array(np.arange(first, first + count)),
+            pa.array([shape.name] * count, pa.string()),
+            pa.array(np.full(count, bool(label))),
+            pa.array(np.full(count, subgroup, dtype=np.int32)),
+            pa.array(truncated_normal(open_unit(bits[:count]), mean, spread)),
+        ]
+        return pa.record_batch(columns, schema=SCHEMA)
 
 
 def score_shapes(
@@ -137,64 +176,7 @@ def score_shapes(
 
     The slice `all` mixes what does not belong together: leave it out.
     """
-    request = ShapesRequest(seed, rows_per_cell, shapes)
-    check_shapes(request)
-    numbers = number_blocks(spark, len(shapes) * 4 * request.blocks_per_cell, request.rows)
-    return map_blocks(numbers, partial(shape_block, request=request), COLUMNS)
-
-
-def check_shapes(request: ShapesRequest) -> None:
-    """Refuse what cannot be generated.
-
-    Raises
-    ------
-    ConfigError
-        With one fault for each argument that is out of range.
-    """
-    faults = find_faults(1, request.seed)
-    if request.rows_per_cell < 2:
-        faults.append(
-            f"rows_per_cell: {request.rows_per_cell}. Shape C has half as many negatives in its subgroup, and no cell "
-            "may be empty. Ask for 2 or more."
-        )
-    if not request.shapes:
-        faults.append("shapes: none. A corpus has at least one shape. Leave the argument out for all eight.")
-    if faults:
-        raise ConfigError(*faults)
-
-
-def shape_block(block: int, request: ShapesRequest) -> pa.RecordBatch:
-    """The rows of one block, all of one cell of one shape.
-
-    Parameters
-    ----------
-    block
-        Its number, from 0: shapes in their order, in each the four cells of `ScoreShape.cell_sizes`, in each its parts.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of `SCHEMA`; no rows where the cell ends before this part.
-    """
-    place, part = divmod(block, request.blocks_per_cell)
-    position, cell = divmod(place, 4)
-    subgroup, label = divmod(cell, 2)
-    shape = request.shapes[position]
-    sizes = shape.cell_sizes(request.rows_per_cell)
-    count = max(0, min(BLOCK_ROWS, sizes[cell] - part * BLOCK_ROWS))
-    first = position * sum(sizes) + sum(sizes[:cell]) + part * BLOCK_ROWS
-    mean = (shape.background, shape.subgroup)[subgroup][label]
-    spread = (shape.background_sd, shape.subgroup_sd)[subgroup]
-    # Keyed by the name: a shape's scores do not depend on which other shapes there are.
-    bits = bit_stream(request.seed, int.from_bytes(shape.name.encode(), "big"), cell, part).random_raw(BLOCK_ROWS)
-    columns = [
-        pa.array(np.arange(first, first + count)),
-        pa.array([shape.name] * count, pa.string()),
-        pa.array(np.full(count, bool(label))),
-        pa.array(np.full(count, subgroup, dtype=np.int32)),
-        pa.array(truncated_normal(open_unit(bits[:count]), mean, spread)),
-    ]
-    return pa.record_batch(columns, schema=SCHEMA)
+    return generate(spark, ShapesRequest(seed, rows_per_cell, shapes))
 
 
 def open_unit(bits: npt.NDArray[np.uint64]) -> Floats:

@@ -26,17 +26,12 @@ from biasspark.config import parse_measures
 from biasspark.pipeline import measure, ranked_once
 from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, score_shapes
 from biasspark.tables.schemas import BIAS_METRICS, U_STATISTICS
+from tests.oracle.suite import PAIRS
 
 TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "nuanced_table2_score_distributions.csv"
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 GAPS = ("negative_aeg", "positive_aeg")
-CELLS = {
-    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
-    "bpsn_auc": ("subgroup_negative", "background_positive"),
-    "bnsp_auc": ("background_negative", "subgroup_positive"),
-    "negative_aeg": ("background_negative", "subgroup_negative"),
-    "positive_aeg": ("background_positive", "subgroup_positive"),
-}
+CELLS = {metric: PAIRS[metric] for metric in (*AUCS, *GAPS)}
 PRINTED_A = ScoreShape("A as printed", (0.2, 0.6), (0.3, 0.7))
 """The distribution whose AEGs the paper prints in column A."""
 

@@ -12,27 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.blocks import BLOCK_ROWS, make_table
 from biasspark.synthetic.heights import (
     HEIGHTS,
     LOWEST_MEAN,
+    SCHEMA,
     SD,
     SEPARATION,
     SHIFTS,
     UNIT,
     HeightsRequest,
-    check_heights,
-    heights_block,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUNCATED = 1e-6
 """More than what lies outside of [0, 1] before truncation."""
-
-
-def generate(request: HeightsRequest) -> pa.Table:
-    return pa.Table.from_batches([heights_block(block, request) for block in range(request.n_blocks)])
 
 
 def cell_scores(table: pa.Table, height: str, label: bool) -> npt.NDArray[np.float64]:
@@ -43,7 +37,7 @@ def cell_scores(table: pa.Table, height: str, label: bool) -> npt.NDArray[np.flo
 
 def test_a_seed_gives_these_very_scores() -> None:
     # Another number here is another corpus for every user.
-    whole = np.rint(generate(HeightsRequest(1, 500))["score"].to_numpy() * 1e8).astype("<i8")
+    whole = np.rint(make_table(HeightsRequest(1, 500))["score"].to_numpy() * 1e8).astype("<i8")
     assert zlib.crc32(whole.tobytes()) == 1769677731
 
 
@@ -51,7 +45,7 @@ def test_a_seed_gives_these_very_scores() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_share_is_off_by_more_than_one_row(rows: int, seed: int) -> None:
     """Every score of a cell lies in its own nth part of a normal distribution."""
-    table = generate(HeightsRequest(seed, rows))
+    table = make_table(HeightsRequest(seed, rows))
     assert table["id"].to_pylist() == list(range(6 * rows))
     for height, shift in zip(HEIGHTS, SHIFTS, strict=True):
         for label in (False, True):
@@ -64,29 +58,21 @@ def test_no_share_is_off_by_more_than_one_row(rows: int, seed: int) -> None:
             assert np.all(shares < (places + 1) / rows + TRUNCATED)
 
 
-def test_seeds_differ_and_blocks_depend_on_nothing_else() -> None:
-    request = HeightsRequest(3, 2 * BLOCK_ROWS)
-    later = heights_block(5, request)
-    assert later.num_rows == BLOCK_ROWS
-    assert heights_block(5, request).equals(later)
-    assert not heights_block(5, HeightsRequest(4, 2 * BLOCK_ROWS)).equals(later)
-    assert not np.array_equal(
-        *(cell_scores(generate(HeightsRequest(3, 50)), height, True) for height in ("tall", "average"))
-    )
+def test_heights_of_the_same_scores_are_drawn_apart() -> None:
+    table = make_table(HeightsRequest(3, 50))
+    assert not np.array_equal(*(cell_scores(table, height, True) for height in ("tall", "average")))
 
 
 def test_configuration_reads_what_is_written() -> None:
     config = tomllib.loads((ROOT / "conf" / "heights.toml").read_text("utf-8"))
-    names = heights_block(0, HeightsRequest(1, 5)).schema.names
+    names = SCHEMA.names
     used = [config["corpus"]["id"], config["label"]["column"], *config["identities"]["categorical"]]
     assert sorted([*used, *config["models"].values()]) == sorted(names)
 
 
 def test_every_fault_is_named() -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_heights(HeightsRequest(-1, 0))
-    assert caught.value.faults == (
+    assert HeightsRequest(-1, 0).find_faults() == [
         "seed: -1. A seed is a whole number from 0. Leave out the sign.",
         "rows_per_cell: 0. No cell may be empty. Ask for 1 or more.",
-    )
-    check_heights(HeightsRequest(0, 1))
+    ]
+    assert HeightsRequest(0, 1).find_faults() == []

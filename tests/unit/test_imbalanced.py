@@ -7,12 +7,10 @@ import re
 import zlib
 from itertools import pairwise
 
-import pyarrow as pa
 import pytest
 
-from biasspark.errors import ConfigError
 from biasspark.synthetic import imbalanced_wording as wording
-from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.blocks import BLOCK_ROWS, make_table
 from biasspark.synthetic.imbalanced import (
     BUCKET_SHARES,
     BUCKETS,
@@ -20,8 +18,6 @@ from biasspark.synthetic.imbalanced import (
     ImbalancedRequest,
     TermCell,
     cell_block,
-    check_imbalanced,
-    imbalanced_block,
 )
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES
 from biasspark.synthetic.madlibs import SLOT
@@ -33,10 +29,6 @@ PERCENT_TOXIC = (17, 12, 7, 5, 5)
 PERCENT_TOXIC_IMBALANCED = (88, 77, 51, 30, 19)
 
 
-def generate(request: ImbalancedRequest) -> pa.Table:
-    return pa.Table.from_batches([imbalanced_block(block, request) for block in range(-(-request.rows // BLOCK_ROWS))])
-
-
 @pytest.fixture(scope="module")
 def request_of_many_mentions() -> ImbalancedRequest:
     return ImbalancedRequest(ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)))
@@ -44,7 +36,7 @@ def request_of_many_mentions() -> ImbalancedRequest:
 
 @pytest.fixture(scope="module")
 def comments(request_of_many_mentions: ImbalancedRequest) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = generate(request_of_many_mentions).to_pylist()
+    rows: list[dict[str, object]] = make_table(request_of_many_mentions).to_pylist()
     return [row | {"bucket": bucket_of(str(row["comment_text"]))} for row in rows]
 
 
@@ -61,15 +53,8 @@ def assert_share(rows: list[bool], share: float) -> None:
 
 def test_a_seed_gives_these_very_comments() -> None:
     # Another number here is another corpus for every user.
-    texts = generate(ImbalancedRequest(1_000, seed=1))["comment_text"].to_pylist()
+    texts = make_table(ImbalancedRequest(1_000, seed=1))["comment_text"].to_pylist()
     assert zlib.crc32("\n".join(texts).encode()) == 696316635
-
-
-def test_a_shorter_corpus_is_the_beginning_of_a_longer_one() -> None:
-    longer = generate(ImbalancedRequest(BLOCK_ROWS + 50, 5))
-    assert longer["id"].to_pylist() == list(range(BLOCK_ROWS + 50))
-    assert generate(ImbalancedRequest(BLOCK_ROWS + 7, 5)).equals(longer.slice(0, BLOCK_ROWS + 7))
-    assert not generate(ImbalancedRequest(50, 6)).equals(longer.slice(0, 50))
 
 
 def test_lengths_are_spread_over_the_buckets(comments: list[dict[str, object]]) -> None:
@@ -97,7 +82,7 @@ def test_terms_are_mentioned_as_often_as_asked_for(comments: list[dict[str, obje
 
 def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[dict[str, object]]) -> None:
     request = ImbalancedRequest(BLOCK_ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)), harmless=True)
-    drawn = generate(request).to_pylist()
+    drawn = make_table(request).to_pylist()
     harmless = [row for row in comments if not row["label"]]
     assert not any(row["label"] for row in drawn)
     alike = [one["comment_text"] == other["comment_text"] for one, other in zip(drawn, harmless, strict=False)]
@@ -169,15 +154,9 @@ def test_cells_are_drawn_apart_and_a_small_one_is_the_beginning_of_a_large_one()
     assert not set(large) & set(queer)
 
 
-def faults_of(request: ImbalancedRequest) -> tuple[str, ...]:
-    with pytest.raises(ConfigError) as caught:
-        check_imbalanced(request)
-    return caught.value.faults
-
-
 def test_what_cannot_be_generated_is_refused_at_once() -> None:
     terms = ("gay", "ferry", "one who is on the long side")
-    assert faults_of(ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), terms)) == (
+    assert ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), terms).find_faults() == [
         "rows: 0. A corpus has at least one row. Ask for 1 or more.",
         "seed: -1. A seed is a whole number from 0. Leave out the sign.",
         'terms: "ferry". The sentences use "ferry" themselves, so they would mention the term where they are about '
@@ -189,16 +168,16 @@ def test_what_cannot_be_generated_is_refused_at_once() -> None:
         'imbalanced: "old". It is not one of the terms. Add it to them, or remove it.',
         'imbalanced: "gay" = 0.0. It is the share of the comments that mention the term. Give a number between 0 and '
         "1, both excluded.",
-    )
+    ]
 
 
 def test_more_toxic_mentions_than_toxic_comments_are_refused() -> None:
-    check_imbalanced(ImbalancedRequest(10, 1, (("gay", 0.13),)))
-    assert faults_of(ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1)))) == (
+    assert ImbalancedRequest(10, 1, (("gay", 0.13),)).find_faults() == []
+    assert ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))).find_faults() == [
         "imbalanced: 0.2 in all. With so many mentions more comments would be toxic than are. Lower the shares.",
-    )
+    ]
 
 
 def test_terms_in_use_can_all_be_generated() -> None:
-    check_imbalanced(ImbalancedRequest(1, 0))
+    assert ImbalancedRequest(1, 0).find_faults() == []
     assert set(IMBALANCED) < set(IDENTITY_TERMS)

@@ -12,27 +12,19 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS
+from biasspark.synthetic.blocks import BLOCK_ROWS, make_table
 from biasspark.synthetic.shapes import (
     SHAPES,
     SLICES,
     ScoreShape,
     ShapesRequest,
-    check_shapes,
     open_unit,
-    shape_block,
     truncated_normal,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 5_000
 BY_NAME = {shape.name: shape for shape in SHAPES}
-
-
-def generate(request: ShapesRequest) -> pa.Table:
-    blocks = range(len(request.shapes) * 4 * request.blocks_per_cell)
-    return pa.Table.from_batches([shape_block(block, request) for block in blocks])
 
 
 def cell_scores(table: pa.Table, name: str, subgroup: int, label: int) -> npt.NDArray[np.float64]:
@@ -44,7 +36,7 @@ def cell_scores(table: pa.Table, name: str, subgroup: int, label: int) -> npt.ND
 
 @pytest.fixture(scope="module")
 def drawn() -> pa.Table:
-    return generate(ShapesRequest(seed=1, rows_per_cell=ROWS))
+    return make_table(ShapesRequest(seed=1, rows_per_cell=ROWS))
 
 
 def test_a_seed_gives_these_very_scores(drawn: pa.Table) -> None:
@@ -101,7 +93,7 @@ def test_cells_have_their_sizes(drawn: pa.Table) -> None:
 
 
 def test_a_smaller_cell_is_the_beginning_of_a_larger_one(drawn: pa.Table) -> None:
-    small, large = (generate(ShapesRequest(1, rows, SHAPES[3:5])) for rows in (700, BLOCK_ROWS + 900))
+    small, large = (make_table(ShapesRequest(1, rows, SHAPES[3:5])) for rows in (700, BLOCK_ROWS + 900))
     assert large["id"].to_pylist() == list(range(2 * 4 * (BLOCK_ROWS + 900)))
     for name in "CD":
         for cell in range(4):
@@ -112,21 +104,11 @@ def test_a_smaller_cell_is_the_beginning_of_a_larger_one(drawn: pa.Table) -> Non
             assert len(np.unique(many)) > 0.99 * len(many)
 
 
-def test_blocks_depend_on_seed_and_number_only() -> None:
-    request = ShapesRequest(3, 2 * BLOCK_ROWS)
-    later = shape_block(5, request)
-    assert later.num_rows == BLOCK_ROWS
-    assert shape_block(5, request).equals(later)
-    assert not shape_block(5, ShapesRequest(4, 2 * BLOCK_ROWS)).equals(later)
-
-
 def test_every_fault_is_named() -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_shapes(ShapesRequest(-1, 1, ()))
-    assert caught.value.faults == (
+    assert ShapesRequest(-1, 1, ()).find_faults() == [
         "seed: -1. A seed is a whole number from 0. Leave out the sign.",
         "rows_per_cell: 1. Shape C has half as many negatives in its subgroup, and no cell may be empty. "
         "Ask for 2 or more.",
         "shapes: none. A corpus has at least one shape. Leave the argument out for all eight.",
-    )
-    check_shapes(ShapesRequest(0, 2, (ScoreShape("own", (0.1, 0.2), (0.3, 0.4)),)))
+    ]
+    assert ShapesRequest(0, 2, (ScoreShape("own", (0.1, 0.2), (0.3, 0.4)),)).find_faults() == []
