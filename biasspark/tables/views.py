@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -70,10 +71,10 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
     tables : sequence of Table
         Those that are there.
     """
-    statements = [_spark_files_view(path, table) for table in tables]
-    statements += [_spark_latest_view(table) for table in _with_latest(tables)]
     return _assemble(
-        statements,
+        tables,
+        partial(_spark_files_view, path),
+        _spark_latest_view,
         "Views of the tables in this folder for Spark, with the columns of biasspark.",
         "They list the files as they are now. To see a later night, run this file again.",
         "spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
@@ -90,14 +91,10 @@ def delta_views(store: DeltaFolder, tables: Sequence[Table]) -> str:
     tables : sequence of Table
         Those that are there.
     """
-    statements = [
-        f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_commented(table)}\n)\n"
-        f"COMMENT {quote_string(table.comment)} AS\nSELECT {', '.join(table.names)}\nFROM {store.name(table.name)};"
-        for table in tables
-    ]
-    statements += [_spark_latest_view(table) for table in _with_latest(tables)]
     return _assemble(
-        statements,
+        tables,
+        lambda table: _spark_view(table, store.name(table.name)),
+        _spark_latest_view,
         "Views of the Delta tables in this folder for Spark, with the columns of biasspark.",
         "spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
     )
@@ -113,10 +110,10 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
     tables : sequence of Table
         Those that are there.
     """
-    statements = [_duckdb_files_view(folder, table) for table in tables]
-    statements += [_duckdb_latest_view(table) for table in _with_latest(tables)]
     return _assemble(
-        statements,
+        tables,
+        partial(_duckdb_files_view, folder),
+        _duckdb_latest_view,
         "Views of the tables in this folder for DuckDB, with the columns of biasspark.",
         "Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'",
         "duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'",
@@ -176,10 +173,14 @@ def _spark_files_view(path: str, table: Table) -> str:
     # A view of files puts the columns of the partition last and drops their comments, whatever is declared.
     return (
         f"CREATE OR REPLACE TEMPORARY VIEW {table.name}_files ({types})\n"
-        f"USING parquet OPTIONS (path {location});\n\n"
+        f"USING parquet OPTIONS (path {location});\n\n{_spark_view(table, f'{table.name}_files')}"
+    )
+
+
+def _spark_view(table: Table, rows: str) -> str:
+    return (
         f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_commented(table)}\n)\n"
-        f"COMMENT {quote_string(table.comment)} AS\n"
-        f"SELECT {', '.join(table.names)}\nFROM {table.name}_files;"
+        f"COMMENT {quote_string(table.comment)} AS\nSELECT {', '.join(table.names)}\nFROM {rows};"
     )
 
 
@@ -228,8 +229,12 @@ def _duckdb_latest_view(table: Table) -> str:
     return f"CREATE OR REPLACE VIEW latest_{table.name} AS\n{query};"
 
 
-def _assemble(statements: Sequence[str], *notes: str) -> str:
-    return "\n\n".join(("\n".join(f"-- {note}" for note in notes), *statements)) + "\n"
+def _assemble(
+    tables: Sequence[Table], view: Callable[[Table], str], latest_view: Callable[[Table], str], *notes: str
+) -> str:
+    """Return the text of a file: notes, a view of each table, and one of its latest runs."""
+    comments = "\n".join(f"-- {note}" for note in notes)
+    return "\n\n".join((comments, *map(view, tables), *map(latest_view, _with_latest(tables)))) + "\n"
 
 
 def _find_tables(spark: SparkSession, store: CatalogStore) -> list[Table]:
