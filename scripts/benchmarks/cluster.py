@@ -161,7 +161,7 @@ def read_costs(results: Path = RESULTS) -> Costs:
     growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
     jobs = [
         (found["corpus"]["rows"], found["figures"]["job seconds"])
-        for name in ("civil-1800000-job-pandas.json", "civil-18000000-job-numpy-duckdb.json")
+        for name in ("civil-1800000-job-pandas-numpy-duckdb.json", "civil-18000000-job-further-numpy-duckdb.json")
         for found in [json.loads((results / name).read_text("utf-8"))]
     ]
     (few, quick), (many, slow) = jobs

@@ -5,16 +5,16 @@ A case is named after what grows and how much of it there is, so that exponents 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import groupby
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-import biasspark
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, THRESHOLD
+from scripts.benchmarks.suite import suite
+from scripts.benchmarks.task import THRESHOLD
 
 Case = Callable[[], DataFrame]
 
@@ -43,19 +43,17 @@ def growth_cases(corpus: DataFrame) -> Mapping[str, Case]:
     }
     identities = [dict(list(mentions.items())[:1]), mentions, tenths]
     return {
-        **{f"rows: {part.count()}": lambda part=part: _suite(part, columns=usual) for part in parts},
+        **{f"rows: {part.count()}": lambda part=part: suite(part, columns=usual) for part in parts},
         **{
-            f"identities: {len(predicates)}": lambda predicates=predicates: _suite(few, predicates=predicates)
+            f"identities: {len(predicates)}": lambda predicates=predicates: suite(few, predicates=predicates)
             for predicates in identities
         },
         **{
-            f"models: {count}": lambda count=count: _suite(mixed, list(models)[:count], columns=usual)
+            f"models: {count}": lambda count=count: suite(mixed, models=list(models)[:count], columns=usual)
             for count in MODEL_COUNTS
         },
         **{
-            f"slices: {count}": lambda count=count: _suite(
-                few, slices=dict(list(slices.items())[:count]), columns=usual
-            )
+            f"slices: {count}": lambda count=count: suite(few, slices=dict(list(slices.items())[:count]), columns=usual)
             for count in SLICES
         },
     }
@@ -80,19 +78,3 @@ def _part(corpus: DataFrame, fraction: int) -> DataFrame:
 def _mixture(share: float) -> Column:
     first, second = MODELS
     return F.col(first) * (1 - share) + F.col(second) * share
-
-
-def _suite(
-    rows: DataFrame,
-    models: Sequence[str] = MODELS,
-    slices: Mapping[str, str] | None = None,
-    **identities: Iterable[str] | Mapping[str, str],
-) -> DataFrame:
-    return biasspark.bias_metrics(
-        rows,
-        models=list(models),
-        label=LABEL,
-        label_threshold=THRESHOLD,
-        identities={"threshold": THRESHOLD, **identities},
-        slices=slices,
-    )

@@ -18,29 +18,17 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 import biasspark
-from biasspark.api.keywords import Engine
 from biasspark.session import build_session, describe
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.growth import Case, exponents, growth_cases
 from scripts.benchmarks.split_identities import SPLIT_NAMES
+from scripts.benchmarks.suite import suite
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
 from scripts.benchmarks.windows import Nights
 
 GROUPS = ("session", "binned", "array", "columns", "unannotated", "crossed", "attribution", "window", "growth")
 ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
-
-
-def suite(corpus: DataFrame, engine: Engine = "blocks", **identities: Any) -> DataFrame:
-    """Return the bias suite of both models."""
-    return biasspark.bias_metrics(
-        corpus,
-        models=list(MODELS),
-        label=LABEL,
-        label_threshold=THRESHOLD,
-        identities={"threshold": THRESHOLD, **identities},
-        engine=engine,
-    )
 
 
 def attributions(corpus: DataFrame) -> DataFrame:

@@ -104,7 +104,7 @@ def test_the_plan_of_one_machine_is_what_was_measured_there() -> None:
     costs, alone = read_costs(), Cluster(executors=1, cores=growth["machine"]["cores_used"], network=500)
     plan = plan_night(costs, alone, growth["corpus"]["rows"], models=2)
     suite = growth["candidates"]["growth"]["details"]["medians"]["rows: 100000000"]
-    assert plan.reading + plan.network + plan.placing == pytest.approx(suite, rel=0.1)
+    assert plan.reading + plan.network + plan.placing == pytest.approx(suite, rel=0.15)
     assert growth["figures"]["growth worker_mb"] <= plan.worker_mb
     tasks = growth["candidates"]["growth"]["details"]["tasks"]["rows: 100000000"]
     assert plan.heap_mb < 1074  # of which both had 1 GiB
