@@ -1,104 +1,225 @@
-"""Measure one tiny night with everything turned on, and write its tables as text: ``matrix_night.py FOLDER``.
+"""Run every job that writes tables on two tiny nights, and write the tables as text: ``matrix_night.py FOLDER``.
 
 FOLDER/tables/*.csv are the same bytes wherever the numbers are the same bits.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
+import io
 import random
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.cli import job_parser, run_job
-from biasspark.pipeline import JOB
-from biasspark.tables.schemas import TABLES, Table, tables_of
+from biasspark.session import job_session
+from biasspark.tables.schemas import TABLES, Table
 from biasspark.tables.views import duckdb_views
-from jobs import bias_metrics
+from jobs import attribution, bias_metrics, compare_models, pinned_skew, window_metrics
 
 N_ROWS = 600
-CONFIG = """
-corpus = {{ name = "night", path = "{folder}/corpus", id = "id" }}
-label = {{ column = "target", threshold = 0.5 }}
-models = {{ one = "score", two = "rounded" }}
-slices = {{ short = "length < 100" }}
-output = {{ path = "{folder}/warehouse" }}
-thresholds = {{ at = [0.4, 0.6] }}
-histograms = {{ bins = 20 }}
-label_balance = {{ length = "length", buckets = [50, 100, 150] }}
-pinned_auc = {{ trials = 5 }}
-templates = {{ column = "template" }}
-state = {{ keep = true }}
+FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
+COMMON = """
+corpus = { name = "night", id = "id", run_date_column = "day" }
+label = { column = "target", threshold = 0.5 }
+models = { one = "score", two = "rounded" }
+slices = { short = "length < 100" }
+thresholds = { at = [0.4, 0.6] }
+histograms = { bins = 20 }
 [identities]
 columns = ["male", "female"]
 categorical = ["race"]
-terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
-crossed = {{ pairs = true, min_rows = 20 }}
+terms = { column = "comment_text", list = ["gay", "christian: christian, catholic"] }
+crossed = { pairs = true, min_rows = 20 }
+
+[[gate.rule]]
+name = "no false alarms"
+metric = "bpsn_auc"
+min = 0.8
+worst = true
+severity = "warn"
+
+[[gate.rule]]
+name = "no step back"
+metric = "negative_aeg"
+max_rise = 0.05
+severity = "warn"
+
+[[gate.rule]]
+name = "no more misses"
+metric = "fnr"
+threshold = 0.6
+max_rise = 0.05
+severity = "warn"
 """
+EXACT = (
+    COMMON
+    + """
+[gate]
+paired = true
+
+[[gate.rule]]
+name = "no worse than the old model"
+metric = "bpsn_auc"
+baseline = "one"
+max_drop = 0.02
+severity = "warn"
+
+[pinned_auc]
+trials = 5
+
+[label_balance]
+length = "length"
+buckets = [50, 100, 150]
+
+[templates]
+column = "template"
+
+[state]
+keep = true
+
+[pinned_skew]
+identity = "male"
+trials = 5
+
+[compare]
+baseline = "one"
+
+[attribution]
+write_examples = true
+numeric = ["length"]
+categorical = ["race", "template"]
+groupings = { race = "race" }
+segments = { long = "length > 150" }
+compare = [["two", "one"]]
+targets = ["auc", "cross_entropy", "gini"]
+link = "logit"
+tree = { max_depth = 2, min_leaf = 20 }
+pairs = { max_depth = 2, min_leaf = 1000, min_side = 10 }
+slice_search = { max_predicates = 2, min_rows = 20 }
+"""
+)
+BINNED = (
+    COMMON
+    + """
+[ranking]
+engine = "binned"
+bins = 32
+
+[pinned_auc]
+"""
+)
+
+
+class Step(NamedTuple):
+    """A job, its configuration, and its other flags."""
+
+    job: ModuleType
+    config: str
+    flags: str
+    make_parser: Callable[[], argparse.ArgumentParser] = partial(job_parser, "")
+
+
+# The second night is judged against the first, which its gate has accepted.
+STEPS = (
+    Step(bias_metrics, EXACT, f"--run-date {FIRST}"),
+    Step(bias_metrics, BINNED, f"--run-date {SECOND}"),
+    Step(window_metrics, EXACT, f"--from {FIRST} --to {FIRST}", window_metrics.window_parser),
+    Step(pinned_skew, EXACT, f"--run-date {FIRST}"),
+    Step(compare_models, EXACT, f"--run-date {FIRST}"),
+    Step(compare_models, EXACT, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"),
+    Step(attribution, EXACT, f"--run-date {FIRST}"),
+)
+
+RUN_ID = re.compile(r"r[0-9]{8}T[0-9]{12}_[0-9a-f]{6}")
+OF_THE_ATTEMPT = {"config", "config_hash", "spark_version", "started_at", "published_at"}
+"""Columns that name the folder, Spark or the time. What else differs from attempt to attempt are run ids."""
 
 
 def make_rows() -> Iterator[dict[str, object]]:
     """Give the comments. Python draws them, whose generator is the same in every version, unlike numpy's."""
     draw = random.Random(20260115)
-    for number in range(N_ROWS):
+    for number in range(2 * N_ROWS):
         toxic, asked = draw.random() < 0.4, draw.random() < 0.8
         score = draw.gauss(0.6 if toxic else 0.4, 0.2)
         yield {
-            "id": f"c{number}",
+            "id": f"c{number // 2}",
+            "day": SECOND if number % 2 else FIRST,
             "target": 0.9 if toxic else 0.2,
             "score": float("nan") if number % 97 == 5 else score,
-            "rounded": round(score, 1),
+            "rounded": round(score + draw.gauss(0, 0.1), 1),
             "male": draw.random() if asked else None,
             "female": draw.random() if asked else None,
             "race": draw.choice(("Asian", "Black", "Latino")) if asked else None,
             "length": draw.randrange(1, 200),
             "template": f"t{number % 7}",
+            "author": f"a{number % 61}",
             "comment_text": draw.choice(("gay", "Christian or gay", "a catholic", "nobody")),
         }
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the comments as two files."""
+    """Write the comments as two files, each with a half of either night."""
     folder.mkdir(parents=True)
     table = pa.Table.from_pylist(list(make_rows()))
     for part in range(2):
-        pq.write_table(table.slice(part * N_ROWS // 2, N_ROWS // 2), folder / f"{part}.parquet")
+        pq.write_table(table.slice(part * N_ROWS, N_ROWS), folder / f"{part}.parquet")
+
+
+def flags_of(step: Step, folder: Path) -> list[str]:
+    """Write the configuration of a job, and give its flags."""
+    config = folder / "job.toml"
+    config.write_text(step.config, encoding="utf-8")
+    places = ["--set", f"corpus.path={folder}/corpus", "--set", f"output.path={folder}/warehouse"]
+    return ["--config", str(config), *places, *step.flags.split(), "--debug"]
 
 
 def write_tables(warehouse: Path, out: Path) -> None:
-    """Write each published table, less the columns of the run, its rows sorted and its doubles to the last bit."""
-    out.mkdir()
+    """Write every table; one without rows is refused, of which nothing would be compared."""
     with duckdb.connect() as connection:
-        there = [table for table in TABLES.values() if list((warehouse / table.name).glob("*/*/*.parquet"))]
-        connection.execute(duckdb_views(str(warehouse), there))
-        for table in tables_of(JOB):
-            write_csv(connection, table, out / f"{table.name}.csv")
+        connection.execute(duckdb_views(str(warehouse), list(TABLES.values())))
+        texts = {name: format_rows(connection, table) for name, table in TABLES.items()}
+    out.mkdir()
+    for name, text in texts.items():
+        (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
 
 
-def write_csv(connection: duckdb.DuckDBPyConnection, table: Table, target: Path) -> None:
-    """Write the rows that readers see of one table."""
+def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
+    """Return a table as CSV, less what is of the attempt, its rows sorted and its doubles to the last bit."""
+    columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
     # The names are this package's own.
-    rows = connection.execute(f"SELECT {', '.join(table.value_columns)} FROM latest_{table.name}").fetchall()
-    with target.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(table.value_columns)
-        writer.writerows(sorted([["" if cell is None else repr(cell) for cell in row] for row in rows]))
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()
+    if not rows:
+        raise ValueError(f"{table.name} has no rows")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(
+        sorted([["" if cell is None else RUN_ID.sub("a run", repr(cell)) for cell in row] for row in rows])
+    )
+    return text.getvalue()
 
 
 def main(folder: Path) -> int:
-    """Make the corpus, run the job on the session that the environment asks for, and write the tables as text."""
+    """Make the corpus, run the jobs on the session that the environment asks for, and write the tables as text."""
     write_corpus(folder / "corpus")
-    (folder / "night.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
-    flags = ["--config", str(folder / "night.toml"), "--run-date", "2026-01-15"]
-    code = run_job(bias_metrics.main, job_parser(""), [*flags, "--debug"])
-    if code == 0:
-        write_tables(folder / "warehouse", folder / "tables")
-    return code
+    with job_session("biasspark matrix"):
+        for step in STEPS:
+            if code := run_job(step.job.main, step.make_parser(), flags_of(step, folder)):
+                return code
+    write_tables(folder / "warehouse", folder / "tables")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run a part of the tests, and one small night, in each environment of scripts/matrix.toml."""
+"""Run a part of the tests, and all jobs on two small nights, in each environment of scripts/matrix.toml."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import tomllib
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -40,12 +41,13 @@ class NotHadError(Exception):
 
 @dataclass(frozen=True)
 class Leg:
-    """One environment and one kind of session."""
+    """One environment and one kind of session; ``is_open`` where some package of its own names no version."""
 
     environment: str
     session: str
     packages: tuple[str, ...]
     newest_java: int | None
+    is_open: bool = False
 
     @property
     def name(self) -> str:
@@ -60,7 +62,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a leg; ``tables`` says how those of its night compare with those of the first leg."""
+    """What came of a leg; ``tables`` says how those of its nights compare with those of the first leg."""
 
     name: str
     versions: Mapping[str, str]
@@ -90,6 +92,7 @@ def read_legs(declared: Mapping[str, object]) -> list[Leg]:
             session=session,
             packages=(*own["packages"], *tests["packages"]) if "packages" in own else (),
             newest_java=own.get("newest_java"),
+            is_open=any("==" not in package for package in own.get("packages", ())),
         )
         for name, own in environments.items()
         for session in own["sessions"]
@@ -108,13 +111,20 @@ def choose(legs: Sequence[Leg], names: Sequence[str]) -> list[Leg]:
 # ---- environments
 
 
-def prepare(leg: Leg) -> None:
+def prepare(leg: Leg, today: date) -> None:
     """Build the environment of a leg unless it is there as it is declared, and look at Java."""
     if leg.newest_java and (java := find_java_version()) > leg.newest_java:
         raise NotHadError(f"its Spark runs on Java {leg.newest_java} at the most, and JAVA_HOME has {java}")
     stamp, wanted = PLACE / leg.environment / "built", "\n".join(leg.packages)
-    if not leg.packages or (stamp.is_file() and stamp.read_text("utf-8") == wanted):
-        return
+    if leg.is_open:
+        wanted += f"\n{today:%G-W%V}"
+    if leg.packages and not (stamp.is_file() and stamp.read_text("utf-8") == wanted):
+        build(leg)
+        stamp.write_text(wanted, encoding="utf-8")
+
+
+def build(leg: Leg) -> None:
+    """Make the environment of a leg anew."""
     print(f"building {leg.environment}", file=sys.stderr, flush=True)
     venv.create(PLACE / leg.environment, clear=True)
     pip = [sys.executable, "-m", "pip", "--python", str(leg.python)]
@@ -124,7 +134,6 @@ def prepare(leg: Leg) -> None:
         raise NotHadError(f"pip: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
     (library,) = (PLACE / leg.environment / "lib").glob("python3*")
     (library / "site-packages" / "biasspark.pth").write_text(f"{ROOT}\n", encoding="utf-8")
-    stamp.write_text(wanted, encoding="utf-8")
 
 
 def find_java_version() -> int:
@@ -199,11 +208,11 @@ def wait_until_open(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
-    """Run the night and the tests of a leg, and compare its tables with those of the first."""
+    """Run the nights and the tests of a leg, and compare its tables with those of the first."""
     started, folder = time.monotonic(), RESULTS / leg.name.replace("/", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    prepare(leg)
+    prepare(leg, date.today())
     asked = [str(leg.python), "-c", VERSIONS, *SHOWN]
     found = json.loads(subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=True).stdout)
     with environment_of(leg, found["home"], folder / "server.log") as environment:
@@ -234,7 +243,7 @@ def count_tests(report: Path) -> tuple[int, int, int]:
 
 
 def compare_tables(folder: Path, first: Path | None) -> str:
-    """Say whether the tables of a night are byte for byte those of the first, and where they are not."""
+    """Say whether the tables of a leg are byte for byte those of the first, and where they are not."""
     own = read_tables(folder)
     if not own:
         return "none: see night.log"
@@ -246,7 +255,7 @@ def compare_tables(folder: Path, first: Path | None) -> str:
 
 
 def read_tables(folder: Path) -> dict[str, bytes]:
-    """Return the tables of a night as they were written out."""
+    """Return the tables of a leg as they were written out."""
     return {table.stem: table.read_bytes() for table in (folder / "night" / "tables").glob("*.csv")}
 
 

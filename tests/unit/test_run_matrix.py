@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -44,15 +45,32 @@ def test_parts_are_there() -> None:
 
 def test_what_cannot_be_had_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     leg = Leg("old", "classic", ("there-is-no-such-package==1",), newest_java=17)
+    today = date(2026, 11, 23)
     monkeypatch.setattr(run_matrix, "find_java_version", lambda: 21)
     with pytest.raises(NotHadError, match="its Spark runs on Java 17 at the most, and JAVA_HOME has 21"):
-        run_matrix.prepare(leg)
+        run_matrix.prepare(leg, today)
     monkeypatch.setattr(run_matrix, "find_java_version", lambda: 17)
     monkeypatch.setattr(run_matrix, "PLACE", tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(NotHadError, match="pip: ERROR: No matching distribution found for there-is-no-such-package==1"):
-        run_matrix.prepare(leg)
+        run_matrix.prepare(leg, today)
     assert not (tmp_path / "old" / "built").exists()
+
+
+def test_an_environment_of_any_version_is_built_anew_each_week(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    built: list[str] = []
+
+    def build(leg: Leg) -> None:
+        built.append(leg.environment)
+        (tmp_path / leg.environment).mkdir(exist_ok=True)
+
+    monkeypatch.setattr(run_matrix, "PLACE", tmp_path)
+    monkeypatch.setattr(run_matrix, "build", build)
+    sunday, monday = date(2026, 11, 22), date(2026, 11, 23)
+    for day in (sunday, sunday, monday, monday):
+        for leg in choose(LEGS, ["pinned", "spark-4.2", "newest"]):
+            run_matrix.prepare(leg, day)
+    assert built == ["spark-4.2", "newest", "newest"]
 
 
 def test_tests_are_counted(tmp_path: Path) -> None:
