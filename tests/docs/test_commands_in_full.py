@@ -1,4 +1,7 @@
-"""The commands of README.md and docs/, run one after another as by a reader who has cloned the project."""
+"""The commands of README.md and docs/, run one after another as by a reader who has cloned the project.
+
+Those of most pages take what the README's commands make, over 1.8 million comments, and run with the slow tests alone.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +16,43 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.synthetic.civil_rows import CivilShape, civil_block
+from biasspark.synthetic.blocks import make_table
+from biasspark.synthetic.civil_rows import CivilShape
 from tests.documents import ROOT, blocks_of, files_of, output_of, read_lines
-
-pytestmark = pytest.mark.slow
 
 COPIED = ("biasspark", "conf", "jobs", "scripts", "docs")
 README = "README.md"
-PAGES = [page for page in dict.fromkeys(block.page for block in blocks_of("sh", "")) if page != README]
+FIRST = ["docs/configuration.md", "docs/performance.md"]
+"""Pages of which the commands find all that they take in a clone."""
+
+LATER = [page for page in dict.fromkeys(block.page for block in blocks_of("sh", "")) if page not in (README, *FIRST)]
 NOT_HERE = re.compile("unresolved dependency")
 """What is said where the jars of a table format cannot be had."""
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project without what runs have left in it, a corpus for civil.toml, and what the README's commands make."""
+    """The project without what runs have left in it, and a corpus for civil.toml."""
     folder = tmp_path_factory.mktemp("clone")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".venv").symlink_to(ROOT / ".venv")
-    for name in ("requirements.lock", "requirements-java.lock"):
-        shutil.copy(ROOT / name, folder)
+    for lock in ROOT.glob("requirements*.lock"):
+        shutil.copy(lock, folder)
     write_comments(folder / "data" / "civil")
-    run_page(README, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def demo(clone: Path) -> Path:
+    """The clone with what the README's commands make."""
+    run_page(README, clone)
+    return clone
 
 
 def write_comments(folder: Path) -> None:
     """Write comments of every day of a January, with the columns of the configuration in the documents."""
-    comments = pa.Table.from_batches([civil_block(0, CivilShape(rows=20_000, seed=1))])
+    comments = make_table(CivilShape(rows=20_000, seed=1))
     days = pa.array([f"2026-01-{row % 31 + 1:02}" for row in range(len(comments))]).cast(pa.date32())
     comments = comments.set_column(comments.schema.get_field_index("created_date"), "created_date", days)
     folder.mkdir(parents=True)
@@ -97,11 +108,18 @@ def run_page(page: str, clone: Path, data: Path | None = None) -> None:
     assert [line for block in elsewhere for line in block.text.splitlines() if line.rstrip() not in said] == []
 
 
-def test_the_readme_runs(clone: Path) -> None:
-    assert (clone / "build" / "demo" / "report.html").is_file()
-    assert (clone / "warehouse" / "views.duckdb.sql").is_file()
+@pytest.mark.parametrize("page", FIRST)
+def test_a_page_runs_in_a_clone(page: str, clone: Path) -> None:
+    run_page(page, clone)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_runs(page: str, clone: Path, request: pytest.FixtureRequest) -> None:
-    run_page(page, clone, request.getfixturevalue("published_scores") if page == "docs/tutorial.md" else None)
+@pytest.mark.slow
+def test_the_readme_runs(demo: Path) -> None:
+    assert (demo / "build" / "demo" / "report.html").is_file()
+    assert (demo / "warehouse" / "views.duckdb.sql").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LATER)
+def test_a_page_runs_after_the_readme(page: str, demo: Path, request: pytest.FixtureRequest) -> None:
+    run_page(page, demo, request.getfixturevalue("published_scores") if page == "docs/tutorial.md" else None)
