@@ -33,7 +33,14 @@ from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.gate.bias_alerts import JudgedNight
 from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, reject_warnings, score_warnings, sum_up_aucs
+from biasspark.metrics.hygiene import (
+    ScoreProfile,
+    annotation_warnings,
+    identity_warnings,
+    reject_warnings,
+    score_warnings,
+    sum_up_aucs,
+)
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
 from biasspark.metrics.statistics import in_table, with_auc
@@ -329,7 +336,8 @@ def tabulate(
 
 
 def warn_of_rejects(tally: Tally) -> Iterator[str]:
-    """Say which reasons were given often: of rows, and of each model's scores on the rows that have a label."""
+    """Say which annotations cannot be read, and which reasons were given often: of rows, and of each model's scores."""
+    yield from annotation_warnings(tally.unreadable)
     of_rows = {reason: count for reason, count in tally.rejects.items() if reason not in SCORE_REASONS}
     yield from reject_warnings("corpus", "rows", tally.n_rows, of_rows)
     for model, of_scores in tally.rejected_scores.items():
@@ -357,8 +365,8 @@ def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> 
         for model in measurement.codebook.models
     ]
     told = [row for model, row in aucs.items() if model in profiles]
-    empty, unknown = (set.intersection(*(set(row[what]) for row in told)) for what in ("empty", "unknown"))
-    identities = identity_warnings(measurement.codebook.singles, empty, unknown)
+    absent = (set.intersection(*(set(row[cells]) for row in told)) for cells in ("no_subgroup", "no_background"))
+    identities = identity_warnings(measurement.codebook.singles, *absent)
     return (*approximate, *measurement.survey.warnings, *score_warnings(scores), *identities)
 
 

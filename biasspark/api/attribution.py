@@ -107,7 +107,7 @@ def loss_by_segment(
     ``segments`` gives their names and Spark SQL predicates. Takes what `attribution_correlations` takes besides.
     Computed when called: three scans and two shuffles, without segments two and one.
     """
-    return _search(df, id, {"segments": dict(segments or {}), "link": link}, LOSS_BY_SEGMENT, measures)
+    return _search(df, id, {"segments": segments, "link": link}, LOSS_BY_SEGMENT, measures)
 
 
 @with_keywords
@@ -150,8 +150,8 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     Five scans, three of them to survey scores and columns, and two shuffles; each pair of ``compare`` ranks both
     models anew, a scan and a shuffle, and once more for every slice. Trees grow on what is kept.
     """
-    part: dict[str, Any] = {"numeric": list(numeric), "categorical": list(categorical), "link": link}
-    part |= {"targets": list(targets), "compare": [list(pair) for pair in compare], "tree": dict(tree or {})}
+    part: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "link": link}
+    part |= {"targets": targets, "compare": compare, "tree": {} if tree is None else tree}
     return _search(df, id, part, ATTRIBUTION_SEGMENTS, measures)
 
 
@@ -186,8 +186,12 @@ def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
     -----
     Five scans, three of them to survey scores and columns, and two shuffles. Slices are searched in what is kept.
     """
-    part = {"numeric": list(numeric), "categorical": list(categorical), "slice_search": dict(slice_search or {})}
-    return _search(df, id, part | {"tree": None if tree is None else dict(tree)}, ATTRIBUTION_SLICES, measures)
+    part = {
+        "numeric": numeric,
+        "categorical": categorical,
+        "slice_search": {} if slice_search is None else slice_search,
+    }
+    return _search(df, id, part | {"tree": tree}, ATTRIBUTION_SLICES, measures)
 
 
 @with_keywords
@@ -222,7 +226,7 @@ def pair_segments(
     -----
     Three scans right away, to survey scores and columns; one and a shuffle when the table is computed.
     """
-    part = {"numeric": list(numeric), "categorical": list(categorical), "pairs": dict(pairs or {})}
+    part = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
     return segment_pairs(_attribute(df, id, part, measures))
 
 
@@ -236,7 +240,7 @@ def auc_crosses(
     rest is one group. Takes what `example_attributions` takes besides. Lazy: two scans right away, for surveys, and one
     and a shuffle when the table is computed.
     """
-    return cross_groups(_attribute(df, id, {"groupings": dict(groupings)}, measures))
+    return cross_groups(_attribute(df, id, {"groupings": groupings}, measures))
 
 
 def _search(df: DataFrame, id_column: str, part: Mapping[str, Any], table: Table, measures: ModelKeywords) -> DataFrame:

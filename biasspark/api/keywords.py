@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, Signature
 from typing import Any, Literal, Required, TypeAlias, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 import pandas as pd
 
-from biasspark.api.keyword_faults import name_keywords
-from biasspark.config import Identities, Intervals, Measures, RankingSettings, parse_measures
-from biasspark.config.section import guess
+from biasspark.api.keyword_faults import MAIN_KEYS, name_keywords
+from biasspark.config import Identities, Intervals, Measures, RankingSettings, list_first, parse_measures, show_value
+from biasspark.config.section import find_broken_text_rule, guess
 from biasspark.errors import ConfigError, InputError
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
@@ -98,16 +99,13 @@ DEFAULTS: dict[str, Any] = {
 }
 """In the order in which signatures have them; those without a default are required."""
 
-MAIN_KEYS = {
-    "evidence": "min_rows",
-    "privacy": "min_group_rows",
-    "thresholds": "at",
-    "histograms": "bins",
-    "label_balance": "text",
-    "templates": "column",
-    "pinned_auc": "trials",
+OTHER_WORDS = {
+    **dict.fromkeys(("y_true", "target"), "label"),
+    **dict.fromkeys(("y_score", "y_pred", "scores", "score"), "models"),
+    **dict.fromkeys(("sensitive_features", "subgroups", "groups"), "identities"),
+    "compare": "baseline",
 }
-"""Tables of the configuration that are keywords, and the key that is meant where no table is given."""
+"""What other tools, and the configuration, call a keyword."""
 
 
 def with_keywords(function: Function) -> Function:
@@ -120,8 +118,9 @@ def with_keywords(function: Function) -> Function:
     @wraps(function)
     def called(*args: Any, **given: Any) -> Any:
         _check_keywords(function.__name__, signature, given)
-        if args and isinstance(args[0], pd.DataFrame):
-            raise TypeError(f"{function.__name__}() measures a DataFrame of Spark. Give spark.createDataFrame(df).")
+        if args or "df" in given:
+            check_frame(function.__name__, args[0] if args else given["df"])
+        _check_id(signature, given)
         with _say_keywords(signature, given):
             return function(*args, **given)
 
@@ -176,7 +175,7 @@ def _gather_identities(given: Mapping[str, Any]) -> Any:
         return None if columns is None else {"columns": columns, "threshold": threshold, "unannotated": unannotated}
     if asked := [f"{name} = {given[name]!r}" for name in beside if given.get(name) not in (None, DEFAULTS[name])]:
         raise ConfigError(
-            f"{', '.join(asked)}: identities is a whole table here, which has its own threshold and unannotated. "
+            f"{', '.join(asked)}: identities is a dict here, which has its own threshold and unannotated. "
             "Set them there."
         )
     return identities
@@ -197,11 +196,23 @@ def _spell_out(function: Callable[..., Any]) -> Signature:
     return Signature(parameters, return_annotation=hints["return"])
 
 
+def check_frame(name: str, df: Any) -> None:
+    """Raise TypeError for what is no DataFrame of Spark, classic or Connect."""
+    if hasattr(df, "sparkSession"):
+        return
+    mend = "what spark.read or spark.createDataFrame returns"
+    if isinstance(df, pd.DataFrame):
+        mend = "spark.createDataFrame(df)"
+    elif hasattr(df, "to_spark"):
+        mend = "df.to_spark()"
+    raise TypeError(f"{name}() takes a DataFrame of Spark. Give {mend}.")
+
+
 def _check_keywords(name: str, signature: Signature, given: Mapping[str, Any]) -> None:
     """Raise TypeError for keywords that there are not, else for those that are missing."""
     known = signature.parameters
     if unknown := [word for word in given if word not in known]:
-        wrong = "\n".join(f"{name}() has no keyword {word!r}. {guess(word, tuple(known))}" for word in unknown)
+        wrong = "\n".join(f"{name}() has no keyword {word!r}. {_mend_keyword(word, known)}" for word in unknown)
         raise TypeError(f"{wrong}\nIts keywords are {', '.join(list(known)[1:])}.")
     missing = [
         own.name
@@ -212,6 +223,31 @@ def _check_keywords(name: str, signature: Signature, given: Mapping[str, Any]) -
         raise TypeError(
             f"{name}() lacks {', '.join(missing)}. Give {'each' if len(missing) > 1 else 'it'} as a keyword."
         )
+
+
+def _check_id(signature: Signature, given: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an id that is no name of a column; where it has a default, None may stand for it."""
+    own = signature.parameters.get("id")
+    if own is None or "id" not in given or (given["id"] is None and own.default is None):
+        return
+    if rule := find_broken_text_rule(given["id"]):
+        raise ConfigError(f"id = {show_value(given['id'])}. {rule} Name the column that identifies a row.")
+
+
+def _mend_keyword(word: str, known: Collection[str]) -> str:
+    """Say which keyword is meant, or which functions have it."""
+    meant = OTHER_WORDS.get(word, word)
+    if meant in known:
+        return f"Did you mean {meant}?"
+    public = import_module("biasspark")  # which imports this module
+    having = [
+        f"{name}()"
+        for name in public.__all__
+        if meant in getattr(getattr(public, name), "__signature__", Signature()).parameters
+    ]
+    if not having:
+        return guess(word, tuple(known))
+    return f"{list_first(having, 3)} {'has' if len(having) == 1 else 'have'} {'it' if meant == word else meant}."
 
 
 @contextmanager

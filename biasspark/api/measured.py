@@ -123,7 +123,7 @@ class MeasuredCorpus(CorpusTables):
         """What a person should look at, as the job says it at its end. Runs a small job when first asked for."""
         found = pipeline.find_warnings(self._measurement, self._profiles)
         found = (*found, *pipeline.warn_of_rejects(self._tally))
-        return tuple(name_keywords(warning, DEFAULTS, ()) for warning in found)
+        return tuple(name_keywords(warning, DEFAULTS, {}) for warning in found)
 
     def close(self) -> None:
         """Release what is kept. What is computed after that is ranked anew, with the same numbers."""

@@ -16,6 +16,7 @@ from biasspark.api.keywords import (
     GroupKeywords,
     Models,
     SuiteKeywords,
+    check_frame,
     parse_keywords,
     with_keywords,
 )
@@ -287,8 +288,8 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
 
     Raises
     ------
-    ConfigError
-        If both models are the same.
+    ConfigError, InputError
+        If both models are the same, or the frame holds no metrics.
 
     Examples
     --------
@@ -296,6 +297,7 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
     >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
     """
+    check_frame("side_by_side", metrics)
     return comparison.side_by_side(metrics, first, second)
 
 

@@ -44,7 +44,7 @@ from biasspark.config.redaction import redact
 from biasspark.config.section import find_close
 from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
-from biasspark.config.wording import cut_to_width, measure_width, say_count, show_value, show_visibly
+from biasspark.config.wording import cut_to_width, list_first, measure_width, say_count, show_value, show_visibly
 
 __all__ = [
     "COMPARE_METHODS",
@@ -90,6 +90,7 @@ __all__ = [
     "find_otherwise",
     "find_too_many_pairs",
     "list_differences",
+    "list_first",
     "load_config",
     "measure_width",
     "merge_rules",

@@ -205,7 +205,7 @@ def _read_thresholds(value: object, faults: Faults) -> Thresholds:
     named, grid = section.numbers("at"), _read_grid(section.table.get("grid"), faults)
     if section.usable and not {"at", "grid"} & set(section.table):
         section.complain("", "neither at nor grid is given. A threshold is required. Write, for example, at = [0.5].")
-    elif section.table.get("at") == []:
+    elif isinstance(given := section.table.get("at"), list | tuple) and not given:
         section.refuse("at", "At least one threshold is required.", "Write, for example, at = [0.5].")
     section.refuse_repeated("at", named, "Thresholds must differ. Remove one.")
     at = tuple(sorted({*named, *grid}))

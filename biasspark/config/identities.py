@@ -11,7 +11,7 @@ from biasspark.columns import OVERALL, PAIR
 from biasspark.config.faults import Faults
 from biasspark.config.section import Section, find_close, find_repeated, keys_of
 from biasspark.config.terms import Terms, read_terms
-from biasspark.config.wording import quote
+from biasspark.config.wording import list_first, quote
 
 UNANNOTATED = ("exclude", "background")
 MOST_CROSSED_PAIRS = 20_000
@@ -171,8 +171,7 @@ def say_unknown_identity(where: str, name: str, known: Sequence[str]) -> str:
 
     ``where`` is how messages name the table.
     """
-    more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
-    listed = f"There {'is' if len(known) == 1 else 'are'} {', '.join(known[:MOST_LISTED]) or 'none'}{more}"
+    listed = f"There {'is' if len(known) == 1 else 'are'} {list_first(known, MOST_LISTED) or 'none'}"
     close = find_close(name, known)
     mend = f"Did you mean {close}?" if close else "Name one of them."
     return f"{where} identity = {quote(name)}. There is no such identity. {listed}. {mend}"

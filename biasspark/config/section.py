@@ -178,9 +178,8 @@ class Section:
         """Read a list of texts, in order; none where there is no list."""
         value = self.table.get(key, [])
         if not isinstance(value, list | tuple):
-            self.refuse(
-                key, f"It must be a list of text, not {describe_kind(value)}.", f'Write {key} = ["...", "..."].'
-            )
+            example = show_value([value] if isinstance(value, str) else ["...", "..."])
+            self.refuse(key, f"It must be a list of text, not {describe_kind(value)}.", f"Write {key} = {example}.")
             return ()
         return tuple(
             entry for place, entry in enumerate(value, 1) if self._accept_entry(f"{key}, entry {place}", entry)

@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 MOST_SHOWN_CHARACTERS = 80
@@ -70,8 +70,11 @@ def describe_kind(value: object) -> str:
         ((list, tuple), "a list"),
         (Mapping, "a table"),
         ((datetime.date, datetime.time), "a date or time"),
+        (type(None), "None"),
     )
-    return next((kind for types, kind in kinds if isinstance(value, types)), f"a {type(value).__name__}")
+    name = type(value).__name__
+    other = f"an {name}" if name[0] in "AEIOaeio" else f"a {name}"
+    return next((kind for types, kind in kinds if isinstance(value, types)), other)
 
 
 def show_key(key: object) -> str:
@@ -82,6 +85,12 @@ def show_key(key: object) -> str:
 def list_choices(choices: Iterable[object]) -> str:
     """Join choices for a message: ``"blocks", "windows"``."""
     return ", ".join(map(show_value, choices))
+
+
+def list_first(texts: Sequence[str], most: int) -> str:
+    """Join texts, only the first of many: ``a, b and 3 more``."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def say_count(number: int, one: str, many: str = "") -> str:

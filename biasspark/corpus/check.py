@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
@@ -33,7 +33,11 @@ _FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a 
 
 
 def check_schema(
-    corpus: DataFrame, measures: Measures, id_column: str | None = None, mend: str = "Name one that it has."
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    mend: str = "Name one that it has.",
+    surely_there: Iterable[str | None] | None = None,
 ) -> None:
     """Raise `InputError` with every column that is missing or mistyped, and every predicate that does not fit.
 
@@ -41,6 +45,9 @@ def check_schema(
     ----------
     mend
         What may be done where a column is missing and none that is there is named nearly so.
+    surely_there
+        Names, besides those that are needed, of which one that is there shows that the others are no data: see
+        `show_columns`. All columns unless given.
 
     Notes
     -----
@@ -48,9 +55,11 @@ def check_schema(
     """
     corpus = corpus.drop(MALFORMED)
     schema = corpus.schema
-    needed = {name for _, name, _, _ in _needed(measures, id_column)}
-    shown = show_columns(schema.names, needed)
-    faults = [*_column_faults(schema, measures, id_column, mend), *_predicate_faults(corpus, measures, shown)]
+    configured: set[str | None] = {name for _, name, _, _ in _needed(measures, id_column)}
+    configured.update(schema.names if surely_there is None else surely_there)
+    shown = show_columns(schema.names, configured)
+    faults = list(_column_faults(schema, measures, id_column, configured, mend))
+    faults += _predicate_faults(corpus, measures, shown)
     if faults:
         raise InputError(*list_columns_once(faults, schema.names))
 
@@ -95,11 +104,11 @@ def _list_columns(there: Sequence[str]) -> str:
     return f"It has: {', '.join(there)}."
 
 
-def _column_faults(schema: StructType, measures: Measures, id_column: str | None, mend: str) -> Iterator[str]:
-    needed = list(_needed(measures, id_column))
-    configured = {name for _, name, _, _ in needed}
-    mend = "" if configured.isdisjoint(schema.names) else mend
-    for where, name, kinds, rule in needed:
+def _column_faults(
+    schema: StructType, measures: Measures, id_column: str | None, configured: Collection[str | None], mend: str
+) -> Iterator[str]:
+    mend = "" if set(configured).isdisjoint(schema.names) else mend
+    for where, name, kinds, rule in _needed(measures, id_column):
         twins = [other for other in schema.names if other.lower() == name.lower()]
         if name not in twins:
             hint = suggest_column(name, schema.names, configured, mend)

@@ -72,6 +72,8 @@ class Codebook:
     """Buckets of text lengths in which labels are counted; None where they are not counted at all."""
     n_bins: tuple[int, ...] = ()
     """Of each model into how many bins its scores are cut; none where they are ranked exactly."""
+    texts: tuple[str, ...] = ()
+    """Columns of annotations that are text, of which those that cannot be read are counted."""
     keeps_state: bool = False
     """Whether the ranking gives back its sorted blocks, to be merged with those of other nights."""
 
@@ -151,13 +153,14 @@ class Codebook:
     def fields(self) -> dict[tuple[str, int], Field]:
         """Every bit field by (what, number).
 
-        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``bucket`` of the text's length, from 1 on, 0
-        outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left out; ``known`` by nullable
-        source; ``member`` and ``unknown`` by identity. On a row
-        on which its source is unknown, every ``unknown`` is set and says nothing.
+        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``bucket`` of
+        the text's length, from 1 on, 0 outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows
+        left out; ``known`` by nullable source; ``member`` and ``unknown`` by identity. On a row on which its source is
+        unknown, every ``unknown`` is set and says nothing.
         """
         flagged = [source for source in self.sources if source.kind == "flags"]
         wanted = [("label", 0, 1), ("row_reason", 0, len(ROW_REASONS).bit_length()), ("annotation", 0, 1)]
+        wanted += [("unreadable", n, 1) for n in range(len(self.texts))]
         wanted += [("bucket", 0, max(2, self.n_buckets.bit_length()))] if self.n_buckets else []
         wanted += [("score_reason", n, len(SCORE_REASONS).bit_length()) for n in range(len(self.models))]
         wanted += [("slice", n, 1) for n in range(1, len(self.slices))]
@@ -170,14 +173,15 @@ class Codebook:
 
     @cached_property
     def tallies(self) -> tuple[tuple[str, int], ...]:
-        """What is counted over all rows read, in order: (what, number of the model, reason code or pair)."""
+        """What is counted over all rows read, in order: (what, number of the model, reason code, column or pair)."""
         reasons = [("row_reason", code) for code in range(1, len(ROW_REASONS) + 1)]
         per_model = len(SCORE_REASONS)
         scores = [
             ("score_reason", model * per_model + code) for model in range(len(self.models)) for code in range(per_model)
         ]
+        texts = [("unreadable", n) for n in range(len(self.texts))]
         pairs = [("pair", self.first_pair + n) for n in range(len(self.pairs))]
-        return (("rows", 0), ("rejected", 0), ("annotation", 0), *reasons, *scores, *pairs)
+        return (("rows", 0), ("rejected", 0), ("annotation", 0), *reasons, *scores, *texts, *pairs)
 
     def read_tally(self, counts: Sequence[int]) -> Tally:
         """Name the counts that an engine made, in the order of `tallies`."""
@@ -193,7 +197,8 @@ class Codebook:
         whole = sum(by_name["row_reason", code] for code in range(1, len(ROW_REASONS) + 1))
         eligible = {name: by_name["rows", 0] - whole - sum(counts.values()) for name, counts in of_scores.items()}
         of_scores = {name: _applied(counts) for name, counts in of_scores.items()}
-        return Tally(by_name["rows", 0], by_name["rejected", 0], _applied(rejects), eligible, of_scores)
+        unreadable = _applied({name: by_name["unreadable", n] for n, name in enumerate(self.texts)})
+        return Tally(by_name["rows", 0], by_name["rejected", 0], _applied(rejects), eligible, of_scores, unreadable)
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,8 @@ class Tally:
         Rows that count, by model.
     rejected_scores
         Why others have no score, by model: rejects by reason, again without those that never apply.
+    unreadable
+        Of rows that are not rejected for all models the annotations that are neither numbers nor booleans, by column.
     """
 
     n_rows: int
@@ -217,6 +224,7 @@ class Tally:
     rejects: dict[str, int]
     n_eligible: dict[str, int] = field(default_factory=dict)
     rejected_scores: dict[str, dict[str, int]] = field(default_factory=dict, compare=False)
+    unreadable: dict[str, int] = field(default_factory=dict)
 
 
 def _applied(counts: dict[str, int]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from biasspark.corpus.codebook import Codebook, Field
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
 from biasspark.corpus.identities import annotation_out_of_range, build_sources, flag_columns, value_column
 from biasspark.corpus.survey import Survey
-from biasspark.corpus.values import combine
+from biasspark.corpus.values import combine, is_unreadable
 from biasspark.errors import InputError
 
 
@@ -30,6 +30,7 @@ def build_codebook(measures: Measures, survey: Survey) -> Codebook:
         crossed=identities.crossed.pairs,
         min_rows=identities.crossed.min_rows,
         n_buckets=len(bucket_ends(measures.label_balance)) if measures.label_balance else None,
+        texts=survey.texts,
     )
     if fault := find_too_many_pairs(len(codebook.singles), identities.crossed):
         raise InputError(fault)
@@ -93,6 +94,8 @@ def _field_values(
         ("row_reason", 0): row_reason(measures.label, schema, id_column),
         ("annotation", 0): annotation_out_of_range(measures.identities, schema),
     }
+    for number, name in enumerate(codebook.texts):
+        parts["unreadable", number] = is_unreadable(name)
     if codebook.n_buckets and measures.label_balance:
         parts["bucket", 0] = bucket_of(measures.label_balance, schema)
     for number, name in enumerate(measures.models.values()):

@@ -13,7 +13,7 @@ import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.config import Corpus, redact
+from biasspark.config import Corpus, list_first, redact
 from biasspark.errors import InputError, find_error_condition
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
@@ -155,8 +155,7 @@ def _count_files(names: Sequence[str]) -> str:
 
 def _name_files(names: Sequence[str]) -> str:
     """List files as a person writes them, the first of many."""
-    more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
-    return ", ".join(plain_path(unquote(name)) for name in names[:20]) + more
+    return list_first([plain_path(unquote(name)) for name in names], 20)
 
 
 def _one_slash(name: str) -> str:

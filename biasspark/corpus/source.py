@@ -68,7 +68,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         chosen = _filtered(chosen, corpus)
     with _gathered(faults):
         if measures is not None:
-            check_schema(rows, measures, corpus.id, _mend_missing(corpus))
+            check_schema(rows, measures, corpus.id, _mend_missing(corpus), _surely_there(rows, corpus))
     if faults:
         raise InputError(*list_columns_once(faults, rows.columns))
     return chosen

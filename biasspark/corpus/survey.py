@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType
+from pyspark.sql.types import NumericType, StringType
 
 from biasspark.arrays import Floats
 from biasspark.config import Measures
@@ -50,6 +50,8 @@ class Survey:
         For each model, the least and the greatest score of the rows with a label; none unless histograms are wanted.
     n_ids
         About how many distinct ids there are, within half a percent; None where nobody asked.
+    texts
+        Columns of annotations that are text.
     """
 
     n_rows: int
@@ -57,6 +59,7 @@ class Survey:
     quantiles: tuple[Floats, ...]
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_ids: int | None = None
+    texts: tuple[str, ...] = ()
 
     def boundaries(self, ranges: int) -> list[Floats]:
         """Return for each model where its ranges meet: `ranges` of them, or where that is 0 one for 500,000 rows.
@@ -161,6 +164,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         quantiles=tuple(edges + 0.0 for edges in quantiles),
         extremes={name: (ends[0], ends[1]) for name, ends in extremes.items() if ends and ends[0] is not None},
         n_ids=found.get("n_ids"),
+        texts=tuple(name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)),
     )
 
 

@@ -35,6 +35,8 @@ def _counted(codebook: Codebook) -> list[Column]:
         elif what == "score_reason":
             model, code = divmod(number, len(SCORE_REASONS))
             conditions[what, number] = stays & (reasons[model] == code + 1)
+        elif what == "unreadable":
+            conditions[what, number] = stays & (field(what, number, codebook) == 1)
         elif what == "pair":
             conditions[what, number] = by_number[number]
     return [conditions[tally] for tally in codebook.tallies]

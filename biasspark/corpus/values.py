@@ -15,6 +15,8 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, Frac
 
 from biasspark.expressions.sql import quote_name, write_name
 
+_TRUE, _FALSE = ("t", "true", "y", "yes"), ("f", "false", "n", "no")
+
 
 def column(name: str) -> Column:
     """Return the top-level column of that name, also where the name has dots."""
@@ -36,7 +38,7 @@ def known_number(name: str, kind: DataType) -> Column:
 
 def boolean(name: str, kind: DataType) -> Column:
     """Return a column as BOOLEAN; a text that is none is NULL."""
-    return F.expr(f"try_cast(trim({quote_name(name)}) AS BOOLEAN)") if isinstance(kind, StringType) else column(name)
+    return _read_words(name, (*_TRUE, "1"), (*_FALSE, "0")) if isinstance(kind, StringType) else column(name)
 
 
 def at_least(name: str, kind: DataType, threshold: float) -> Column:
@@ -44,7 +46,13 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
     if isinstance(kind, BooleanType):
         return column(name)
     reaches = known_number(name, kind) >= as_held(threshold, kind)
-    return F.coalesce(reaches, boolean(name, kind)) if isinstance(kind, StringType) else reaches
+    return F.coalesce(_read_words(name, _TRUE, _FALSE), reaches) if isinstance(kind, StringType) else reaches
+
+
+def is_unreadable(name: str) -> Column:
+    """Return whether a text is neither a number nor a boolean, NULL where it is missing or blank."""
+    neither = _read_words(name, _TRUE, _FALSE).isNull() & number(name, StringType()).isNull()
+    return F.when(F.trim(column(name)) != "", neither)
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
@@ -84,6 +92,12 @@ def analyse_condition(rows: DataFrame, condition: Column) -> None:
     """
     for frame in (rows.where(condition), rows.agg(F.max(condition))):
         _ = frame.schema
+
+
+def _read_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
+    """Return a text as BOOLEAN by Spark's words for it; its own cast is slow of what is none, one exception a value."""
+    word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
+    return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))
 
 
 def as_held(value: float, kind: DataType) -> Column:

@@ -20,7 +20,8 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
-from biasspark.config import show_value
+from biasspark.config import list_first, show_value
+from biasspark.expressions.sql import write_name
 from biasspark.metrics.statistics import ends_of
 
 FEW_DISTINCT = 100
@@ -81,40 +82,60 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
     )
 
 
-def identity_warnings(identities: Sequence[str], empty: Collection[str], unknown: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the identities of which no row tells anything, which are often misspelt.
+def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence on the annotations that are neither numbers nor booleans, given how many by column."""
+    if not unreadable:
+        return ()
+    counts = [f"{count:,} of '{name}'" for name, count in unreadable.items()]
+    return (
+        "identities: values that are neither numbers nor booleans count as missing: "
+        f"{list_first(counts, MOST_NAMED)}. If each value is an identity, name the column in `categorical`; if one is, "
+        f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'.",
+    )
+
+
+def identity_warnings(
+    identities: Sequence[str], no_subgroup: Collection[str], no_background: Collection[str]
+) -> tuple[str, ...]:
+    """Return a sentence on the identities that lack a subgroup, a background, or both: their metrics have no value.
 
     Parameters
     ----------
     identities
         All of them, in order.
-    empty
+    no_subgroup
         Those in which no row is.
-    unknown
-        Of those, the ones that no row is outside of, either.
+    no_background
+        Those that no row is outside of.
     """
-    absent = [name for name in identities if name in empty and name not in unknown]
-    untold = [name for name in identities if name in empty and name in unknown]
-    of_all = f"of {len(identities):,} identities"
-    found = []
-    if untold:
-        found.append(
-            f"identities: {len(untold):,} {of_all} {'is' if len(untold) == 1 else 'are'} unknown in every usable "
-            f"row: {_name(untold)}. Is a column empty, or the wrong one named?"
-        )
-    if absent:
-        found.append(
-            f"identities: {len(absent):,} {of_all} {'has' if len(absent) == 1 else 'have'} no usable row: "
-            f"{_name(absent)}. Is a name, a term or a predicate misspelt, or the threshold too high?"
-        )
-    return tuple(found)
+    unknown = [name for name in identities if name in no_subgroup and name in no_background]
+    absent = [name for name in identities if name in no_subgroup and name not in no_background]
+    everywhere = [name for name in identities if name in no_background and name not in no_subgroup]
+    peculiarities = (
+        (unknown, "is", "are", "unknown in every usable row", "Is a column empty, or the wrong one named?"),
+        (
+            absent,
+            *("has", "have", "no usable row"),
+            "Is a name, a term or a predicate misspelt, or the threshold too high?",
+        ),
+        (
+            everywhere,
+            *("has", "have", "no background, since no usable row is outside"),
+            'Only Subgroup AUC has a value. Where NULL means "not mentioned", set `unannotated = "background"`.',
+        ),
+    )
+    return tuple(
+        f"identities: {len(names):,} of {len(identities):,} identities {one if len(names) == 1 else many} {what}: "
+        f"{_name(names)}. {mend}"
+        for names, one, many, what, mend in peculiarities
+        if names
+    )
 
 
 def sum_up_aucs(statistics: DataFrame) -> DataFrame:
-    """Return ``model, best, reason, empty, unknown`` of all rows, crossed pairs left out.
+    """Return ``model, best, reason, no_subgroup, no_background`` of all rows, crossed pairs left out.
 
-    They are the most that a subgroup AUC may be, why all rows together have no AUC, and the identities without rows
-    and those without a background.
+    They are the most that a subgroup AUC may be, why all rows together have no AUC, and the identities without either.
     """
     within, outside = (
         (F.col("low_cell") == low) & (F.col("high_cell") == high)
@@ -125,15 +146,13 @@ def sum_up_aucs(statistics: DataFrame) -> DataFrame:
     return everyone.groupBy(MODEL).agg(
         F.max(F.when(within, F.col(f"auc{ends_of(everyone)[-1]}"))).alias("best"),
         F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("reason"))).alias("reason"),
-        F.collect_set(F.when(within & has_none, F.col(IDENTITY))).alias("empty"),
-        F.collect_set(F.when(outside & has_none, F.col(IDENTITY))).alias("unknown"),
+        F.collect_set(F.when(within & has_none, F.col(IDENTITY))).alias("no_subgroup"),
+        F.collect_set(F.when(outside & has_none, F.col(IDENTITY))).alias("no_background"),
     )
 
 
 def _name(names: Sequence[str]) -> str:
-    """List names, the first few of many."""
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(show_value, names[:MOST_NAMED])) + more
+    return list_first([show_value(name) for name in names], MOST_NAMED)
 
 
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:

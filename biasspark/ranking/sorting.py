@@ -117,12 +117,16 @@ def _tally(words: Words, entries: Entries, codebook: Codebook) -> Ints:
     reasons = [read_field(words, codebook.fields["score_reason", n]) * stays for n in range(len(codebook.models))]
     rejected = ~stays | np.logical_and.reduce([reason > 0 for reason in reasons])
     annotation = read_field(words, codebook.fields["annotation", 0]) * stays
+    unreadable = [
+        (read_field(words, codebook.fields["unreadable", n]) * stays).sum() for n in range(len(codebook.texts))
+    ]
     pairs = entries.identity[(entries.unknown == 0) & (entries.identity >= codebook.first_pair)]
     return np.concatenate(
         [
             [len(row_reason), rejected.sum(), annotation.sum()],
             np.bincount(row_reason, minlength=len(ROW_REASONS) + 1)[1:],
             *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
+            unreadable,
             np.bincount(pairs - codebook.first_pair, minlength=len(codebook.pairs)),
         ]
     ).astype(np.int64)

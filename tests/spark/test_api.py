@@ -156,10 +156,18 @@ def test_faults_of_the_columns_are_all_said_at_once(comments: DataFrame) -> None
     columns = "id, target, toxicity_1, toxicity_6, male, female, board"
     assert str(caught.value).splitlines() == [
         f"models toxicity: the corpus has no column 'toxicity'. It has: {columns}. Did you mean 'toxicity_6'?",
-        "identities columns: the corpus has no column 'women'. Name one that it has.",
+        "identities: the corpus has no column 'women'. Name one that it has.",
         'label = "target": it is of type double, and there is no threshold. A number is a label only with '
         "one. Set `label_threshold` (0.5), or `label_positive` to the values that are positive.",
     ]
+
+
+def test_the_columns_are_named_where_none_of_them_is_asked_for(spark: SparkSession) -> None:
+    with pytest.raises(biasspark.InputError) as caught:
+        biasspark.bias_metrics(spark.createDataFrame([("1", "2")], ["_c0", "_c1"]), **MEASURED | {"models": "score"})
+    assert str(caught.value).splitlines()[0] == (
+        "label: the corpus has no column 'target'. It has: _c0, _c1. Name one that it has."
+    )
 
 
 def test_an_unknown_keyword_is_refused(comments: DataFrame) -> None:
@@ -170,9 +178,7 @@ def test_an_unknown_keyword_is_refused(comments: DataFrame) -> None:
 def test_no_rows(comments: DataFrame) -> None:
     with pytest.raises(biasspark.InputError) as caught:
         biasspark.model_summary(comments.where("id < 0"), **MEASURED)
-    assert str(caught.value) == (
-        "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them."
-    )
+    assert str(caught.value) == ("df: no rows, so there is nothing to measure.")
 
 
 @pytest.mark.classic("Spark Connect makes columns without a JVM")
@@ -205,12 +211,12 @@ def test_what_is_no_list_of_columns_is_refused_and_nothing_is_ignored(comments: 
     for wrong, fault in (
         (
             {"identities": 5},
-            'identities columns = 5. It must be a list of text, not a whole number. Write columns = ["...", "..."].',
+            'identities = 5. It must be a list of text, not a whole number. Write identities = ["...", "..."].',
         ),
-        ({"slices": ["board"]}, "slices: this is a list. It must be a table. Correct it, or leave it out."),
+        ({"slices": ["board"]}, 'slices: this is a list. It must be a dict. Write slices = {"name": "board"}.'),
         (
             {"identities": {"columns": ["male"]}, "unannotated": "background"},
-            "unannotated = 'background': identities is a whole table here, which has its own "
+            "unannotated = 'background': identities is a dict here, which has its own "
             "threshold and unannotated. Set them there.",
         ),
     ):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from biasspark.config import Config, parse_config
 from biasspark.maps.attribution import attribute
 from biasspark.maps.comparisons import compare
-from tests.spark.test_job_bias_metrics import Effort, watch
+from tests.spark_effort import Effort, watch
 
 N_ROWS = 2_000
 PARTS: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from tests.spark.test_job_bias_metrics import Effort, watch
+from tests.spark_effort import Effort, watch
 
 N_ROWS = 3000
 MEASURED: dict[str, Any] = {

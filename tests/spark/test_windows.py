@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from biasspark.tables.schemas import WINDOW_TABLES
 from jobs import bias_metrics, window_metrics
 from tests.awkward_corpus import COLUMNS, make_rows
+from tests.main_job import toml
 from tests.running_jobs import Done, ask, run_main
-from tests.spark.test_job_bias_metrics import Effort, toml, watch
+from tests.spark_effort import Effort, watch
 
 N_ROWS = 6000
 FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"

@@ -93,8 +93,8 @@ def test_columns_of_examples() -> None:
 
 
 def test_a_tally_reads_back_what_was_counted() -> None:
-    codebook = Codebook(("m", "n"), ("all",), (flags("a", "b"),), crossed=True)
-    counts = {("rows", 0): 100, ("rejected", 0): 8, ("annotation", 0): 3}
+    codebook = Codebook(("m", "n"), ("all",), (flags("a", "b"),), crossed=True, texts=("a", "b"))
+    counts = {("rows", 0): 100, ("unreadable", 1): 7, ("rejected", 0): 8, ("annotation", 0): 3}
     counts |= {("row_reason", 2): 2, ("row_reason", 4): 5}
     counts |= {("score_reason", 0): 4, ("score_reason", 4 + 0): 1, ("score_reason", 4 + 2): 6, ("pair", 3): 50}
     read = codebook.read_tally([counts.get(tally, 0) for tally in codebook.tallies])
@@ -104,6 +104,7 @@ def test_a_tally_reads_back_what_was_counted() -> None:
         n_rejected=8,
         rejects={"null_id": 2, "null_label": 5, "null_score": 5, "nan_score": 6, "annotation_out_of_range": 3},
         n_eligible={"m": 100 - 7 - 4, "n": 100 - 7 - 7},
+        unreadable={"b": 7},
     )
 
 

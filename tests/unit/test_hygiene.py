@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from biasspark.metrics.hygiene import ScoreProfile, identity_warnings, reject_warnings, score_warnings
+from biasspark.metrics.hygiene import (
+    ScoreProfile,
+    annotation_warnings,
+    identity_warnings,
+    reject_warnings,
+    score_warnings,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +66,30 @@ def test_reasons_that_reject_many(n_all: int, rejects: dict[str, int], warnings:
     assert reject_warnings("model s", "scores", n_all, rejects) == warnings
 
 
+def test_annotations_that_cannot_be_read() -> None:
+    assert annotation_warnings({}) == ()
+    assert annotation_warnings({"was asked": 1, "gender": 3000}) == (
+        "identities: values that are neither numbers nor booleans count as missing: 1 of 'was asked', 3,000 of "
+        "'gender'. If each value is an identity, name the column in `categorical`; if one is, write a predicate such "
+        "as `was asked` = 'yes'.",
+    )
+
+
 NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
 
 
 @pytest.mark.parametrize(
-    ("empty", "unknown", "warnings"),
+    ("no_subgroup", "no_background", "warnings"),
     [
-        ([], ["a"], ()),
+        ([], [], ()),
+        (
+            [],
+            ["b", "a"],
+            (
+                'identities: 2 of 14 identities have no background, since no usable row is outside: "a", "b". Only '
+                'Subgroup AUC has a value. Where NULL means "not mentioned", set `unannotated = "background"`.',
+            ),
+        ),
         (
             ["b"],
             [],
@@ -91,9 +114,13 @@ NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
             (
                 'identities: 13 of 14 identities are unknown in every usable row: "b", "n0", "n1", "n2", "n3", '
                 '"n4", "n5", "n6", "n7", "n8" and 3 more. Is a column empty, or the wrong one named?',
+                'identities: 1 of 14 identities has no background, since no usable row is outside: "a". Only Subgroup '
+                'AUC has a value. Where NULL means "not mentioned", set `unannotated = "background"`.',
             ),
         ),
     ],
 )
-def test_identities_of_which_no_row_tells(empty: list[str], unknown: list[str], warnings: tuple[str, ...]) -> None:
-    assert identity_warnings(NAMES, empty, unknown) == warnings
+def test_identities_without_a_subgroup_or_a_background(
+    no_subgroup: list[str], no_background: list[str], warnings: tuple[str, ...]
+) -> None:
+    assert identity_warnings(NAMES, no_subgroup, no_background) == warnings

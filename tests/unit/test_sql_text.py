@@ -44,6 +44,7 @@ SAFE = {
     "each": "names of the key",
     # parts that quoting functions made
     "_commented(table)": "each column with quote_string of its comment",
+    "_spark_view(table, f'{table.name}_files')": "declared names and quote_string",
     "columns": "define_column of each, or the names, types and comments of DuckDB's view",
     "', '.join(_define_columns(table))": "define_column of each",
     "', '.join(map(define_column, new))": "",
