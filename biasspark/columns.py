@@ -76,4 +76,6 @@ OUTCOMES = (FAIL, WARN, INSUFFICIENT, PASS)
 """The worst first: the outcome of many is the first that any of them has."""
 
 BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
-"""What comes of comparing two models: the verdicts of `model_comparisons`."""
+"""What comes of comparing two models."""
+VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT_DATA)
+"""Those of `model_comparisons`, in the order in which they are shown."""

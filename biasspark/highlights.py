@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 
 from biasspark.cli import format_table
-from biasspark.columns import BETTER, CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, WORSE
+from biasspark.columns import (
+    ALL_ROWS,
+    BETTER,
+    CROSSED,
+    IDENTITY,
+    MODEL,
+    OVERALL,
+    SLICE,
+    SUMMARISED_AUCS,
+    VERDICTS,
+    WORSE,
+)
+from biasspark.config import show_visibly
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
@@ -23,11 +37,13 @@ from biasspark.tables.schemas import (
 from biasspark.tables.store import Store
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
-MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved")
+MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
 _ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HONEST = ("rule", "n_honest", *_ENDS)
 _DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
-CHANGED = (MODEL, SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
+CHANGED = (SLICE, IDENTITY, "metric", "value", "baseline_value", "difference", *_DIFFERENCE)
+_CHANGE = (MODEL, "baseline_model", "verdict")
+_BACKGROUND_AUC = "background_auc"
 
 
 class Highlight(NamedTuple):
@@ -120,16 +136,47 @@ def show_lost(spark: SparkSession, store: Store, run: Run) -> str:
 
 
 def show_changes(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:
-    """Return tables of what got worse and of what got better, the surest first, and how often each verdict fell."""
+    """Return in what each model is significantly worse or better than its baseline, and how often each verdict fell."""
     found = store.read(spark, MODEL_COMPARISONS, run)
-    order = ("p_value", F.abs("difference").desc(), MODEL, SLICE, IDENTITY, "metric")  # many p-values round to 0
-    changed = [
-        (verdict, _format_rows(found.where(F.col("verdict") == verdict).orderBy(*order), CHANGED, most))
-        for verdict in (WORSE, BETTER)
-    ]
-    counts = found.groupBy(MODEL, "baseline_model", SLICE, "verdict").count()
-    shown = [f"{verdict}:\n{table}" for verdict, table in changed if table]
-    return "\n\n".join([*shown, _format_rows(counts.orderBy(MODEL, SLICE, "verdict"), tuple(counts.columns), 40)])
+    surest = [row.asDict() for row in _list_surest(found, most).collect()]
+    changes = [_show_changed(list(rows)) for _, rows in groupby(surest, itemgetter(*_CHANGE))]
+    tally = _tally_verdicts(found)
+    counts = format_table([row.asDict() for row in tally.collect()], tally.columns)
+    everything = f"latest_{MODEL_COMPARISONS.name} has every comparison, those of {_BACKGROUND_AUC} too."
+    return "\n\n".join([*changes, counts, everything])
+
+
+def _list_surest(found: DataFrame, most: int) -> DataFrame:
+    """Return the surest changes of each model for the worse and for the better, and as `n` how many there are.
+
+    Single identities come before crossed pairs and all rows before slices. Background AUC is left out: that of a small
+    identity is nearly the AUC of all rows.
+    """
+    key = (column.name for column in MODEL_COMPARISONS.key)
+    alike = Window.partitionBy(*_CHANGE)
+    size = F.abs("difference").desc()  # many p-values round to 0
+    surest = alike.orderBy(CROSSED, F.col(SLICE) != ALL_ROWS, "p_adjusted", "p_value", size, *key)
+    return (
+        found.where(F.col("verdict").isin(WORSE, BETTER) & (F.col("metric") != _BACKGROUND_AUC))
+        .withColumns({"n": F.count("*").over(alike), "place": F.row_number().over(surest)})
+        .where(F.col("place") <= most)
+        .orderBy(MODEL, "baseline_model", F.col("verdict") != WORSE, "place")
+    )
+
+
+def _show_changed(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out the surest changes of a model for the worse or for the better, below their title."""
+    title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(rows[0]))
+    left = rows[0]["n"] - len(rows)
+    return "\n".join([title, format_table(rows, CHANGED), *([f"and {left:,} more"] if left else [])])
+
+
+def _tally_verdicts(found: DataFrame) -> DataFrame:
+    """Return of each model and slice how many rows it and the baseline score, and how often each verdict fell."""
+    whole = F.when(F.col(IDENTITY) == OVERALL, F.col("n_low") + F.col("n_high"))
+    counts = [F.count_if(F.col("verdict") == verdict).alias(verdict) for verdict in VERDICTS]
+    tally = found.groupBy(MODEL, "baseline_model", SLICE).agg(F.sum(whole).alias("n_rows"), *counts)
+    return tally.orderBy(MODEL, F.col(SLICE) != ALL_ROWS, SLICE)
 
 
 def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:
@@ -153,5 +200,5 @@ def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
         *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
     ):
         before, now = skewed[name], skewed[after]
-        moved = None if before is None or now is None else now - before
-        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "moved": moved}
+        change = None if before is None or now is None else now - before
+        yield {**key, "metric": metric, "before": before, "after": now, "sd": sd and skewed[sd], "change": change}

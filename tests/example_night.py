@@ -101,13 +101,13 @@ def ledger_of(job: str) -> dict[str, Any]:
 
 
 def worse_leaf() -> dict[str, Any]:
-    """Give the row of a leaf in which the new model surely loses."""
+    """Give the row of a leaf in which the new model is significantly worse."""
     old, new = MODELS
     return node(8, "black >= 0.5", -0.05) | {"model": new, "baseline_model": old, "slice": "all", "target": "auc"}
 
 
 def comparison(identity: str) -> dict[str, Any]:
-    """Give a row of model_comparisons in which the new model is surely worse."""
+    """Give a row of model_comparisons in which the new model is significantly worse."""
     old, new = MODELS
     row: dict[str, Any] = {
         "slice": "all",

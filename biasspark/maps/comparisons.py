@@ -67,10 +67,14 @@ class Comparison:
 
     @property
     def extent(self) -> str:
-        """How much there is to compare, in words."""
-        slices = say_count(1 + len(self.measures.slices), "slice")
-        identities = say_count(len(self.identities) - 1, "identity", "identities")
-        return f"{say_count(self.survey.n_rows, 'row')}: {len(self.asked.models)} x 2 models, {slices}, {identities}"
+        """How much there is to compare, in words. Rows are those read: of how many both models score the table says."""
+        n_singles = len(build_codebook(self.measures, self.survey).singles)
+        return (
+            f"{say_count(len(self.asked.models), 'model')} with {self.asked.baseline}: "
+            f"{say_count(self.tally.n_rows, 'row')} read, {say_count(1 + len(self.measures.slices), 'slice')}, "
+            f"{say_count(n_singles, 'identity', 'identities')}, "
+            f"{say_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
+        )
 
     @property
     def table(self) -> DataFrame:

@@ -35,7 +35,7 @@ class Balance:
 def tabulate_balance(facts: NightFacts) -> Balance | None:
     """Return the shares of positives by identity and bucket; None where the night has none.
 
-    The identities go by how high the share of every length is at least, those first that enough rows tell of.
+    The identities go by how high the share of every length is at least, those with enough rows first.
     """
     rows = facts.rows("label_balance")
     if not rows:

@@ -57,7 +57,7 @@ class TableCell:
 
     @property
     def classes(self) -> str:
-        """The classes of the cell: its colour, and ``w`` where few rows tell of it, which leaves an edge of it."""
+        """The classes of the cell: its colour, and ``w`` where it rests on too few rows, which leaves an edge of it."""
         return f"{self.shade} w" if self.shade and self.weak else self.shade
 
 

@@ -252,7 +252,7 @@ def draw_trends(facts: NightFacts) -> Markup | None:
 def _choose_trends(facts: NightFacts) -> list[tuple[str, str, str]]:
     """Return the panels of identities: a title, the metric, and the identity.
 
-    First what moved most since the last accepted run, then of the worst identities the metric that is lowest.
+    First what changed most since the last accepted run, then of the worst identities the metric that is lowest.
     """
     _, moves = describe_changes(facts)
     moved = list(dict.fromkeys((move.identity, move.metric) for move in moves))[:MOST_MOVED]

@@ -1,4 +1,4 @@
-"""Models against a baseline on the rows that both score: what surely got worse, what better, and every difference."""
+"""Models against a baseline on the rows that both score: what is significantly worse, what better, and all else."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from biasspark.columns import (
     OVERALL,
     SUITE_AUCS,
     SUITE_GAPS,
+    VERDICTS,
     WORSE,
 )
 from biasspark.report.cells import (
@@ -33,7 +34,6 @@ from biasspark.report.definitions import TITLES
 from biasspark.report.facts import NightFacts, Row
 
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
-VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT_DATA)
 MOST_CHANGES = 12
 _MARKS = {WORSE: "▼ ", BETTER: "▲ "}
 
@@ -84,8 +84,8 @@ class Against:
     counts
         How many comparisons of all rows have each verdict, also those that are not here.
     worse, better
-        What surely changed: of the identities that are shown, and what else got worse. The largest comes first, but of
-        those whose size enough rows tell.
+        What changed significantly: of the identities that are shown, and what else got worse. The largest comes first,
+        but of those with enough rows.
     overall
         The AUC of all rows.
     rows
@@ -102,7 +102,7 @@ class Against:
 
     @property
     def sentence(self) -> str:
-        """Whether the model is surely worse anywhere."""
+        """Whether the model is significantly worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         of = f"{sum(n.values()):,} comparisons on the same rows"
         rest = f"{_count(n[BETTER], 'is', 'are')} significantly better, {_count(n[NO_EVIDENCE], 'is', 'are')} not "

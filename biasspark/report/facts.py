@@ -87,9 +87,9 @@ class NightFacts:
         score_deviation, mean_departure, departure_deviation, lowest_score, highest_score``, departures being from the
         mean of each template, deviations over templates, and the last two the ends of what its templates have;
         ``summed_aucs`` and ``summed_rates`` have for each model (and threshold) and each of `SUMMED_AUCS` and
-        `SUMMED_RATES`, say X, how many identities are in the sum, ``X_n``, and of how many of them too few rows tell,
-        ``X_weak``. The former also has of each metric of `WORST` the identity that is worst among those of which
-        enough rows tell, ``X_sure_identity``.
+        `SUMMED_RATES`, say X, how many identities are in the sum, ``X_n``, and how many of them have too few rows,
+        ``X_weak``. The former also has of each metric of `WORST` the identity that is worst among those with enough
+        rows, ``X_sure_identity``.
     counts
         Of tables of which only some rows are here, how many there are of each kind: ``n`` beside what tells the kinds
         apart.
@@ -132,7 +132,7 @@ class NightFacts:
         return counted
 
     def count_summed(self, table: str, total: str, **wanted: object) -> tuple[int, int]:
-        """Return of how many identities in a sum too few rows tell, and how many are in it; 0 where nobody counted."""
+        """Return how many identities in a sum have too few rows, and how many are in it; 0 where nobody counted."""
         row: Row = next(iter(self.rows(table, **wanted)), {})
         return row.get(f"{total}_weak", 0), row.get(f"{total}_n", 0)
 
@@ -172,7 +172,7 @@ def _order_alert(row: Row) -> tuple[Any, ...]:
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities of rows of ``bias_metrics`` by their lowest AUC of any model, then by name.
 
-    What enough rows tell of comes first, as `find_lowest` has it.
+    Those with enough rows come first, as `find_lowest` has it.
     """
     lowest: dict[str, Lowest] = {}
     for row in metrics:
@@ -185,7 +185,7 @@ def order_worst_first(metrics: Rows) -> list[str]:
 def find_lowest(row: Row) -> Lowest:
     """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``.
 
-    It is the lowest that enough rows tell of; else the lowest with an interval; else that without. An identity that
+    It is the lowest with enough rows; else the lowest with an interval; else that without. An identity that
     has none comes last, and no metric is named.
     """
     there = (name for name in SUMMARISED_AUCS if row[name] is not None)

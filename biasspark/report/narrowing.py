@@ -26,7 +26,7 @@ _LOWEST = ("lowest_sure", "lowest_with_interval", "lowest")
 def choose_worst(metrics: DataFrame, most: int) -> DataFrame:
     """Return the identities of all rows whose lowest AUC by any model is lowest; crossed pairs left out.
 
-    Those come first of which enough rows tell, as `biasspark.report.facts.find_lowest` has it.
+    Those with enough rows come first, as `biasspark.report.facts.find_lowest` has it.
     """
     lowest = [F.min(column).alias(name) for name, column in _lowest_aucs().items()]
     worst = _identities(metrics).groupBy(IDENTITY).agg(*lowest).orderBy(*_worst_first()).limit(most)
@@ -72,7 +72,7 @@ def count_summed(
 
 
 def find_sure_worst(columns: Mapping[str, str]) -> list[Column]:
-    """Return aggregates: of each metric the identity of its worst value that enough rows tell of, as in `WORST`."""
+    """Return aggregates: of each metric the identity of its worst value with enough rows, as in `WORST`."""
     found = []
     for name, column in columns.items():
         badness = -F.abs(name) if column.endswith("_max_abs") else F.col(name)
@@ -107,7 +107,7 @@ def _identities(metrics: DataFrame) -> DataFrame:
 def choose_worst_pairs(metrics: DataFrame) -> DataFrame:
     """Return of each model the crossed pairs with the lowest AUC that has an interval, with all their metrics.
 
-    Those come first of which enough rows tell.
+    Those with enough rows come first.
     """
     pairs = keep_all_rows(metrics).where(F.col(CROSSED)).withColumns(_lowest_aucs())
     place = F.row_number().over(Window.partitionBy(MODEL).orderBy(*_worst_first()))
@@ -132,7 +132,7 @@ def keep_all_rows(frame: DataFrame) -> DataFrame:
 
 
 def keep_comparisons(comparisons: DataFrame, shown: Sequence[str]) -> DataFrame:
-    """Return what is compared of identities, and of whatever else got worse what did so most surely."""
+    """Return what is compared of identities, and of whatever else got worse that with the smallest p-values."""
     of_all_rows = keep_all_rows(comparisons)
     is_shown = F.col(IDENTITY).isin(*shown)
     order = (F.col("p_value"), F.abs("difference").desc(), IDENTITY, "metric", MODEL)

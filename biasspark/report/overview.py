@@ -19,7 +19,7 @@ _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARISED_AUC
 class SummaryCell:
     """One number of a model: the number, of whom it is or else may be, and whether no other model is better.
 
-    Of a worst value that rests on too few rows the number is the worst that enough rows tell of, where there is one;
+    Of a worst value that rests on too few rows the number is the worst with enough rows, where there is one;
     ``unsure`` is the other.
     """
 
@@ -139,13 +139,13 @@ def _measured(facts: NightFacts, **wanted: object) -> list[Row]:
 def list_worst(facts: NightFacts, model: str, most: int = MOST_WORST) -> list[Worst]:
     """Return the identities of all rows with the lowest of the three AUCs of a model, the worst first.
 
-    Those come first of which enough rows tell, each with the lowest AUC of which they do.
+    Those with enough rows come first, each by the lowest AUC that has them.
     """
     return _sort_worst(_measured(facts, slice=ALL_ROWS, model=model))[:most]
 
 
 def count_lower(facts: NightFacts, worst: Worst, model: str) -> int:
-    """Return how many identities have an AUC below that of the worst: too few rows tell of those."""
+    """Return how many identities have an AUC below that of the worst: those have too few rows."""
     rows = _measured(facts, slice=ALL_ROWS, model=model)
     return sum(any(row[name] is not None and row[name] < worst.value for name in SUMMARISED_AUCS) for row in rows)
 

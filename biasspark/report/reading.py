@@ -114,8 +114,8 @@ def read_night(
     Returns
     -------
     NightFacts
-        Of the tables that grow with identities, 100 identities with the lowest AUC, first those of which enough rows
-        tell, and those of which the worst values of a model are.
+        Of the tables that grow with identities, 100 identities with the lowest AUC, first those with enough rows,
+        and those of which the worst values of a model are.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def _read_tables(reader: _Reader, run: Row) -> dict[str, list[Row]]:
 
 
 def _list_named(tables: Mapping[str, Rows]) -> set[str]:
-    """Return the identities of which the worst values of all rows are, and the worst that enough rows tell of."""
+    """Return the identities of which the worst values of all rows are, and the worst with enough rows."""
     of_all_rows = [row for row in tables[MODEL_SUMMARY.name] if row[SLICE] == ALL_ROWS]
     named = [row[f"{column}_identity"] for row in of_all_rows for column in WORST.values()]
     named += [row[f"{column}_sure_identity"] for row in tables["summed_aucs"] for column in WORST.values()]

@@ -48,8 +48,8 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
 
     Raises
     ------
-    ConfigError
-        If both models are the same.
+    ConfigError, InputError
+        If both models are the same, or the frame lacks a column.
 
     Notes
     -----
@@ -57,6 +57,11 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     rows lack the score of one model, and part of a difference is theirs.
     """
     check_models(first, second)
+    if lacking := [name for name in (MODEL, SLICE, IDENTITY, *COMPARED) if name not in metrics.columns]:
+        raise InputError(
+            f"metrics: there is no column {lacking[0]}. Give what bias_metrics returns, or the table or view of "
+            "published runs."
+        )
     key, last = ([name for name in names if name in metrics.columns] for names in (_KEY, (RUN_ID.name,)))
     sides = {"first": first, "second": second}
     both = metrics.where(F.col(MODEL).isin(first, second)).groupBy(*key, *last)

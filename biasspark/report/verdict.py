@@ -195,8 +195,8 @@ def is_undecided_among_many(row: Row, alpha: float) -> bool:
 def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
     """Say what changed since the last accepted run, or the night before where nothing was ever judged.
 
-    A value moved where its intervals of both nights do not overlap. That asks more than a test of the difference: what
-    is named moved, what is not may have.
+    A value changed where its intervals of both nights do not overlap. That asks more than a test of the difference:
+    what is named changed, what is not may have.
     """
     baseline = facts.baseline
     if baseline is None:
@@ -206,8 +206,8 @@ def describe_changes(facts: NightFacts) -> tuple[list[str], list[Move]]:
     since = f"Since {say_date(baseline.run_date)} ({facts.standing})"
     if not n_compared:
         return [f"{since}, no value can be compared: the two nights share none with an interval."], []
-    moved = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
-    told = f"{since}, {moved} changed by more than their intervals"
+    changed = f"{len(moves):,} of {n_compared:,} values" if moves else f"none of {n_compared:,} values"
+    told = f"{since}, {changed} changed by more than their intervals"
     told += f": {worse:,} got worse, {len(moves) - worse:,} got better." if moves else "."
     return [told, *_say_overall(facts, baseline), *_say_identities(facts, baseline)], moves
 

@@ -1,5 +1,5 @@
 -- The trend of one identity over the last 30 nights of each corpus: its five metrics night by night, with intervals, and
--- how far each has moved since the night before. One and the same text for Spark SQL and for DuckDB.
+-- how much each has changed since the night before. One and the same text for Spark SQL and for DuckDB.
 --
 -- To use it: write your identity, model and slice into the line marked EDIT. A night that was not measured has no row,
 -- and the night before is then the one measured last. Nights share comments where the corpus is not cut by date.

@@ -301,15 +301,20 @@ def test_the_plan(folder: Path) -> None:
     assert not (folder / "warehouse").exists()
 
 
-def test_the_job_publishes_what_the_function_returns(folder: Path, found: pd.DataFrame) -> None:
+def test_the_job_publishes_what_the_function_returns(folder: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
     code, out, err = run(folder)
     assert code == 0, err
     *shown, last = out.splitlines()
     summary = json.loads(last)
     assert summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 0}
     assert summary["n_rows"] == N
-    assert shown[0] == "better:"
-    assert shown[1].split()[:4] == ["model", "slice", "identity", "metric"]
+    assert "comparing 1 model with old: 400 rows read, 1 slice, 3 identities, 0 crossed pairs\n" in err
+    assert shown[0] == "new significantly better than old:"
+    tally, _, where, _ = shown[-4:]  # a warning of the scores that lack comes last
+    n_verdicts = found.loc[(found["slice"] == "all") & ~found["crossed"], "verdict"].value_counts()
+    counts = [n_verdicts.get(verdict, 0) for verdict in ("worse", "better", "no_evidence", "insufficient_data")]
+    assert tally.split() == ["new", "old", "all", *map(str, [rows["s"].notna().sum(), *counts])]
+    assert where.startswith("latest_model_comparisons has every comparison")
     with duckdb.connect() as connection:
         connection.execute((folder / "warehouse" / DUCKDB_FILE).read_text(encoding="utf-8"))
         read = connection.execute(f"SELECT * FROM latest_model_comparisons ORDER BY {', '.join(KEY)}").df()

@@ -28,7 +28,7 @@ from biasspark.tables.store import PathStore
 from jobs import bias_metrics
 from tests.oracle.suite import PAIRS, ordered_doubled
 from tests.running_jobs import Done, ask, run_main
-from tests.spark.test_job_bias_metrics import MOST_SPARK_JOBS, Effort, watch
+from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
 N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
 ALERT = (

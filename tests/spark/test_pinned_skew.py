@@ -323,7 +323,7 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     assert code == 0, err
     *table, last = out.splitlines()
     summary = json.loads(last)
-    assert table[0].split() == ["model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "moved"]
+    assert table[0].split() == ["model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change"]
     assert len(table) == 1 + 2 * 5 + len(summary["warnings"])
     assert {"job": "pinned_skew", "status": "published", "n_rows": 400, "tables": {"pinned_skew": 2}}.items() <= (
         summary.items()

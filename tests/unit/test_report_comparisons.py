@@ -31,11 +31,6 @@ from tests.report_rows import (
 OLD, NEW = MODELS
 
 
-@pytest.fixture(scope="module")
-def facts() -> NightFacts:
-    return night_facts()
-
-
 def with_rows(facts: NightFacts, **tables: list[Row]) -> NightFacts:
     return replace(facts, tables={**facts.tables, **tables})
 
@@ -45,7 +40,7 @@ def hold(facts: NightFacts, *rows: Row) -> Against:
     return own
 
 
-def test_what_surely_changed_is_listed_by_its_size(facts: NightFacts) -> None:
+def test_what_changed_significantly_is_listed_by_its_size(facts: NightFacts) -> None:
     own = hold(
         facts,
         compare_values("gay", "bpsn_auc", 0.9, 0.8),

@@ -1,0 +1,128 @@
+"""What a job shows of the tables that it published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.columns import ALL_ROWS, OVERALL
+from biasspark.highlights import show_changes
+from biasspark.tables.parquet import PathStore
+from biasspark.tables.schemas import MODEL_COMPARISONS
+from tests.example_night import write_table
+from tests.sample_night import run_at
+
+RUN = run_at(0, "r_0")
+HEADINGS = "slice identity metric value baseline_value difference difference_low difference_high p_adjusted"
+
+
+def change(identity: str, p: float, metric: str = "bpsn_auc", verdict: str = "worse", **other: Any) -> dict[str, Any]:
+    row = {"slice": ALL_ROWS, "identity": identity, "metric": metric, "model": "new", "baseline_model": "old"}
+    row |= {"crossed": "&" in identity, "n_low": 50, "n_high": 70, "method": "paired_delong", "value": 0.7}
+    row |= {"baseline_value": 0.8, "difference": -0.1, "difference_low": -0.2, "difference_high": -0.05}
+    return row | {"verdict": verdict, "p_value": p, "p_adjusted": p} | other
+
+
+def overall(slice_name: str = ALL_ROWS, model: str = "new", verdict: str = "no_evidence") -> dict[str, Any]:
+    n_high = 300 if slice_name == ALL_ROWS else 30
+    return change(OVERALL, 0.5, "auc", verdict, slice=slice_name, model=model, n_low=1_000, n_high=n_high)
+
+
+def show(spark: SparkSession, folder: Path, rows: list[dict[str, Any]], most: int = 10) -> list[str]:
+    """Return what is shown of a table with these rows, by paragraph."""
+    write_table(folder, MODEL_COMPARISONS, rows, RUN.run_date, RUN.run_id)
+    return show_changes(spark, PathStore(str(folder)), RUN, most).split("\n\n")
+
+
+def read_rows(paragraph: str) -> Iterator[tuple[str, str, str]]:
+    """Give slice, identity and metric of what is listed under a title."""
+    _, headings, *lines = paragraph.splitlines()
+    assert " ".join(headings.split()) == HEADINGS
+    for line in lines:
+        if not line.startswith("and "):
+            own, *identity, metric = line.split()[:-6]
+            yield own, " ".join(identity), metric
+
+
+def test_what_tells_most_comes_first_and_equal_rows_in_the_order_of_the_key(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [
+        overall(),
+        change("a & b", 1e-30),
+        change("a", 1e-20, slice="short"),
+        change("a", 1e-40, "background_auc"),
+        change("c", 0.0),
+        change("b", 0.0),
+        change("b", 0.0, "bnsp_auc"),
+        change("d", 0.0, difference=0.3, metric="negative_aeg"),
+        change("a", 1e-9, verdict="better"),
+        change("e", 0.04, p_value=0.02),
+        change("f", 0.04, p_value=0.01),
+    ]
+    worse, better, *_ = show(spark, tmp_path, rows[::-1])
+    assert worse.startswith("new significantly worse than old:\n")
+    assert list(read_rows(worse)) == [
+        ("all", "d", "negative_aeg"),
+        ("all", "b", "bnsp_auc"),
+        ("all", "b", "bpsn_auc"),
+        ("all", "c", "bpsn_auc"),
+        ("all", "f", "bpsn_auc"),
+        ("all", "e", "bpsn_auc"),
+        ("short", "a", "bpsn_auc"),
+        ("all", "a & b", "bpsn_auc"),
+    ]
+    assert better.startswith("new significantly better than old:\n")
+    assert list(read_rows(better)) == [("all", "a", "bpsn_auc")]
+    assert "more" not in worse + better
+
+
+def test_each_model_has_as_many_as_another_and_says_how_many_are_left(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [change(f"i{place:02}", 0.001 * place) for place in range(6)]
+    rows += [change("i00", 1e-9, model="newer"), change("i01", 1e-9, model="newer", verdict="better")]
+    rows += [change("i00", 0.0, "background_auc"), overall(), overall(model="newer")]
+    *lists, _, everything = show(spark, tmp_path, rows, most=4)
+    titles = [paragraph.splitlines()[0] for paragraph in lists]
+    assert titles == [
+        "new significantly worse than old:",
+        "newer significantly worse than old:",
+        "newer significantly better than old:",
+    ]
+    assert [identity for _, identity, _ in read_rows(lists[0])] == ["i00", "i01", "i02", "i03"]
+    assert [paragraph.splitlines()[-1] for paragraph in lists if "more" in paragraph] == ["and 2 more"]
+    assert everything == "latest_model_comparisons has every comparison, those of background_auc too."
+
+
+def test_verdicts_are_counted_beside_the_rows_that_both_models_score(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        overall("a slice"),
+        overall(),
+        overall(model="newer", verdict="better"),
+        change("a", 0.01),
+        change("a", 0.01, "background_auc"),
+        change("b", 0.6, verdict="no_evidence"),
+        change("c", 0.9, verdict="insufficient_data", p_value=None, p_adjusted=None),
+    ]
+    *_, counts, _ = show(spark, tmp_path, rows)
+    assert [" ".join(line.split()) for line in counts.splitlines()] == [
+        "model baseline_model slice n_rows worse better no_evidence insufficient_data",
+        "new old all 1300 2 0 2 1",
+        "new old a slice 1030 0 0 1 0",
+        "newer old all 1300 0 1 0 0",
+    ]
+
+
+def test_names_in_titles_are_written_out(spark: SparkSession, tmp_path: Path) -> None:
+    worse, *_ = show(spark, tmp_path, [overall(), change("a", 0.01, model="n\x1b[2J")])
+    assert worse.startswith(r"n\x1b[2J significantly worse than old:")
+
+
+@pytest.mark.parametrize("verdict", ["worse", "better"])
+def test_background_auc_alone_is_not_listed(spark: SparkSession, tmp_path: Path, verdict: str) -> None:
+    only = change("a", 0.01, "background_auc", verdict)
+    counts, _ = show(spark, tmp_path, [overall(), only])
+    assert counts.splitlines()[1].split()[4 + (verdict == "better")] == "1"
