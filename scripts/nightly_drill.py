@@ -26,11 +26,10 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biasspark.synthetic.blocks import BLOCK_ROWS
-from biasspark.synthetic.civil_rows import CivilShape, civil_block
+from biasspark.synthetic.blocks import make_table
+from biasspark.synthetic.civil_rows import CivilShape
 from scripts.drill_proof import ProofError, prove
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,10 +84,8 @@ def run_drill(drill: Drill, nights: Sequence[date], rows: int) -> None:
 
 def write_corpus(path: Path, rows: int, seed: int) -> None:
     """Write the comments of a night."""
-    shape = CivilShape(rows, seed, 0.75, text=False)
-    blocks = [civil_block(block, shape) for block in range(-(-rows // BLOCK_ROWS))]
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_batches(blocks), path)
+    pq.write_table(make_table(CivilShape(rows, seed)), path)
 
 
 def run_attempt(drill: Drill, night: date, *, may_be_killed: bool) -> tuple[int, str]:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.pipeline import JOB
-from biasspark.tables.schemas import BIAS_RUNS, tables_of
+from biasspark.tables.schemas import BIAS_RUNS
 from tests.submitting import ROOT, submit
 
 CANARY = "canary-5c7e"
@@ -21,33 +21,57 @@ models = {{ one = "score" }}
 identities = {{ terms = {{ column = "comment", file = "{folder}/terms.txt" }} }}
 output = {{ path = "{folder}/warehouse" }}
 """
+FAILING = """
+import sys
+from pyspark.sql import SparkSession
+
+corpus, place = sys.argv[1:]
+SparkSession.builder.getOrCreate().read.parquet(corpus).selectExpr("CAST(comment AS INT) AS n").write.parquet(place)
+"""
 
 
-@pytest.mark.slow
-def test_lineage_tells_of_the_corpus_and_of_every_table_but_not_what_they_hold(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
+def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run a program with the listener where comments hold the canary: exit code, what is printed, events."""
+    (folder / "corpus").mkdir()
     rows = {"toxic": [False, True] * 4, "score": [0.1, 0.9] * 4, "comment": [f"gay {CANARY}", "straight"] * 4}
-    pq.write_table(pa.table(rows), tmp_path / "corpus" / "part.parquet")
-    (tmp_path / "terms.txt").write_text("gay\nstraight\n", encoding="utf-8")
-    (tmp_path / "night.toml").write_text(CONFIG.format(folder=tmp_path), encoding="utf-8")
-    events = tmp_path / "events.jsonl"
+    pq.write_table(pa.table(rows), folder / "corpus" / "part.parquet")
+    events = folder / "events.jsonl"
     code, printed = submit(
         *("--properties-file", str(ROOT / "conf" / "openlineage.conf")),
         *("--conf", f"spark.openlineage.transport.location={events}"),
-        *(str(ROOT / "jobs" / f"{JOB}.py"), "--config", str(tmp_path / "night.toml"), "--run-date", "2026-01-15"),
-        cwd=tmp_path,
+        *arguments,
+        cwd=folder,
     )
     if "unresolved dependency" in printed:
         pytest.skip("the listener of conf/openlineage.conf cannot be had here: no repository of Maven answers")
+    return code, printed, events.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_lineage_tells_of_the_corpus_and_of_every_table_with_rows_but_not_what_they_hold(tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("gay\nstraight\n", encoding="utf-8")
+    (tmp_path / "night.toml").write_text(CONFIG.format(folder=tmp_path), encoding="utf-8")
+    job = str(ROOT / "jobs" / f"{JOB}.py")
+    code, printed, events = run(tmp_path, job, "--config", str(tmp_path / "night.toml"), "--run-date", "2026-01-15")
     assert code == 0, printed
     assert "Exception" not in printed
-    completed = [
-        event for event in map(json.loads, events.read_text("utf-8").splitlines()) if event["eventType"] == "COMPLETE"
-    ]
+    completed = [event for event in map(json.loads, events.splitlines()) if event["eventType"] == "COMPLETE"]
     corpus, warehouse = str(tmp_path / "corpus"), tmp_path / "warehouse"
     written = {output["name"] for event in completed for output in event["outputs"]}
-    assert written == {str(warehouse / table.name) for table in (*tables_of(JOB), BIAS_RUNS)}
+    with_rows = {name for name, n_rows in json.loads(printed.splitlines()[-1])["tables"].items() if n_rows}
+    assert written == {str(warehouse / name) for name in (*with_rows, BIAS_RUNS.name)}
     of_metrics = [event for event in completed if str(warehouse / "bias_metrics") in str(event["outputs"])]
     assert corpus in {read["name"] for event in of_metrics for read in event["inputs"]}
-    assert CANARY not in events.read_text("utf-8")
+    assert CANARY not in events
     assert CANARY not in printed
+
+
+@pytest.mark.slow
+def test_lineage_of_a_write_that_fails_does_not_quote_the_row(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
+    program, corpus, place = (str(tmp_path / name) for name in ("failing.py", "corpus", "numbers"))
+    code, printed, events = run(tmp_path, program, corpus, place)
+    assert code == 1
+    assert CANARY in printed  # Spark itself quotes it
+    assert '"FAIL"' in events
+    assert CANARY not in events
