@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -71,6 +72,12 @@ def may_use_spark(module: str) -> bool:
     if module.startswith(("tests/spark/", "tests/published/", "tests/faults/")):
         return True
     return ": SparkSession" in (ROOT / module).read_text("utf-8")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names that hold an address: every process has its own, and those of one run must agree on all tests."""
+    if addressed := [item.nodeid for item in items if re.search(r"\b0x[0-9a-f]{6,}", item.nodeid)]:
+        raise pytest.UsageError(f"names of tests that differ from process to process: {addressed}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
