@@ -5,6 +5,8 @@ The scores of two models are drawn once, and the metrics counted from them plain
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from biasspark.columns import RATES
 from biasspark.report.facts import SUMMED_AUCS, SUMMED_RATES, NightFacts, PastNight
 from biasspark.report.page import write_page
+from tests.oracle.suite import PAIRS
 
 Row = dict[str, Any]
 Scores = NDArray[np.float64]
@@ -38,15 +41,6 @@ NAMES = (
 SHIFTS = {"gay": 0.3, "black": 0.2, "muslim": 0.1}
 EMPTY = "unmentioned"
 """An identity without positives."""
-
-PAIRS = {
-    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
-    "bpsn_auc": ("subgroup_negative", "background_positive"),
-    "bnsp_auc": ("background_negative", "subgroup_positive"),
-    "background_auc": ("background_negative", "background_positive"),
-    "negative_aeg": ("background_negative", "subgroup_negative"),
-    "positive_aeg": ("background_positive", "subgroup_positive"),
-}
 
 
 def night_facts(
@@ -94,6 +88,11 @@ def write_undrawn(facts: NightFacts) -> str:
     drawn = ("draw_intervals", "draw_pinned", "draw_rate_curves", "draw_trends")
     with mock.patch.multiple("biasspark.report.page", **dict.fromkeys(drawn, lambda *_: Markup("a picture"))):
         return write_page(facts)
+
+
+def read_text(page: str) -> str:
+    """Give the text of a page without tags, small figures behind what they stand below."""
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
 
 
 def full_night() -> NightFacts:
@@ -392,3 +391,7 @@ def alert_against(outcome: str, **changes: Any) -> Row:
     row = alert(outcome, rule="no worse", model=MODELS[1], baseline_model=MODELS[0], baseline_value=0.75, bound=0.02)
     row |= {"change": -0.04, "change_low": -0.06, "change_high": -0.02, "bound_kind": "max_drop"} | changes
     return {name: own for name, own in row.items() if name not in {"value_low", "value_high", "baseline_run_id"}}
+
+
+def with_alerts(facts: NightFacts, *alerts: dict[str, Any]) -> NightFacts:
+    return replace(facts, tables={**facts.tables, "bias_alerts": alerts})

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tests.oracle import suite
+
 CELLS = ("subgroup_negative", "subgroup_positive", "background_negative", "background_positive")
-PAIRS = (
-    ("subgroup_negative", "subgroup_positive"),
-    ("subgroup_negative", "background_positive"),
-    ("background_negative", "subgroup_positive"),
-    ("background_negative", "background_positive"),
-    ("background_negative", "subgroup_negative"),
-    ("background_positive", "subgroup_positive"),
-)
+PAIRS = tuple(suite.PAIRS.values())
 
 State = bool | None
 """In the identity, out of it, or unknown."""

@@ -1,0 +1,121 @@
+"""The main job in the test's own process, over comments of plain names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs import bias_metrics as job
+from tests.running_jobs import Done, run_main
+
+NIGHT = "2026-01-15"
+CANARY = "canary-3f1c"
+N_ROWS = 2_000
+
+FOREIGN = "(others' words)"
+"""Stands in a message for what differs from run to run, or is said by Java in its own way."""
+
+Rows = dict[str, list[Any]]
+Tables = dict[str, dict[str, Any]]
+
+
+def make_rows(n_rows: int = N_ROWS, seed: int = 11) -> Rows:
+    """Two identities as annotators' fractions, NULL where nobody was asked, and a score with ties."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n_rows) < 0.3
+    unasked = rng.random(n_rows) < 0.2
+    male, female = (np.where(unasked, None, rng.choice([0.0, 0.4, 0.5, 1.0], n_rows)) for _ in range(2))
+    return {
+        "id": [f"c{number}" for number in range(n_rows)],
+        "target": [0.8 if is_positive else 0.1 for is_positive in positive],
+        "score": np.round(rng.normal(positive, 1), 3).tolist(),
+        "male": male.tolist(),
+        "female": female.tolist(),
+        "length": rng.integers(1, 200, n_rows).tolist(),
+        "day": [NIGHT] * n_rows,
+        "comment_text": [f"{CANARY} {number}" for number in range(n_rows)],
+    }
+
+
+def write_parquet(folder: Path, rows: Rows, files: int = 2) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.table(rows)
+    step = -(-max(table.num_rows, 1) // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * step, step), folder / f"part-{number}.parquet")
+    return folder
+
+
+def toml(value: Any) -> str:
+    """Write a value as TOML, tables inline; the strings of JSON are TOML's, too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)} = {toml(v)}" for key, v in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def write_config(folder: Path, **tables: Any) -> Path:
+    """Write a configuration of plain names over rows of `make_rows`, with the keys that a test changes."""
+    base: Tables = {
+        "corpus": {"name": "comments", "path": str(folder / "corpus"), "id": "id"},
+        "label": {"column": "target", "threshold": 0.5},
+        "models": {"m": "score"},
+        "identities": {"columns": ["male", "female"]},
+        "output": {"path": str(folder / "warehouse")},
+    }
+    for name, changes in tables.items():
+        merged = base.get(name, {}) | changes
+        base[name] = {key: value for key, value in merged.items() if value is not None}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{uuid4().hex}.toml"
+    path.write_text("\n".join(f"{name} = {toml(table)}" for name, table in base.items()), encoding="utf-8")
+    return path
+
+
+def run(config: Path, *flags: str, run_date: str = NIGHT) -> Done:
+    done = run_main(job.main, "--config", config, "--run-date", run_date, *flags)
+    assert CANARY not in done.out + done.err
+    return done
+
+
+def run_well(config: Path, *flags: str) -> Done:
+    done = run(config, *flags)
+    assert done.code == 0, done.err
+    return done
+
+
+def assert_refused(done: Done, code: int, *faults: str) -> None:
+    """Say that the job ended so, with these faults and no others, one a line, and printed no result.
+
+    A fault may hold `FOREIGN` once.
+    """
+    assert done.code == code, done.err
+    lines = [line.partition(": error: ")[2] for line in done.err.splitlines() if ": error: " in line]
+    assert len(lines) == len(faults), done.err
+    for line, fault in zip(lines, faults, strict=True):
+        before, foreign, after = fault.partition(FOREIGN)
+        assert (line[: len(before)], line[len(line) - len(after) :]) == (before, after) if foreign else line == fault
+    assert done.out == ""
+
+
+def list_files(folder: Path) -> dict[str, tuple[int, int]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """Nothing under a folder is added, changed or removed by a block."""
+    before = list_files(folder)
+    yield
+    assert list_files(folder) == before

@@ -1,0 +1,142 @@
+"""What is rejected and why, and that all of it is counted."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+import pyspark.sql.functions as F
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.config import parse_measures
+from biasspark.corpus.codebook import Tally
+from biasspark.corpus.rejects import rejected_rows
+from biasspark.corpus.survey import survey_corpus
+from biasspark.pipeline import measure
+from tests.small_corpora import measures_of, rank_and_reject
+
+NAN, INFINITY = math.nan, math.inf
+REJECT_ROWS = [
+    (None, None, 0.5, 0.5, 0.5),
+    (1, None, None, 0.5, 0.5),
+    (2, 7.0, 0.5, 0.5, 0.5),
+    (3, 1.0, None, 0.5, 0.5),
+    (4, 1.0, NAN, 0.5, 0.5),
+    (5, 1.0, INFINITY, None, 0.5),
+    (6, 1.0, 0.5, 0.5, 9.0),
+    (7, None, 0.5, 0.5, 9.0),
+    (8, 1.0, NAN, 0.5, -9.0),
+    *((number, float(number % 2), number / 40, -number / 40, 0.5) for number in range(9, 40)),
+    (40, NAN, 0.5, 0.5, 0.5),
+    (41, 0.0, None, -INFINITY, 0.5),
+]
+
+
+@pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
+def test_every_reason_is_counted_and_written_once_a_row_and_model(spark: SparkSession, engine: str) -> None:
+    corpus = spark.createDataFrame(REJECT_ROWS, "id INT, y DOUBLE, a DOUBLE, b DOUBLE, u DOUBLE").repartition(3)
+    measures = parse_measures(
+        {
+            "label": {"column": "y", "threshold": 0.5, "range": [0, 1]},
+            "models": {"one": "a", "two": "b"},
+            "identities": {"columns": ["u"], "range": [0, 1]},
+            "ranking": {"engine": engine},
+        }
+    )
+    tally, rejects = rank_and_reject(corpus, measures)
+    assert rejects == Counter(
+        [
+            (None, None, "null_id"),
+            ("1", None, "null_label"),
+            ("2", None, "label_out_of_range"),
+            ("3", "one", "null_score"),
+            ("4", "one", "nan_score"),
+            ("5", "one", "infinite_score"),
+            ("5", "two", "null_score"),
+            ("6", None, "annotation_out_of_range"),
+            ("7", None, "null_label"),
+            ("8", "one", "nan_score"),
+            ("8", None, "annotation_out_of_range"),
+            ("40", None, "null_label"),
+            ("41", "one", "null_score"),
+            ("41", "two", "infinite_score"),
+        ]
+    )
+    counted = Counter(reason for _, _, reason in rejects.elements())
+    assert tally == Tally(
+        n_rows=len(REJECT_ROWS),
+        n_rejected=7,  # five for their label or id, and two that no model scores
+        rejects=dict(counted),
+        n_eligible={"one": len(REJECT_ROWS) - 5 - 5, "two": len(REJECT_ROWS) - 5 - 2},
+    )
+
+
+def test_a_missing_score_rejects_the_row_for_that_model_only(spark: SparkSession) -> None:
+    rows = [(n % 2 == 0, None if n < 3 else 0.1 * n, 0.2 * n, 1.0) for n in range(10)]
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, a DOUBLE, b DOUBLE, u DOUBLE")
+    statistics = measure(corpus, measures_of(models=["a", "b"])).statistics.where("identity = '(overall)'")
+    assert {row.model: row.n_low + row.n_high for row in statistics.collect()} == {"a": 7, "b": 10}
+
+
+def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: SparkSession) -> None:
+    ids = [1, 2, 2, 3, 3, 3, None, None, 4, 5]
+    rows = [(id_, None if n == 1 else n % 2 == 0, f"{n / 8}" if n else "high", 1.0) for n, id_ in enumerate(ids)]
+    corpus = spark.createDataFrame(rows, "id INT, y BOOLEAN, s STRING, u DOUBLE").repartition(4)
+    tally, rejects = rank_and_reject(corpus, measures_of(), duplicates="reject")
+    wanted = {("2", None, "duplicate_id"): 2, ("3", None, "duplicate_id"): 3, (None, None, "null_id"): 2}
+    assert rejects == wanted | {("1", "s", "score_not_numeric"): 1}
+    assert tally.rejects == {"duplicate_id": 5, "null_id": 2, "score_not_numeric": 1}
+    assert tally.n_eligible == {"s": 2}
+
+
+def test_duplicate_ids_are_estimated_or_nobody_asks(spark: SparkSession) -> None:
+    corpus = spark.range(2000).selectExpr("id % 1000 AS id", "true AS y", "0.5D AS s", "1.0D AS u", "id AS unique")
+    assert survey_corpus(corpus, measures_of()).n_ids is None
+    assert survey_corpus(corpus, measures_of(), "unique").warnings == ()
+    [warning] = survey_corpus(corpus, measures_of(), "id").warnings
+    share = re.fullmatch(
+        r"corpus: about (\d+)% of the rows repeat an id\. Metrics count every row\. "
+        r'`\[corpus\] duplicates = "reject"` finds and leaves out such rows\.',
+        warning,
+    )
+    assert share
+    assert float(share[1]) == pytest.approx(50, abs=2)
+
+
+def rejected_range(spark: SparkSession, n_rows: int, partitions: int) -> DataFrame:
+    """Many rows without a label, and a few without a score."""
+    return spark.range(0, n_rows, 1, partitions).selectExpr(
+        "concat('row ', id) AS id", "if(id < 30, true, null) AS y", "if(id < 20, null, 0.5D) AS s", "1.0D AS u"
+    )
+
+
+@pytest.mark.slow
+def test_the_rows_that_are_kept_of_many_are_fixed_by_id(spark: SparkSession) -> None:
+    counts = {"null_label": 49_970, "null_score": 20}
+    kept = []
+    for partitions, order in ((1, "id"), (5, "hash(id)")):
+        corpus = rejected_range(spark, 50_000, partitions).orderBy(F.expr(order))
+        rows = rejected_rows(corpus, measures_of(), "id", counts, 12).collect()
+        kept.append(sorted(map(tuple, rows)))
+    assert kept[0] == kept[1]
+    assert Counter(reason for _, _, reason in kept[0]) == {"null_label": 12, "null_score": 12}
+    assert len({row_id for row_id, _, _ in kept[0]}) == 24
+    more = rejected_rows(rejected_range(spark, 50_000, 2), measures_of(), "id", counts, 100).collect()
+    assert set(kept[0]) <= set(map(tuple, more))
+
+
+@pytest.mark.parametrize("identifier", ["null", "'same'"])
+def test_as_many_rows_are_kept_where_ids_do_not_tell_them_apart(spark: SparkSession, identifier: str) -> None:
+    corpus = rejected_range(spark, 20_000, 2).withColumn("id", F.expr(f"cast({identifier} AS STRING)"))
+    reason = "null_id" if identifier == "null" else "null_label"
+    counts = {reason: 20_000 if identifier == "null" else 19_970}
+    kept = rejected_rows(corpus, measures_of(), "id", counts, 12).where(F.col("reason") == reason)
+    assert kept.count() == 12
+
+
+def test_no_rejects_are_written_where_none_are_wanted(spark: SparkSession) -> None:
+    corpus = rejected_range(spark, 10, 1)
+    assert rejected_rows(corpus, measures_of(), "id", {"null_score": 10}, 0) is None
+    assert rejected_rows(corpus, measures_of(), "id", {}, 12) is None
