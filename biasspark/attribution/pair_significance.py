@@ -135,7 +135,7 @@ class Draws(NamedTuple):
         skewness = third / variance**1.5
         z = (auc - self.auc) / math.sqrt(variance)
         if abs(skewness) > 1e-6:
-            z = 6 / skewness * (float(np.cbrt(1 + skewness * z / 2)) - 1) + skewness / 6
+            z = 6 / skewness * (math.cbrt(1 + skewness * z / 2) - 1) + skewness / 6
         return two_sided(z, 1.0)
 
 

@@ -1,8 +1,4 @@
-"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark.
-
-Welch's test has as many degrees of freedom as segments have rows, far more than `biasspark.metrics.student` takes. It
-is computed on the driver alone, so SciPy has its distribution; what executors call here needs none.
-"""
+"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from fractions import Fraction
 from math import erfc, sqrt
 from typing import NamedTuple
 
+from biasspark.distributions import student_tail
 from biasspark.metrics.evidence import SIGNIFICANT
 
 EXACT = Context(prec=200, traps=[Inexact])
@@ -94,7 +91,7 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
     # Shares of the variance, not its square, which could pass below the smallest double.
     share_a, share_b = part_a / variance, part_b / variance
     freedom = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
-    return _student_p_value(difference / sqrt(variance), freedom)
+    return 2 * student_tail(abs(difference) / sqrt(variance), freedom)
 
 
 def chance_p_value(part: Moments, whole: Moments) -> float | None:
@@ -143,10 +140,3 @@ def two_sided(difference: float, variance: float) -> float:
     if variance == 0:
         return 0.0 if difference else 1.0
     return erfc(abs(difference) / sqrt(2 * variance))
-
-
-def _student_p_value(t: float, freedom: float) -> float:
-    """Return how likely Student's t is at least as far from 0."""
-    from scipy.special import stdtr  # noqa: PLC0415 - half a second to load, and executors may lack it
-
-    return float(2 * stdtr(freedom, -abs(t)))

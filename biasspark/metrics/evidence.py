@@ -47,12 +47,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
-from statistics import NormalDist
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from biasspark.arrays import Flags, Floats
+from biasspark.distributions import normal_quantile
 
 SIGNIFICANT = 0.05
 """A p-value below is taken as evidence; the gate has a level of its own."""
@@ -305,14 +305,6 @@ def _standard_errors_to(found: Estimates, step: Floats, highest: float) -> Float
     """Return how many standard errors it is to each value plus a step; infinite where an end never gets so high."""
     theta = found.value + step
     return np.where(theta > highest, np.inf, np.abs(found.standard_errors(theta)))
-
-
-def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal variable lies within ±z with probability ``level``, to twelve decimals.
-
-    Rounded because the last bits come from the platform's logarithm, and the ends of intervals must not.
-    """
-    return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:

@@ -58,7 +58,7 @@ from typing import NamedTuple
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.metrics.evidence import normal_quantile
+from biasspark.distributions import normal_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
 

@@ -27,8 +27,8 @@ from biasspark.columns import (
     WITHHELD,
 )
 from biasspark.config import Intervals
+from biasspark.distributions import normal_quantile
 from biasspark.expressions.sums import add_up
-from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.statistics import list_by_model
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")

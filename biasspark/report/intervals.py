@@ -1,21 +1,22 @@
 """Intervals of numbers that stand in the tables without one, from the counts and deviations that stand beside them.
 
-Each is for a level in (0, 1), its nominal coverage. They are computed from single numbers of published tables, on the
-driver, where SciPy is; the tables themselves have theirs from Spark's columns (`biasspark.metrics.thresholds`) and on
-executors without SciPy (`biasspark.metrics.student`). A test holds them against each other.
+Each is for a level in (0, 1), its nominal coverage. They are computed from single numbers of published tables; the
+tables themselves have theirs from Spark's columns (`biasspark.metrics.thresholds`). A test holds them against each
+other.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
+
+from biasspark.distributions import normal_quantile, student_quantile
 
 Ends = tuple[float, float] | tuple[None, None]
 
 
 def bound_share(n: int, of: int, level: float) -> tuple[float, float]:
     """Return the ends of the interval of a share n/of, by Wilson's score (JASA 22:209, 1927). 0 to 1."""
-    z = _quantile(level)
+    z = normal_quantile(level)
     middle, half = n + z**2 / 2, z * math.sqrt(n * (of - n) / of + z**2 / 4)
     return (middle - half) / (of + z**2), (middle + half) / (of + z**2)
 
@@ -30,11 +31,5 @@ def bound_mean(
     """
     if deviation is None or n < 2:
         return None, None
-    from scipy.special import stdtrit  # noqa: PLC0415 - half a second to load, only for reports with such means
-
-    half = float(stdtrit(n - 1, 0.5 + level / 2)) * deviation / math.sqrt(n)
+    half = student_quantile(level, n - 1) * deviation / math.sqrt(n)
     return max(mean - half, within[0]), min(mean + half, within[1])
-
-
-def _quantile(level: float) -> float:
-    return NormalDist().inv_cdf(0.5 + level / 2)

@@ -12,7 +12,7 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from biasspark.metrics.evidence import normal_quantile
+from biasspark.distributions import normal_quantile
 from biasspark.metrics.intervals import SETTLED, auc_interval
 from scripts.drill_intervals import logit_interval, newcombe_interval
 

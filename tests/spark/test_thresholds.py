@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import biasspark
 from biasspark import pipeline
 from biasspark.config import parse_measures
+from biasspark.distributions import normal_quantile
 from biasspark.errors import ConfigError
-from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.thresholds import bound_rate
 from biasspark.report.intervals import bound_share
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY

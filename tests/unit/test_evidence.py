@@ -25,7 +25,6 @@ from biasspark.metrics.evidence import (
     upper_tail,
     weakest,
 )
-from biasspark.metrics.student import NORMAL, student_quantile, student_tail
 from scripts.drill_intervals import logit_interval, newcombe_interval
 from tests.oracle.suite import auc_by_pairs, delong_variance
 
@@ -274,24 +273,3 @@ def test_what_is_known_exactly_is_one_case() -> None:
     exact = Bounds(aucs.auc, aucs.auc, aucs.variance, np.array([False]), np.array([False]))
     assert list_cases(aucs, exact) == [aucs]
     assert weakest([np.array([0.7])], exact.in_doubt).tolist() == [0.7]
-
-
-# ---- Student's t
-
-
-@pytest.mark.parametrize("freedom", [1, 1.5, 2, 9, 30, 99, 999, 9_999])
-def test_student_is_that_of_scipy(freedom: float) -> None:
-    values = [0, 1e-3, 0.5, 1, 1.7, 1.73, 1.74, 2, 3, 10, 100]
-    for value in values:
-        assert student_tail(value, freedom) == pytest.approx(stats.t.sf(value, freedom), rel=1e-9)
-        assert student_tail(-value, freedom) == pytest.approx(stats.t.cdf(value, freedom), rel=1e-9)
-    for level in (0.5, 0.9, 0.95, 0.999):
-        assert student_quantile(level, freedom) == pytest.approx(stats.t.ppf(0.5 + level / 2, freedom), rel=1e-9)
-
-
-def test_student_of_many_degrees_is_normal() -> None:
-    for value in (-3, 0, 1.5, 20):
-        assert student_tail(value, NORMAL) == pytest.approx(stats.norm.sf(value), rel=1e-12)
-        assert student_tail(value, 9_999) == pytest.approx(stats.norm.sf(value), rel=1e-3 + value**4 / 20_000)
-    assert student_quantile(0.95, NORMAL) == pytest.approx(1.959963984540054, abs=1e-12)
-    assert student_tail(1e200, 9) == 0

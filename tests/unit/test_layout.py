@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = (
-    *("arrays", "columns", "config", "ddl", "errors", "expressions", "features", "session"),
+    *("arrays", "columns", "config", "ddl", "distributions", "errors", "expressions", "features", "session"),
     "tables.schemas",
 )
 MAPS = (

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from biasspark.metrics.student import student_quantile
 from biasspark.report.cells import metric_cell, shade_auc, shade_gap, shade_share, show_interval, show_number
 from biasspark.report.facts import NightFacts
 from biasspark.report.intervals import bound_mean, bound_share
@@ -75,13 +74,6 @@ def test_intervals_that_tables_lack_are_those_of_the_literature() -> None:
     )
     assert bound_mean(2.5, None, 1, 0.95) == (None, None)
     assert bound_mean(2.5, math.sqrt(5 / 3), 4, 0.95, (0, 3)) == (pytest.approx(0.4457397432391206), 3)
-
-
-@pytest.mark.parametrize("n", [2, 5, 30, 1000])
-def test_the_interval_of_a_mean_has_the_quantile_of_the_comparisons(n: int) -> None:
-    """Of which there are two, as executors need no SciPy."""
-    half = student_quantile(0.9, n - 1) / math.sqrt(n)
-    assert bound_mean(0.0, 1.0, n, 0.9) == pytest.approx((-half, half), rel=1e-11)
 
 
 @pytest.mark.parametrize(

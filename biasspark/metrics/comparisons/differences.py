@@ -11,9 +11,9 @@ from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
+from biasspark.distributions import NORMAL, student_quantile, student_tail
 from biasspark.metrics.comparisons.paired import PairedAucs
 from biasspark.metrics.evidence import clip
-from biasspark.metrics.student import NORMAL, student_quantile, student_tail
 
 LEAST_ROWS = LEAST_GROUPS = 10
 """With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.columns import CROSSED, IDENTITY, MODEL, OVERALL_METRIC, RATE_GAPS, RATES, SLICE, SUITE_GAPS
 from biasspark.config import Gate, Intervals, Rule
+from biasspark.distributions import normal_quantile
 from biasspark.metrics.comparisons.differences import Paired
 from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.metrics.comparisons.paired import PairedAucs
-from biasspark.metrics.evidence import normal_quantile
 from biasspark.metrics.gate.alerts import Alert, Ruling
 from biasspark.metrics.gate.night_rules import Candidate, Pair, judge_candidates
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval

@@ -1,0 +1,122 @@
+"""The normal distribution and Student's t: tails and quantiles. No Spark, and the standard library alone.
+
+Student's is written out here because executors have no SciPy, and because versions of SciPy differ in its last bits,
+which would then differ in the tables. Two ways are taken: a continued fraction for the few hundred degrees of freedom
+that groups of rows have, and a normal approximation for the millions that rows have.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
+from statistics import NormalDist
+
+NORMAL = inf
+"""The degrees of freedom of a normal variable."""
+
+_MANY = 10_000
+"""Degrees of freedom above which the normal approximation is taken."""
+_DEPTH = 200
+"""At which the continued fraction ends: up to `_MANY` degrees of freedom it no longer changes there."""
+_FARTHEST = 40.0
+"""Standard deviations beyond which a normal variable's tail is below the smallest double."""
+_HALVINGS = 70
+
+
+def normal_quantile(level: float) -> float:
+    """Return z such that a standard normal variable lies within ±z with probability ``level``, to twelve decimals.
+
+    Rounded because the last bits come from the platform's logarithm, and the ends of intervals must not.
+    """
+    return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
+
+
+def student_tail(t: float, freedom: float) -> float:
+    """Return how likely Student's t with these degrees of freedom is above t.
+
+    With n degrees of freedom and t >= 0 it is I_x(n/2, 1/2)/2 at x = n/(n + t²), half an incomplete beta function.
+
+    Parameters
+    ----------
+    t : float
+        Any number.
+    freedom : float
+        At least 1; `NORMAL` as well.
+
+    Returns
+    -------
+    float
+        In [0, 1], to twelve digits down to 1e-80, and to ten below.
+    """
+    if t < 0:
+        return 1 - student_tail(-t, freedom)
+    if freedom > _MANY:
+        return erfc(_normal_deviate(t, freedom) / sqrt(2)) / 2
+    square = t * t  # infinite where ** would overflow
+    x, rest = freedom / (freedom + square), 1 / (1 + freedom / square) if square else 0.0
+    a, b = freedom / 2, 0.5
+    if x < (a + 1) / (a + b + 2):
+        return _incomplete_beta(x, rest, a, b) / 2
+    return (1 - _incomplete_beta(rest, x, b, a)) / 2
+
+
+@cache
+def student_quantile(level: float, freedom: float) -> float:
+    """Return t such that Student's t lies within ±t with probability ``level``, to twelve decimals."""
+    if freedom == NORMAL:
+        return normal_quantile(level)
+    beyond, low, high = (1 - level) / 2, 0.0, 1.0
+    while student_tail(high, freedom) > beyond:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_tail(middle, freedom) > beyond else (low, middle)
+    return round(high, 12)
+
+
+def _normal_deviate(t: float, freedom: float) -> float:
+    """Return above which value a normal variable is as likely as Student's above t, where n is large.
+
+    With w = n - 1/2, b = 48·w² and z = sqrt(w·log(1 + t²/n)), it is to the third order in 1/b
+
+        z·(1 + (z² + 3)/b - (4·z⁶ + 33·z⁴ + 240·z² + 855)/(10·b²))
+
+    (Hill, Algorithm 395, CACM 13:617, 1970).
+    """
+    if freedom == NORMAL:
+        return t
+    w = freedom - 0.5
+    square, b = min(w * log1p(t * t / freedom), _FARTHEST**2), 48 * w * w
+    second = ((4 * square + 33) * square + 240) * square + 855
+    return sqrt(square) * (1 + (square + 3) / b - second / (10 * b * b))
+
+
+def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
+    """Return I_x(a, b), ``rest`` being 1 - x without rounding, by its continued fraction (DLMF 8.17.22).
+
+        I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) / (1 + d_1/(1 + d_2/(1 + ...)))
+
+    d_2m being m (b - m) x / ((a + 2m - 1)(a + 2m)), and d_2m+1 -(a + m)(a + b + m) x / ((a + 2m)(a + 2m + 1)). It nears
+    its limit fast where x < (a + 1)/(a + b + 2).
+    """
+    if x == 0 or rest == 0:
+        return 1.0 if rest == 0 else 0.0
+    fraction = 1.0
+    for step in range(_DEPTH, 0, -1):
+        m, odd = divmod(step, 2)
+        up = -(a + m) * (a + b + m) if odd else m * (b - m)
+        fraction = 1 + up * x / ((a + step - 1) * (a + step)) / fraction
+    log_x, log_rest = (log1p(-rest), log(rest)) if rest < 0.5 else (log(x), log1p(-x))
+    return exp(a * log_x + b * log_rest + _log_ratio(max(a, b)) - log(pi) / 2) / (a * fraction)
+
+
+def _log_ratio(a: float) -> float:
+    """Return log(Γ(a + 1/2)/Γ(a)), which is log(Γ(1/2)/B(a, 1/2)).
+
+    Where a is large it is log(a)/2 - 1/(8a) + 1/(192a³) - 1/(640a⁵) + 17/(14336a⁷) - 31/(18432a⁹), as Stirling's series
+    gives it: the difference of the logarithms would lose as many digits as they have before the point.
+    """
+    if a < 20:
+        return lgamma(a + 0.5) - lgamma(a)
+    series = -1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5) + 17 / (14336 * a**7) - 31 / (18432 * a**9)
+    return log(a) / 2 + series

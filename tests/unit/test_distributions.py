@@ -1,0 +1,32 @@
+"""Student's t, against scipy."""
+
+from __future__ import annotations
+
+import pytest
+from scipy import stats
+
+from biasspark.distributions import _MANY, NORMAL, student_quantile, student_tail
+
+
+@pytest.mark.parametrize("freedom", [1, 1.5, 2, 9, 30, 99, 999, 9_999, 10_001, 12_345_678])
+def test_student_is_that_of_scipy(freedom: float) -> None:
+    values = [0, 1e-3, 0.5, 1, 1.7, 1.73, 1.74, 2, 3, 10, 100]
+    for value in values:
+        assert student_tail(value, freedom) == pytest.approx(stats.t.sf(value, freedom), rel=1e-11)
+        assert student_tail(-value, freedom) == pytest.approx(stats.t.cdf(value, freedom), rel=1e-11)
+    for level in (0.5, 0.9, 0.95, 0.999):
+        assert student_quantile(level, freedom) == pytest.approx(stats.t.ppf(0.5 + level / 2, freedom), rel=1e-11)
+
+
+@pytest.mark.parametrize("value", [0.5, 1.5, 3, 12, 25])
+def test_student_has_no_step_where_its_two_ways_meet(value: float) -> None:
+    few, many = student_tail(value, _MANY), student_tail(value, _MANY * (1 + 1e-14))
+    assert few == pytest.approx(many, rel=1e-11)
+
+
+def test_student_of_many_degrees_is_normal() -> None:
+    for value in (-3, 0, 1.5, 20):
+        assert student_tail(value, NORMAL) == pytest.approx(stats.norm.sf(value), rel=1e-12)
+        assert student_tail(value, 9_999) == pytest.approx(stats.norm.sf(value), rel=1e-3 + value**4 / 20_000)
+    assert student_quantile(0.95, NORMAL) == pytest.approx(1.959963984540054, abs=1e-12)
+    assert student_tail(1e200, 9) == 0
