@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
+from math import erfc, inf, log, nan, sqrt
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -60,7 +60,7 @@ SIGNIFICANT = 0.05
 _NEXT_TO_0 = 1e-15
 _HIGHER_THAN_ANY = 2.0
 _HALVINGS = 70
-"""Steps in which an angle is found; each halves where it may be, and 60 reach the last bit of a double."""
+"""Steps in which a point of a circle is found; each halves where it may be, and 60 reach the last bit of a double."""
 
 
 Own = TypeVar("Own", bound="Estimates")
@@ -148,7 +148,7 @@ class Aucs:
         a = self.auc
         at = np.broadcast_to(np.asarray(theta, float), a.shape)
         with np.errstate(all="ignore"):
-            by_logit = (np.log(a / (1 - a)) - np.log(at / (1 - at))) * a * (1 - a) / np.sqrt(self.variance)
+            by_logit = (_log(a / (1 - a)) - _log(at / (1 - at))) * a * (1 - a) / np.sqrt(self.variance)
             mean_rows = (self.n_low + self.n_high) / 2 - 1
             spread = 1 + mean_rows * (1 - at) / (2 - at) + mean_rows * at / (1 + at)
             by_score = (a - at) / np.sqrt(at * (1 - at) * spread / (self.n_low * self.n_high))
@@ -274,20 +274,22 @@ def errors_of_difference(
     -------
     float64 array
         The z at which one's end and the other's, each that far from its value and facing the bound, are at distances r
-        and r' with r² + r'² = margin². Both are looked for on that circle, by its angle. Infinite where no interval
-        reaches the bound, NaN where a value is.
+        and r' with r² + r'² = margin². Both are looked for on that circle, by the tangent t of half its angle: sine and
+        cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy. Infinite where no
+        interval reaches the bound, NaN where a value is.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
     highest_one, highest_other = highest
 
-    def z_at(angle: Floats) -> tuple[Floats, Floats]:
-        """Return how many standard errors both ends are away, that of one less of the length the smaller the angle."""
+    def z_at(tangent: Floats) -> tuple[Floats, Floats]:
+        """Return how many standard errors both ends are away, that of one less the smaller the tangent."""
+        sine, cosine = 2 * tangent / (1 + tangent**2), (1 - tangent**2) / (1 + tangent**2)
         return (
-            _standard_errors_to(one, -sign * length * np.sin(angle), highest_one),
-            _standard_errors_to(other, sign * length * np.cos(angle), highest_other),
+            _standard_errors_to(one, -sign * length * sine, highest_one),
+            _standard_errors_to(other, sign * length * cosine, highest_other),
         )
 
-    low, high = np.zeros_like(length), np.full_like(length, np.pi / 2)
+    low, high = np.zeros_like(length), np.ones_like(length)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         of_one, of_other = z_at(middle)
@@ -298,7 +300,7 @@ def errors_of_difference(
     alone = np.maximum(
         _standard_errors_to(other, room, highest_other), _standard_errors_to(one, room - length, highest_one)
     )
-    return sign * np.where((sign > 0) & (length * np.cos(low) > room), alone, z)
+    return sign * np.where((sign > 0) & (length * (1 - low**2) / (1 + low**2) > room), alone, z)
 
 
 def _standard_errors_to(found: Estimates, step: Floats, highest: float) -> Floats:
@@ -327,6 +329,11 @@ def clip(ends: tuple[float | None, float | None], least: float, most: float) -> 
     """Return an interval without what lies outside the range of the estimate."""
     low, high = ends
     return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+
+
+def _log(values: Floats) -> Floats:
+    """Return natural logarithms, -inf of 0 and NaN below; numpy's differ in the last bits from version to version."""
+    return np.array([log(one) if one > 0 else -inf if one == 0 else nan for one in values.tolist()])
 
 
 def upper_tail(z: Floats) -> Floats:

@@ -33,6 +33,8 @@ SAYS_NO_SPARK = re.compile(r"no Spark|numpy( and \w+)? (only|alone)", re.IGNOREC
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}
 NEWER_THAN_3_5 = {"applyInArrow", "toArrow", "try_cast", "arrow_udf", "mergeInto", "array_position"}
 """The last finds literals alone in 3.5: `biasspark.expressions.ordering` has one for columns."""
+OF_MANY_BITS = {"log", "log2", "log10", "log1p", "exp", "expm1", "sin", "cos", "tan", "arctan", "tanh", "cbrt", "power"}
+"""Functions of numpy that differ from version to version in their last bits, which tables must not."""
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 MOST_LINES = {"biasspark": 400, "jobs": 80}
 
@@ -131,6 +133,13 @@ def nothing_newer_than_3_5(path: str, source: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: uses {node.attr}, which PySpark 3.5 lacks."
 
 
+def numbers_are_the_same_bits_everywhere(path: str, source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=ast.Name("np"), attr=name) if name in OF_MANY_BITS:
+                yield f"{path}:{node.lineno}: uses np.{name}, of which versions of numpy differ. Take that of math."
+
+
 def is_kernel(source: str) -> bool:
     """Say whether the docstring of a module promises that it needs no Spark."""
     return bool(SAYS_NO_SPARK.search(ast.get_docstring(ast.parse(source)) or ""))
@@ -186,6 +195,7 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     only_session_builds_sessions,
     only_session_is_classic,
     nothing_newer_than_3_5,
+    numbers_are_the_same_bits_everywhere,
     kernels_import_no_spark,
     what_imports_no_spark_says_so,
     nothing_imports_tests,
@@ -216,6 +226,7 @@ BAD = [
     (only_session_is_classic, "jobs/bias_metrics.py", "spark._jvm.java.lang"),
     (only_session_is_classic, "biasspark/api/metrics.py", "df._jdf"),
     (nothing_newer_than_3_5, "biasspark/ranking/engine.py", "df.groupBy('a').applyInArrow(f, s)"),
+    (numbers_are_the_same_bits_everywhere, "biasspark/metrics/evidence.py", "np.log(a / (1 - a))"),
     (kernels_import_no_spark, "biasspark/ranking/blocks.py", '"""Blocks. numpy only."""\nimport pyspark'),
     (kernels_import_no_spark, "biasspark/features.py", '"""No Spark."""\nfrom pyspark.sql import functions as F'),
     (what_imports_no_spark_says_so, "biasspark/ranking/blocks.py", '"""Blocks."""\nimport numpy'),
@@ -242,6 +253,7 @@ GOOD = [
     (only_maps_join_stages, "biasspark/cli.py", "from biasspark.tables import store, schemas"),
     (only_session_builds_sessions, "biasspark/session.py", "SparkSession.builder.getOrCreate()"),
     (only_session_is_classic, "biasspark/session.py", "spark.sparkContext"),
+    (numbers_are_the_same_bits_everywhere, "biasspark/metrics/evidence.py", "np.sqrt(math.log(a) * F.log(b))"),
     (kernels_import_no_spark, "biasspark/ranking/engine.py", '"""Kernels are numpy alone."""\nimport numpy'),
     (what_imports_no_spark_says_so, "biasspark/ranking/blocks.py", '"""Blocks. numpy and pyarrow only."""'),
     (what_imports_no_spark_says_so, "biasspark/ranking/engine.py", "import pyspark.sql.functions as F"),
