@@ -95,7 +95,7 @@ def _field_values(
         ("annotation", 0): annotation_out_of_range(measures.identities, schema),
     }
     for number, name in enumerate(codebook.texts):
-        parts["unreadable", number] = is_unreadable(name)
+        parts["unreadable", number] = is_unreadable(name, measures.identities.threshold)
     if codebook.n_buckets and measures.label_balance:
         parts["bucket", 0] = bucket_of(measures.label_balance, schema)
     for number, name in enumerate(measures.models.values()):

@@ -46,13 +46,16 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
     if isinstance(kind, BooleanType):
         return column(name)
     reaches = known_number(name, kind) >= as_held(threshold, kind)
-    return F.coalesce(_read_words(name, _TRUE, _FALSE), reaches) if isinstance(kind, StringType) else reaches
+    if not isinstance(kind, StringType):
+        return reaches
+    # Letters come after digits and signs. A word is not read as a number first: that throws an exception for each.
+    return F.coalesce(F.when(column(name) < "A", reaches), _read_words(name, _TRUE, _FALSE), reaches)
 
 
-def is_unreadable(name: str) -> Column:
-    """Return whether a text is neither a number nor a boolean, NULL where it is missing or blank."""
-    neither = _read_words(name, _TRUE, _FALSE).isNull() & number(name, StringType()).isNull()
-    return F.when(F.trim(column(name)) != "", neither)
+def is_unreadable(name: str, threshold: float) -> Column:
+    """Return whether a text is neither a number nor a boolean nor blank; not true where it is missing."""
+    unknown = at_least(name, StringType(), threshold).isNull()
+    return unknown & (F.trim(column(name)) != "") & number(name, StringType()).isNull()
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
