@@ -175,7 +175,8 @@ def list_cases(aucs: Aucs, bounds: Bounds) -> list[Aucs]:
     cases = []
     for end in (low, high, np.clip(0.5, low, high)):
         at = np.where(bounds.in_doubt, np.clip(end, _NEXT_TO_0, 1 - _NEXT_TO_0), aucs.auc)
-        variance = np.where(bounds.in_doubt, (at * (1 - at) * step) ** 2, aucs.variance)
+        weakened = bounds.in_doubt & ~np.isnan(aucs.variance)
+        variance = np.where(weakened, (at * (1 - at) * step) ** 2, aucs.variance)
         for by_logit in (True, False):
             method = np.where(bounds.joined, by_logit, aucs.by_logit)
             cases.append(replace(aucs, auc=at, variance=variance, by_logit=method))

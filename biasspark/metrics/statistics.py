@@ -111,5 +111,5 @@ def _bound_part(rows: Column, others: Column, part: Column, square_sum: str) -> 
     doubted = (most - F.col(square_sum)) - (F.col(square_sum) - least)  # 2Σt², without the large sum of both
     root, doubt = F.sqrt(part), F.sqrt(F.try_divide(doubted.cast("double"), 8 * n * n * m * (m - 1)))
     ends = (F.greatest(root - doubt, F.lit(0.0)) * (1 - _ROUNDING), (root + doubt) * (1 + _ROUNDING))
-    low, high = (F.when(least == most, part).otherwise(end * end) for end in ends)
+    low, high = (F.when(least == most, part).when(part.isNotNull(), end * end) for end in ends)
     return low, high

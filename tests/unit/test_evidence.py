@@ -273,3 +273,11 @@ def test_what_is_known_exactly_is_one_case() -> None:
     exact = Bounds(aucs.auc, aucs.auc, aucs.variance, np.array([False]), np.array([False]))
     assert list_cases(aucs, exact) == [aucs]
     assert weakest([np.array([0.7])], exact.in_doubt).tolist() == [0.7]
+
+
+def test_a_value_in_doubt_without_a_variance_is_evidence_of_nothing() -> None:
+    """As that of a cell of one row, which has no interval either."""
+    aucs = aucs_of([(0.8, math.nan, 1, 60, True)])
+    bounds = Bounds(np.array([0.7]), np.array([0.9]), np.array([math.nan]), np.array([True]), np.array([False]))
+    for case in list_cases(aucs, bounds):
+        assert np.isnan(compare_with_bound(case, "min", 0.6)).all()
