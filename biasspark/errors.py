@@ -87,6 +87,12 @@ def find_error_condition(error: BaseException | None) -> str | None:
     return None
 
 
+def has_condition(error: BaseException, *conditions: str) -> bool:
+    """Say whether Spark's error condition is one of these. Where it names none, as in older versions, its text does."""
+    found = find_error_condition(error)
+    return found in conditions if found else any(f"[{condition}]" in str(error) for condition in conditions)
+
+
 def find_condition_of_a_value(text: str) -> str | None:
     """Find Spark's condition in a message that quotes a value, since it does not suit what is computed of it.
 

@@ -207,6 +207,12 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         report(0, 0)
 
 
+def analyse(frame: DataFrame) -> DataFrame:
+    """Return a frame that Spark has analysed. Under Connect it looks for tables, paths and options only when asked."""
+    frame.schema  # noqa: B018 - this asks
+    return frame
+
+
 def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run tasks in a few threads, each under the properties of this one, and give what they return, in order.
 
@@ -359,10 +365,7 @@ def _keeping_in_few_parts(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(_JOINS_KEPT_PARTITIONS)
-        else:
-            spark.conf.set(_JOINS_KEPT_PARTITIONS, before)
+        _give_back(spark, {_JOINS_KEPT_PARTITIONS: before})
 
 
 def _silence_failures(spark: SparkSession) -> None:

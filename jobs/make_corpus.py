@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Outcome, Progress, make_parser, run_job
-from biasspark.errors import ConfigError, find_error_condition
+from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
 from biasspark.synthetic.blocks import check_request, generate
 from biasspark.synthetic.corpora import CORPORA
@@ -60,7 +60,7 @@ def write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
         with describe(spark, f"corpus into {path}"):
             corpus.write.mode("errorifexists").parquet(path)
     except AnalysisException as error:
-        if find_error_condition(error) != "PATH_ALREADY_EXISTS":
+        if not has_condition(error, "PATH_ALREADY_EXISTS"):
             raise
         raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
 

@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus, list_first, redact
-from biasspark.errors import InputError, find_error_condition
+from biasspark.errors import InputError, has_condition
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
 _CHOOSING = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}  # which are read
@@ -74,7 +74,7 @@ def _list_if_there(spark: SparkSession, path: str) -> DataFrame | None:
         rows = _list(spark, path)
         return rows if rows.inputFiles() else None  # Connect looks when it is asked
     except AnalysisException as error:
-        if find_error_condition(error) == "PATH_NOT_FOUND":
+        if has_condition(error, "PATH_NOT_FOUND"):
             return None
         raise
 

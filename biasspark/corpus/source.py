@@ -27,6 +27,7 @@ from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import column
 from biasspark.errors import InputError
 from biasspark.expressions.sql import quote_name
+from biasspark.session import analyse
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}
@@ -59,7 +60,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         rows = _load(spark, corpus, run_date)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
-        rows.schema  # noqa: B018 - Connect looks at a table only when its schema is asked for
+        analyse(rows)
     faults: list[str] = []
     chosen = rows
     with _gathered(faults):
@@ -135,8 +136,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     if files.path != corpus.path:
         reader = reader.option("basePath", corpus.path)
     try:
-        rows = reader.load(files.path)
-        rows.schema  # noqa: B018 - Connect looks at options only when the schema is asked for
+        rows = analyse(reader.load(files.path))
     except IllegalArgumentException:
         raise InputError(
             f"[corpus] options: Spark's reader of {corpus.format} refuses the value of one of "

@@ -12,7 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SLICE
-from biasspark.errors import BiasSparkError, InputError, find_error_condition
+from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.report.facts import (
     ALERTS,
     SUMMED_AUCS,
@@ -94,7 +94,7 @@ _PARTS = {
 _NEEDED = {BIAS_METRICS.name, MODEL_SUMMARY.name, *ALERTS}
 """Without these a page would have no numbers, or say that there is no gate."""
 
-_ABSENT = {"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
+_ABSENT = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 def read_night(
@@ -255,7 +255,7 @@ class _Reader:
         except InputError:
             pass
         except Exception as error:
-            if isinstance(error, BiasSparkError) or find_error_condition(error) not in _ABSENT:
+            if isinstance(error, BiasSparkError) or not has_condition(error, *_ABSENT):
                 raise
         self._note_absence(table, run)
         return None

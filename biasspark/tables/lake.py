@@ -6,7 +6,6 @@ partitioned by run_date alone: the files of a run are found by the statistics th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import redact
-from biasspark.errors import BiasSparkError, InputError
+from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.contract import define_column, named_fault
 from biasspark.tables.formats import DELTA, Format
@@ -183,7 +182,7 @@ class DeltaFolder(LakeStore):
         try:
             return bool(spark.table(self.name(table.name)).columns)
         except AnalysisException as error:
-            if not re.search(r"\b(PATH_NOT_FOUND|DELTA_TABLE_NOT_FOUND)\b", str(error)):
+            if not has_condition(error, "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
                 raise
         place = f"{self.path.rstrip('/')}/{table.name}"
         if read_schema(spark, place) is None:

@@ -14,6 +14,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import HEADER_RANGE
+from biasspark.errors import has_condition
+from biasspark.session import analyse
 from biasspark.tables.contract import no_rows
 from biasspark.tables.runs import EPOCH, Run
 from biasspark.tables.schemas import CORPUS, RUN_DATE, SCORE_BLOCKS
@@ -119,10 +121,8 @@ def _of_series(ledger: DataFrame, series: Series) -> DataFrame:
 def _blocks_of(spark: SparkSession, store: Store, run: Run) -> DataFrame:
     """Return the blocks of a run; none where they are gone, or were never there."""
     try:
-        rows = store.read(spark, SCORE_BLOCKS, run)
-        rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
+        return analyse(store.read(spark, SCORE_BLOCKS, run))
     except AnalysisException as error:
-        if not any(condition in str(error) for condition in ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        if not has_condition(error, "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"):
             raise
         return no_rows(spark, SCORE_BLOCKS)
-    return rows

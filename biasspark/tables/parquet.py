@@ -22,9 +22,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from biasspark.config import redact, say_no_place, show_value
-from biasspark.errors import BiasSparkError, ConfigError, InputError
+from biasspark.errors import BiasSparkError, ConfigError, InputError, has_condition
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.session import (
+    analyse,
     delete_folder,
     describe,
     is_connect,
@@ -150,10 +151,9 @@ class PathStore:
             else:
                 night = f"{ledger}/{RUN_DATE.name}={run_date.isoformat()}"
                 rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
-            rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
-            return rows
+            return analyse(rows)
         except AnalysisException as error:
-            if "PATH_NOT_FOUND" not in str(error):
+            if not has_condition(error, "PATH_NOT_FOUND"):
                 raise
             return no_rows(spark, BIAS_RUNS)
 
@@ -341,7 +341,7 @@ def read_schema(spark: SparkSession, path: str) -> StructType | None:
     try:
         return spark.read.parquet(path).schema
     except AnalysisException as error:
-        if re.search(r"\b(PATH_NOT_FOUND|UNABLE_TO_INFER_SCHEMA)\b", str(error)):
+        if has_condition(error, "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
             return None
         raise
 

@@ -10,7 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import redact, show_value
-from biasspark.errors import InputError
+from biasspark.errors import InputError, has_condition
+from biasspark.session import analyse
 from biasspark.tables.runs import Run, from_micros
 from biasspark.tables.schemas import CORPUS, RUN_DATE, Table
 from biasspark.tables.store import Store
@@ -47,13 +48,11 @@ def read_published(spark: SparkSession, store: Store, table: Table, run: Run) ->
         If the ledger has the run and its files are gone.
     """
     try:
-        rows = store.read(spark, table, run)
-        rows.schema  # noqa: B018 - Connect looks for the path only when the schema is asked for
+        return analyse(store.read(spark, table, run))
     except AnalysisException as error:
-        if "PATH_NOT_FOUND" not in str(error):
+        if not has_condition(error, "PATH_NOT_FOUND"):
             raise
         raise InputError(say_gone(store, table, run)) from None
-    return rows
 
 
 def read_those_left(
@@ -68,14 +67,12 @@ def read_those_left(
     if not runs:
         return None, []
     try:
-        rows = store.read_runs(spark, table, runs)
-        rows.schema  # noqa: B018 - as above
+        return analyse(store.read_runs(spark, table, runs)), list(runs)
     except AnalysisException as error:
-        if "PATH_NOT_FOUND" not in str(error):
+        if not has_condition(error, "PATH_NOT_FOUND"):
             raise
         left = [run for run in runs if _is_left(spark, store, table, run)]
         return (store.read_runs(spark, table, left) if left else None), left
-    return rows, list(runs)
 
 
 def _is_left(spark: SparkSession, store: Store, table: Table, run: Run) -> bool:

@@ -18,7 +18,7 @@ from uuid import uuid4
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from biasspark.errors import BiasSparkError
+from biasspark.errors import BiasSparkError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.tables.contract import has_columns, named_fault
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Table
@@ -276,7 +276,7 @@ def _is_current(spark: SparkSession, view: str, table: Table) -> bool:
         return has_columns(spark.table(view).schema, table)
     except AnalysisException as error:
         # A view that no longer resolves is replaced, and so is one that is not there.
-        if "TABLE_OR_VIEW_NOT_FOUND" in str(error) or "SCHEMA_NOT_FOUND" in str(error):
+        if has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
             return False
         raise
 

@@ -17,7 +17,6 @@ from biasspark.cli import (
     Outcome,
     Progress,
     describe_unexpected,
-    find_error_condition,
     format_table,
     job_parser,
     make_parser,
@@ -29,7 +28,14 @@ from biasspark.cli import (
     write_out,
 )
 from biasspark.config import parse_config
-from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+from biasspark.errors import (
+    BiasSparkError,
+    ConfigError,
+    InputError,
+    PublishConflict,
+    find_error_condition,
+    has_condition,
+)
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"
@@ -236,6 +242,16 @@ class TestUnexpected:
         one, other = ValueError(), ValueError()
         one.__cause__, other.__cause__ = other, one
         assert find_error_condition(one) is None
+
+    def test_condition_that_only_the_message_has(self) -> None:
+        missing = SparkFailure(None, "[PATH_NOT_FOUND] Path does not exist")
+        assert has_condition(missing, "TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND")
+        assert not has_condition(missing, "TABLE_OR_VIEW_NOT_FOUND")
+
+    def test_condition_comes_before_what_the_message_quotes(self) -> None:
+        refused = SparkFailure("CAST_INVALID_INPUT", "[CAST_INVALID_INPUT] The value '[PATH_NOT_FOUND]'")
+        assert has_condition(refused, "CAST_INVALID_INPUT")
+        assert not has_condition(refused, "PATH_NOT_FOUND")
 
     @pytest.mark.parametrize("condition", [None, "", f"The value '{CANARY}'", "lower_case", "A..B"])
     def test_only_what_looks_like_a_condition_is_one(self, condition: str | None) -> None:
