@@ -223,9 +223,7 @@ def measure(
     marks = mark_scores(measures, survey, corpus.schema)
     edges = [own.edges for own in marks.values()]
     cuts = _cut_bins(corpus, measures, survey, edges, id_column)
-    also_kept: list[DataFrame] = []
-    if duplicates == "reject" and id_column:
-        corpus, *also_kept = mark_duplicates(corpus, id_column)
+    corpus, also_kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = replace(build_codebook(measures, survey), n_bins=tuple(2 * len(own) + 1 for own in cuts))
     examples = label_examples(corpus, measures, codebook, id_column)
     if cuts:

@@ -75,14 +75,17 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     return chosen
 
 
-def mark_duplicates(corpus: DataFrame, id_column: str) -> tuple[DataFrame, DataFrame]:
-    """Mark every row whose id another row has, too; return the rows, and the ids that repeat.
+def mark_duplicates(corpus: DataFrame, id_column: str | None, duplicates: str) -> tuple[DataFrame, list[DataFrame]]:
+    """Mark every row whose id another row has, too, where these are rejected; return the rows, and the ids that repeat.
 
     Notes
     -----
     Cost: one more scan, of the ids alone, and a shuffle of them; persist the ids to use the rows twice. Rows are
-    shuffled only where too many ids repeat for the list of them to be sent to every executor.
+    shuffled only where too many ids repeat for the list of them to be sent to every executor. Nothing is done where
+    duplicates are not rejected.
     """
+    if duplicates != "reject" or id_column is None:
+        return corpus, []
     repeated = (
         corpus.select(column(id_column).alias("_biasspark_id"))
         .groupBy("_biasspark_id")
@@ -91,7 +94,7 @@ def mark_duplicates(corpus: DataFrame, id_column: str) -> tuple[DataFrame, DataF
         .select("_biasspark_id", F.lit(True).alias(DUPLICATE))
     )
     marked = corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
-    return marked, repeated
+    return marked, [repeated]
 
 
 @contextmanager

@@ -109,9 +109,7 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     ]
     with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
         survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
-    kept: list[DataFrame] = []
-    if duplicates == "reject":
-        corpus, *kept = mark_duplicates(corpus, id_column)
+    corpus, kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = build_codebook(measures, survey)
     carried = carried_columns(attribution, features, corpus.schema, id_column)
     along = [own.alias(name) for name, own in carried.items()]

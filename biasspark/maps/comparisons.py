@@ -150,9 +150,7 @@ def compare(
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-    kept: list[DataFrame] = []
-    if duplicates == "reject" and id_column:
-        corpus, *kept = mark_duplicates(corpus, id_column)
+    corpus, kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column)
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
