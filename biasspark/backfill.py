@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from biasspark.cli import (
-    GATE_FAILED,
     NIGHTLY_EXAMPLES,
     Outcome,
     Progress,
@@ -20,7 +19,7 @@ from biasspark.cli import (
     print_outcome,
 )
 from biasspark.config import Config, show_value
-from biasspark.errors import ConfigError
+from biasspark.errors import GATE_FAILED, ConfigError
 
 JOB = "bias_metrics"
 MOST_NIGHTS = 3660

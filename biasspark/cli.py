@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from biasspark.config import cut_to_width, measure_width, show_value, show_visibly
-from biasspark.errors import BiasSparkError, ConfigError, find_error_condition
+from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
 
 EXIT_CODES = """\
 exit codes:
@@ -40,7 +40,6 @@ examples:
   spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
-GATE_FAILED, INTERRUPTED = 5, 130
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
@@ -165,22 +164,6 @@ def parse_out(text: str) -> Path:
             "folder, or name another file."
         )
     return path
-
-
-def write_out(path: Path, text: str) -> None:
-    """Write text to a file as it stands, in UTF-8, in place of what was in it.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise ConfigError(
-            f"out: {show_value(str(path))}, {error.strerror or error}. It could not be written. Name another file."
-        ) from None
 
 
 def run_job(

@@ -5,6 +5,9 @@ BiasSparkError          1  something unexpected
 ├── InputError          3  the input breaks its contract
 └── PublishConflict     4  another run published the same night first
 
+What is no error has an exit code, too: 5 for a night that is published although a gate failed, 130 for a job that was
+interrupted.
+
 Every error carries all the faults that were found, each as
 ``where: what, with the value. the rule. how to mend it.``
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import re
 
+GATE_FAILED, INTERRUPTED = 5, 130
 ERROR_CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 _OF_A_VALUE = re.compile(
     r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE: ).)*SQLSTATE: (?:22|P0)\w{3}"

@@ -6,8 +6,9 @@ import argparse
 import io
 import sys
 
-from biasspark.cli import Outcome, Progress, job_parser, parse_count, parse_out, run_job, write_out
+from biasspark.cli import Outcome, Progress, job_parser, parse_count, parse_out, run_job
 from biasspark.config import load_config
+from biasspark.report.publishing import write_out
 from biasspark.report.side_by_side import read_side_by_side
 from biasspark.report.side_by_side_files import write_csv, write_markdown
 from biasspark.report.side_by_side_question import SORTS, Question

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from biasspark.cli import GATE_FAILED
 from biasspark.columns import FAIL, IDENTITY, MODEL, OUTCOMES, PASS, SLICE
 from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
+from biasspark.errors import GATE_FAILED
 from biasspark.expressions.ordering import place_among
 from biasspark.metrics.gate.bias_alerts import Accepted, JudgedNight, bias_alerts, choose_before, pair_nights
 from biasspark.metrics.gate.comparison_alerts import comparison_alerts

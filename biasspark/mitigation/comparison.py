@@ -8,8 +8,9 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.cli import GATE_FAILED, Outcome, format_table
+from biasspark.cli import Outcome, format_table
 from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
+from biasspark.errors import GATE_FAILED
 from biasspark.mitigation.settings import MODELS
 
 JOB = "mitigation_experiment"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import write_out
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
 from biasspark.report.page import write_metric_page, write_page
+from biasspark.report.publishing import write_out
 from biasspark.report.reading import MOST_NIGHTS, read_night
 from biasspark.tables.store import Store
 

@@ -9,7 +9,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from biasspark.cli import write_out
 from biasspark.config import show_value
 from biasspark.errors import ConfigError
 from biasspark.report.facts import NightFacts
@@ -93,6 +92,22 @@ def write_documents(facts: NightFacts, places: Places) -> list[Path]:
         write_out(places.model_card, _writer("model_card", "write_model_card")(facts))
         written.append(places.model_card)
     return written
+
+
+def write_out(path: Path, text: str) -> None:
+    """Write text to a file as it stands, in UTF-8, in place of what was in it.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise ConfigError(
+            f"out: {show_value(str(path))}, {error.strerror or error}. It could not be written. Name another file."
+        ) from None
 
 
 def _writer(module: str, name: str) -> Callable[[NightFacts], str]:

@@ -25,7 +25,6 @@ from biasspark.cli import (
     parse_out,
     print_summary,
     run_job,
-    write_out,
 )
 from biasspark.config import parse_config
 from biasspark.errors import (
@@ -36,6 +35,7 @@ from biasspark.errors import (
     find_error_condition,
     has_condition,
 )
+from biasspark.report.publishing import write_out
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"

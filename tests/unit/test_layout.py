@@ -27,6 +27,8 @@ MAPS = (
     *("maps.attribution", "maps.attribution_tables", "maps.comparisons", "maps.gate", "maps.jackknife", "maps.windows"),
     *("api.measured", "api.attribution"),
 )
+OF_JOBS = ("cli", "night", "backfill", "highlights")
+"""What the jobs share: it calls the maps, and what these say is printed by it."""
 KERNEL_STAGES = ("ranking", "metrics", "attribution")
 SAYS_NO_SPARK = re.compile(r"no Spark|numpy( and \w+)? (only|alone)", re.IGNORECASE)
 """What the docstring of a kernel says: it is tested without Spark, and loads none."""
@@ -107,6 +109,15 @@ def only_maps_join_stages(path: str, source: str) -> Iterator[str]:
     stages = {stage for _, name in own_imports(source) if (stage := stage_of(name))}
     if len(stages) > 1:
         yield f"{path}: imports the stages {', '.join(sorted(stages))}. Only jobs/ and {', '.join(MAPS)} do."
+
+
+def stages_and_maps_know_no_jobs(path: str, source: str) -> Iterator[str]:
+    module = module_of(path)
+    if not path.startswith("biasspark/") or not (stage_of(module) or module in MAPS):
+        return
+    for line, name in own_imports(source):
+        if any(is_within(name, place) for place in OF_JOBS):
+            yield f"{path}:{line}: imports {name}. What jobs share calls the maps, never the reverse."
 
 
 def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
@@ -192,6 +203,7 @@ def files_are_short(path: str, source: str) -> Iterator[str]:
 PRODUCT_RULES: tuple[Rule, ...] = (
     stages_import_backwards_by_one,
     only_maps_join_stages,
+    stages_and_maps_know_no_jobs,
     only_session_builds_sessions,
     only_session_is_classic,
     nothing_newer_than_3_5,
@@ -219,6 +231,9 @@ BAD = [
     (only_maps_join_stages, "biasspark/config/model.py", "from biasspark.corpus import read"),
     (only_maps_join_stages, "biasspark/session.py", "from biasspark.maps.gate import judged"),
     (only_maps_join_stages, "biasspark/tables/schemas/suite.py", "from biasspark.tables import store"),
+    (stages_and_maps_know_no_jobs, "biasspark/maps/gate.py", "from biasspark.cli import GATE_FAILED"),
+    (stages_and_maps_know_no_jobs, "biasspark/report/publishing.py", "from biasspark.cli import write_out"),
+    (stages_and_maps_know_no_jobs, "biasspark/pipeline.py", "from biasspark import night"),
     (only_session_builds_sessions, "jobs/bias_metrics.py", "spark = SparkSession.builder.appName('x')"),
     (only_session_builds_sessions, "biasspark/api/metrics.py", "spark = SparkSession(context)"),
     (only_session_is_classic, "biasspark/api/metrics.py", "df.rdd.count()"),
@@ -251,6 +266,8 @@ GOOD = [
     (only_maps_join_stages, "biasspark/pipeline.py", "from biasspark.corpus import a\nfrom biasspark.metrics import b"),
     (only_maps_join_stages, "biasspark/maps/gate.py", "import biasspark.corpus.a\nfrom biasspark.metrics import b"),
     (only_maps_join_stages, "biasspark/cli.py", "from biasspark.tables import store, schemas"),
+    (stages_and_maps_know_no_jobs, "biasspark/maps/gate.py", "from biasspark.errors import GATE_FAILED"),
+    (stages_and_maps_know_no_jobs, "biasspark/night.py", "from biasspark.cli import Outcome"),
     (only_session_builds_sessions, "biasspark/session.py", "SparkSession.builder.getOrCreate()"),
     (only_session_is_classic, "biasspark/session.py", "spark.sparkContext"),
     (numbers_are_the_same_bits_everywhere, "biasspark/metrics/evidence.py", "np.sqrt(math.log(a) * F.log(b))"),
