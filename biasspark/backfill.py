@@ -20,8 +20,8 @@ from biasspark.cli import (
 )
 from biasspark.config import Config, show_value
 from biasspark.errors import GATE_FAILED, ConfigError
+from biasspark.tables.schemas import BIAS_METRICS
 
-JOB = "bias_metrics"
 MOST_NIGHTS = 3660
 EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
@@ -127,7 +127,7 @@ def run_nights(
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
     summary = {
-        "job": JOB,
+        "job": BIAS_METRICS.job,
         "status": "failed" if failed else "published" if done else "skipped",
         "from": days[0],
         "to": days[-1],
@@ -152,5 +152,5 @@ def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> 
         return measure(day)
     except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
         exit_code, faults = print_failure(str(day), error, debug)
-    summary = {"job": JOB, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
+    summary = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
     return Outcome(summary=summary, exit_code=exit_code)

@@ -8,6 +8,9 @@ OVERALL = "(overall)"
 ALL_ROWS = "all"
 """The slice that is always there."""
 
+EVERY_LENGTH = "(all)"
+"""The bucket of `label_balance` that holds texts of whatever length."""
+
 PAIR = " & "
 """What joins the two sides of a crossed pair in its name."""
 

@@ -71,7 +71,7 @@ from biasspark.tables.schemas import (
     tables_of,
 )
 
-JOB = "bias_metrics"
+JOB = BIAS_METRICS.job
 _NO_SCORES = Profile(0, 0, 0, math.inf, -math.inf)
 
 

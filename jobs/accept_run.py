@@ -12,8 +12,9 @@ from biasspark.config.section import find_broken_text_rule
 from biasspark.config.wording import show_value
 from biasspark.pipeline import JOB as NIGHT
 from biasspark.session import job_session
-from biasspark.tables.acceptance import JOB, Approval, accept, check_latest
+from biasspark.tables.acceptance import Approval, accept, check_latest
 from biasspark.tables.published import find_published
+from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import open_store, session_settings
 
@@ -46,12 +47,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
     config = load_config(arguments.config, arguments.overrides)
     store, by = open_store(config.output), arguments.by or find_user()
     progress.stage("starting Spark")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with job_session(f"biasspark {ACCEPT_RUN}: {config.corpus.name}", session_settings(config.output)) as spark:
         store.check(spark, (BIAS_RUNS,))
         found = find_published(spark, store, NIGHT, arguments.run_date, config.corpus.name)
         check_latest(spark, store, found, arguments.run_id or found.run_id)
         run = accept(spark, store, found, Approval(arguments.reason, by))
-    summary = {"job": JOB, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
+    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"accepted_run_id": found.run_id, "reason": arguments.reason, "by": by, "output": store.root}
     return progress.end(Outcome(summary=summary, table=f"{found.run_id} is accepted by {by}: {arguments.reason}"))
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from biasspark.columns import IDENTITY, OVERALL
+from biasspark.columns import EVERY_LENGTH, IDENTITY, OVERALL
 
-EVERY_LENGTH = "(all)"
 _WHOLE = "decimal(38,0)"
 
 

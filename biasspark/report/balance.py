@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from biasspark.columns import IDENTITY, OVERALL
+from biasspark.columns import EVERY_LENGTH, IDENTITY, OVERALL
 from biasspark.report.cells import DASH, TableCell, is_weak, shade_share, show_count, show_interval, show_percent
 from biasspark.report.definitions import say_reason
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.intervals import bound_share
 from biasspark.report.ledger import read_level
 
-_EVERY_LENGTH = "(all)"
 _NO_ROWS = TableCell(text=DASH, note="no rows")
 
 
@@ -41,15 +40,15 @@ def tabulate_balance(facts: NightFacts) -> Balance | None:
     if not rows:
         return None
     lengths = {row["bucket"]: row["length_low"] for row in rows}
-    buckets = sorted(lengths, key=lambda name: (name == _EVERY_LENGTH, lengths[name] or 0, name))
+    buckets = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
     level = read_level(facts.run)
     cells = {(row[IDENTITY], row["bucket"]): _cell(row, level) for row in rows}
-    lows = {row[IDENTITY]: _find_low(row, level) for row in rows if row["bucket"] == _EVERY_LENGTH}
+    lows = {row[IDENTITY]: _find_low(row, level) for row in rows if row["bucket"] == EVERY_LENGTH}
     names = sorted(
         {row[IDENTITY] for row in rows},
-        key=lambda name: _place(cells.get((name, _EVERY_LENGTH)), lows.get(name), name),
+        key=lambda name: _place(cells.get((name, EVERY_LENGTH)), lows.get(name), name),
     )
-    titles = ["all lengths" if name == _EVERY_LENGTH else name for name in buckets]
+    titles = ["all lengths" if name == EVERY_LENGTH else name for name in buckets]
     return Balance(titles, [BalanceRow(n, [cells.get((n, bucket), _NO_ROWS) for bucket in buckets]) for n in names])
 
 

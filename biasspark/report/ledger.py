@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.report.facts import Row
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 
-ACCEPT_RUN = "accept_run"
-ACCEPTED = "accepted"
 BY_GATE, BY_HAND = "the last accepted run", "the last accepted run, accepted by hand"
 BEFORE = "the night before"
 """How the run that a night is compared with came to be it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import reduce
 from typing import Any
 
@@ -24,7 +24,7 @@ from biasspark.report.facts import (
     Rows,
     choose_thresholds,
 )
-from biasspark.report.ledger import ACCEPT_RUN, count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
+from biasspark.report.ledger import count_bins, earlier_nights, find_baseline, latest_runs, list_overrides
 from biasspark.report.narrowing import (
     choose_worst,
     choose_worst_pairs,
@@ -43,7 +43,7 @@ from biasspark.report.narrowing import (
 )
 from biasspark.session import describe
 from biasspark.tables.published import find_published, read_published, say_gone
-from biasspark.tables.runs import Run
+from biasspark.tables.runs import ACCEPT_RUN, Run, from_micros
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
@@ -76,7 +76,6 @@ _COUNTED = {
 """What tells the rows apart that are counted."""
 
 _TIMES = ("started_at", "published_at")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Narrow = Callable[[DataFrame], DataFrame]
 
 _PARTS = {
@@ -287,7 +286,7 @@ def _read_ledger(spark: SparkSession, store: Store, run: Run) -> list[Row]:
 
 
 def _with_times(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {name: _EPOCH + timedelta(microseconds=row[name]) for name in _TIMES}
+    return row | {name: from_micros(row[name]) for name in _TIMES}
 
 
 def _to_run(row: Row) -> Run:

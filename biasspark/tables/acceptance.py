@@ -19,10 +19,9 @@ from biasspark import __version__
 from biasspark.config import show_value
 from biasspark.errors import InputError
 from biasspark.tables.publish import append_to_ledger
-from biasspark.tables.runs import ACCEPTED, Run, RunRecord, from_micros, new_run
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, from_micros, new_run
 from biasspark.tables.store import Store
 
-JOB = "accept_run"
 MOST_BASELINES = 60
 """How many nights back a change is measured, of those that have an accepted run."""
 
@@ -72,7 +71,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
 
 
 def _accepted_by_people(ledger: DataFrame, job: str) -> DataFrame:
-    approvals = ledger.where((F.col("job") == JOB) & (F.col("status") == ACCEPTED))
+    approvals = ledger.where((F.col("job") == ACCEPT_RUN) & (F.col("status") == ACCEPTED))
     named = approvals.select(F.from_json("config", "accepted_run_id STRING, job STRING").alias("approval"))
     return named.where(F.col("approval.job") == F.lit(job)).select(F.col("approval.accepted_run_id").alias("run_id"))
 
@@ -104,7 +103,7 @@ def accept(spark: SparkSession, store: Store, accepted: Run, approval: Approval)
     """
     said = {"accepted_run_id": accepted.run_id, "job": accepted.job, "reason": approval.reason, "by": approval.by}
     config = json.dumps(said, separators=(",", ":"))
-    run = new_run(accepted.run_date, accepted.corpus, JOB)
+    run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
         n_rows=0,
         n_rejected=0,

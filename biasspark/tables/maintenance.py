@@ -16,11 +16,10 @@ from pyspark.sql import Row, SparkSession
 
 from biasspark.errors import InputError
 from biasspark.session import describe
-from biasspark.tables.acceptance import JOB as ACCEPTING_JOB
 from biasspark.tables.publish import publish
 from biasspark.tables.published import read_published
 from biasspark.tables.retention import LedgerRow, Policy, Removal, choose_removals, find_latest, find_nameless
-from biasspark.tables.runs import Run, RunRecord, from_micros, new_run, say_copied
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, from_micros, new_run, say_copied
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store
 
@@ -112,8 +111,8 @@ def _needed_files(sizes: list[int]) -> int:
 
 
 def _read_ledger(spark: SparkSession, store: Store) -> list[LedgerRow]:
-    accepted = F.when(F.col("job") == ACCEPTING_JOB, F.get_json_object("config", "$.accepted_run_id"))
-    own = F.when(F.col("status") == "accepted", F.col("run_id"))
+    accepted = F.when(F.col("job") == ACCEPT_RUN, F.get_json_object("config", "$.accepted_run_id"))
+    own = F.when(F.col("status") == ACCEPTED, F.col("run_id"))
     published = F.unix_micros("published_at").alias("published")
     columns = (
         "run_date",

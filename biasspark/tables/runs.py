@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 
 PUBLISHED, ACCEPTED = "published", "accepted"
 """What the ledger says of a run: that readers see it, and that a gate or a person found it good, too."""
+ACCEPT_RUN = "accept_run"
+"""The job by which a person accepts a run."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
