@@ -10,19 +10,16 @@ from pyspark.sql import DataFrame
 
 from biasspark.columns import (
     ALL_ROWS,
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
     CROSSED,
     IDENTITY,
     MODEL,
     OVERALL,
     SLICE,
-    SUBGROUP_NEGATIVE,
-    SUBGROUP_POSITIVE,
 )
 from biasspark.config import list_first, show_value
 from biasspark.expressions.sql import write_name
 from biasspark.metrics.statistics import ends_of
+from biasspark.metrics.suite import BY_NAME
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
@@ -137,10 +134,7 @@ def sum_up_aucs(statistics: DataFrame) -> DataFrame:
 
     They are the most that a subgroup AUC may be, why all rows together have no AUC, and the identities without either.
     """
-    within, outside = (
-        (F.col("low_cell") == low) & (F.col("high_cell") == high)
-        for low, high in ((SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE), (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
-    )
+    within, outside = BY_NAME["subgroup_auc"].is_of_row, BY_NAME["background_auc"].is_of_row
     has_none = F.col("n_low") + F.col("n_high") == 0
     everyone = statistics.where((F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
     return everyone.groupBy(MODEL).agg(

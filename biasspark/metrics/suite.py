@@ -38,6 +38,11 @@ class Auc:
     high: str
     offset: ClassVar[float] = 0.0
 
+    @property
+    def is_of_row(self) -> Column:
+        """Whether a row of u_statistics is of the pair of this metric."""
+        return (F.col("low_cell") == F.lit(self.low)) & (F.col("high_cell") == F.lit(self.high))
+
 
 class Gap(Auc):
     """Average equality gap, U/(n·m) - 1/2, in [-0.5, 0.5]; 0 is best, above it the subgroup scores higher.
@@ -58,18 +63,19 @@ SUITE = (
 )
 """To add a metric is to add a line here, for any two of the four cells."""
 
-OVERALL_AUC = Auc("overall", low=NEGATIVE, high=POSITIVE)
+OVERALL_AUC = Auc(OVERALL_METRIC, low=NEGATIVE, high=POSITIVE)
 """The AUC of a whole slice, of the identity ``(overall)``."""
+
+BY_NAME = {metric.name: metric for metric in (OVERALL_AUC, *SUITE)}
+"""The metrics of all rows of u_statistics."""
 
 
 def metric_of_pair() -> Column:
     """Return the metric that a row of u_statistics is of, ``auc`` for the pair of a whole slice."""
-    named = {OVERALL_METRIC: OVERALL_AUC, **{metric.name: metric for metric in SUITE}}
-    metric = F.lit(None).cast("string")
-    for name, pair in named.items():
-        of_pair = (F.col("low_cell") == F.lit(pair.low)) & (F.col("high_cell") == F.lit(pair.high))
-        metric = F.when(of_pair, F.lit(name)).otherwise(metric)
-    return metric
+    found = F.lit(None).cast("string")
+    for name, metric in BY_NAME.items():
+        found = F.when(metric.is_of_row, F.lit(name)).otherwise(found)
+    return found
 
 
 def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
@@ -112,14 +118,10 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
     """Return one row an identity with, for each metric, its pair's ``fields`` as a struct, NULL where there is none."""
-    low_cell, high_cell, values = F.col("low_cell"), F.col("high_cell"), F.struct(*fields)
-
-    def pick(metric: Auc) -> Column:
-        is_pair = (low_cell == metric.low) & (high_cell == metric.high)
-        return F.max(F.when(is_pair, values)).alias(metric.name)
-
+    values = F.struct(*fields)
+    picked = (F.max(F.when(metric.is_of_row, values)).alias(metric.name) for metric in metrics)
     # A table that does not grow with the corpus: in one partition, no group needs a shuffle.
-    return statistics.coalesce(1).groupBy(MODEL, SLICE, IDENTITY, CROSSED).agg(*(pick(metric) for metric in metrics))
+    return statistics.coalesce(1).groupBy(MODEL, SLICE, IDENTITY, CROSSED).agg(*picked)
 
 
 def cell_sizes() -> dict[str, Column]:

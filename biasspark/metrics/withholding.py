@@ -29,7 +29,7 @@ from biasspark.columns import (
 )
 from biasspark.config import EvidenceSettings, Privacy
 from biasspark.metrics.statistics import auc_columns
-from biasspark.metrics.suite import metric_of_pair
+from biasspark.metrics.suite import BY_NAME, metric_of_pair
 from biasspark.tables.schemas import U_STATISTICS, Table
 
 _REASON = "reason"
@@ -61,13 +61,13 @@ def withhold_statistics(statistics: DataFrame, privacy: Privacy | None) -> DataF
         return statistics
     of_identity = Window.partitionBy(MODEL, SLICE, IDENTITY)
 
-    def size_of(low: str, high: str) -> Column:
-        is_pair = (F.col("low_cell") == low) & (F.col("high_cell") == high)
-        return F.max(F.when(is_pair, F.col("n_low") + F.col("n_high"))).over(of_identity)
-
-    of_slice = F.when(F.col(IDENTITY) == OVERALL, F.col("n_low") + F.col("n_high"))
-    group = F.coalesce(of_slice, size_of(SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE))
-    background = F.coalesce(size_of(BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE), F.lit(0))
+    n_rows = F.col("n_low") + F.col("n_high")
+    within, outside = (
+        F.max(F.when(BY_NAME[metric].is_of_row, n_rows)).over(of_identity)
+        for metric in ("subgroup_auc", "background_auc")
+    )
+    group = F.coalesce(F.when(F.col(IDENTITY) == OVERALL, n_rows), within)
+    background = F.coalesce(outside, F.lit(0))
     sized = statistics.withColumn("is_small", _is_small(group, background, privacy))
     return _hide(sized, F.col("is_small"), _numbers_of(U_STATISTICS), WITHHELD).drop("is_small")
 

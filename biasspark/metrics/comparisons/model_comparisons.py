@@ -10,18 +10,18 @@ import pandas as pd
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.columns import CROSSED, IDENTITY, MODEL, NEGATIVE, POSITIVE, SLICE
+from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE
 from biasspark.ddl import column_names
 from biasspark.metrics.comparisons.differences import Paired, weigh
 from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, delong_aucs
 from biasspark.metrics.comparisons.verdicts import judge_differences
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.suite import SUITE, Auc, Gap
+from biasspark.metrics.suite import BY_NAME, Auc, Gap
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
 PAIRED_DELONG = "paired_delong"
 
-_METRICS = {(metric.low, metric.high): metric for metric in (*SUITE, Auc("auc", low=NEGATIVE, high=POSITIVE))}
+_METRICS = {(metric.low, metric.high): metric for metric in BY_NAME.values()}
 _KEY = f"{SLICE} STRING, {IDENTITY} STRING, {CROSSED} BOOLEAN"
 PAIRED = f"{_KEY}, low_cell STRING, high_cell STRING, {PAIRED_AUCS}"
 """The schema of both models' AUCs of every pair of cells."""
