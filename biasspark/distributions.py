@@ -31,6 +31,11 @@ def normal_quantile(level: float) -> float:
     return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
+def normal_tail(z: float) -> float:
+    """Return how likely a standard normal variable is above z, right in the tail to the last digits."""
+    return erfc(z / sqrt(2)) / 2
+
+
 def student_tail(t: float, freedom: float) -> float:
     """Return how likely Student's t with these degrees of freedom is above t.
 
@@ -51,7 +56,7 @@ def student_tail(t: float, freedom: float) -> float:
     if t < 0:
         return 1 - student_tail(-t, freedom)
     if freedom > _MANY:
-        return erfc(_normal_deviate(t, freedom) / sqrt(2)) / 2
+        return normal_tail(_normal_deviate(t, freedom))
     square = t * t  # infinite where ** would overflow
     x, rest = freedom / (freedom + square), 1 / (1 + freedom / square) if square else 0.0
     a, b = freedom / 2, 0.5

@@ -15,7 +15,7 @@ from biasspark.attribution.significance import (
     welch_p_value,
 )
 from biasspark.features import Feature, say_condition, write_predicate
-from biasspark.metrics.evidence import SIGNIFICANT, adjust
+from biasspark.metrics.testing import SIGNIFICANT, adjust
 
 
 @dataclass(frozen=True)

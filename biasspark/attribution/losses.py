@@ -24,7 +24,7 @@ from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL
 from biasspark.config.wording import show_key
 from biasspark.errors import InputError
 from biasspark.expressions.exploding import each_present
-from biasspark.metrics.evidence import clip, interval
+from biasspark.metrics.testing import clip, interval
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""

@@ -39,7 +39,7 @@ from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution import Pairs
 from biasspark.features import Condition, Feature
 from biasspark.metrics.delong import delong_part
-from biasspark.metrics.evidence import SIGNIFICANT, adjust
+from biasspark.metrics.testing import SIGNIFICANT, adjust
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from biasspark.attribution.losses import cross_entropy, gini, normalized_attribu
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
 from biasspark.features import Condition, Feature, bin_names, say_condition, write_predicate
-from biasspark.metrics.evidence import clip, interval
+from biasspark.metrics.testing import clip, interval
 
 AUC = "auc"
 

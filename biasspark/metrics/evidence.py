@@ -46,16 +46,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import erfc, inf, log, nan, sqrt
+from math import inf, log, nan
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from biasspark.arrays import Flags, Floats
-from biasspark.distributions import normal_quantile
-
-SIGNIFICANT = 0.05
-"""A p-value below is taken as evidence; the gate has a level of its own."""
+from biasspark.distributions import normal_tail
 
 _NEXT_TO_0 = 1e-15
 _HIGHER_THAN_ANY = 2.0
@@ -310,28 +307,6 @@ def _standard_errors_to(found: Estimates, step: Floats, highest: float) -> Float
     return np.where(theta > highest, np.inf, np.abs(found.standard_errors(theta)))
 
 
-def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
-
-    Parameters
-    ----------
-    mean, variance : float or None
-        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
-    level : float
-        Nominal coverage, in (0, 1).
-    """
-    if mean is None or variance is None:
-        return None, None
-    half = normal_quantile(level) * sqrt(variance)
-    return mean - half, mean + half
-
-
-def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
-    """Return an interval without what lies outside the range of the estimate."""
-    low, high = ends
-    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
-
-
 def _log(values: Floats) -> Floats:
     """Return natural logarithms, -inf of 0 and NaN below; numpy's differ in the last bits from version to version."""
     return np.array([log(one) if one > 0 else -inf if one == 0 else nan for one in values.tolist()])
@@ -339,19 +314,4 @@ def _log(values: Floats) -> Floats:
 
 def upper_tail(z: Floats) -> Floats:
     """Return how likely a standard normal variable is above z, right in the tail to the last digits."""
-    return np.array([erfc(one / sqrt(2)) / 2 for one in z.tolist()])
-
-
-def adjust(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted so that calling those below q findings makes a share q of them false at the most.
-
-    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and Hochberg
-    1995). None stays None, and is not one of the m.
-    """
-    order = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    least = 1.0
-    for rank, (p_value, place) in reversed(list(enumerate(order, start=1))):
-        least = min(least, p_value * len(order) / rank)
-        adjusted[place] = least
-    return adjusted
+    return np.array([normal_tail(one) for one in z.tolist()])

@@ -18,7 +18,6 @@ from scipy import stats
 from biasspark.metrics.evidence import (
     Aucs,
     Bounds,
-    adjust,
     compare_with_baseline,
     compare_with_bound,
     list_cases,
@@ -203,21 +202,6 @@ def test_a_change_that_just_is_allowed_is_seldom_found_broken(kind: str, shifts:
     violation, compliance = compare(now, before, kind, allowed)
     assert 0.02 < (violation < 0.05).mean() < 0.08
     assert 0.02 < (compliance < 0.05).mean() < 0.08
-
-
-# ---- Benjamini and Hochberg
-
-
-@settings(max_examples=100, deadline=None)
-@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
-    assert adjust(p_values) == pytest.approx(stats.false_discovery_control(p_values).tolist(), rel=1e-12, abs=1e-300)
-
-
-def test_none_is_not_one_of_them() -> None:
-    assert adjust([None, 0.01, None, 0.04, 0.02]) == pytest.approx([None, 0.03, None, 0.04, 0.03])
-    assert adjust([None, None]) == [None, None]
-    assert adjust([]) == []
 
 
 # ---- values between bounds

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, welch_p_value
-from biasspark.metrics.evidence import interval
 
 
 def moments(values: Sequence[float]) -> Moments:
@@ -142,19 +141,3 @@ def test_chance_of_no_rows_of_all_and_of_equal_ones() -> None:
     assert chance_p_value(NO_ROWS, some) is None
     assert chance_p_value(some, some) is None
     assert chance_p_value(moments([0.5]), moments([0.5] * 9)) == 1.0
-
-
-# ---- intervals
-
-
-def test_interval_is_that_of_a_normal_estimate() -> None:
-    low, high = interval(0.4, 0.01, 0.95)
-    assert low == pytest.approx(0.4 - 1.959963984540054 * 0.1, abs=1e-12)
-    assert high == pytest.approx(0.4 + 1.959963984540054 * 0.1, abs=1e-12)
-    assert interval(0.4, 0.0, 0.9) == (0.4, 0.4)
-    assert interval(0.0, 4.0, 0.5)[1] == pytest.approx(stats.norm.ppf(0.75) * sqrt(4), abs=1e-11)
-
-
-@pytest.mark.parametrize(("mean", "variance"), [(None, 0.1), (0.1, None), (None, None)])
-def test_no_interval_without_mean_or_variance(mean: float | None, variance: float | None) -> None:
-    assert interval(mean, variance, 0.95) == (None, None)

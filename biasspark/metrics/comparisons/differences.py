@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from biasspark.distributions import NORMAL, student_quantile, student_tail
 from biasspark.metrics.comparisons.paired import PairedAucs
-from biasspark.metrics.evidence import clip
+from biasspark.metrics.testing import clip
 
 LEAST_ROWS = LEAST_GROUPS = 10
 """With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from biasspark.columns import BETTER, INSUFFICIENT_DATA, NO_EVIDENCE, WORSE
 from biasspark.metrics.comparisons.differences import WeighedDifference
-from biasspark.metrics.evidence import SIGNIFICANT, adjust
+from biasspark.metrics.testing import SIGNIFICANT, adjust
 
 
 def judge_differences(

@@ -12,7 +12,7 @@ from typing import Any
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS
 from biasspark.config import Intervals, Rule, show_visibly
-from biasspark.metrics.evidence import adjust
+from biasspark.metrics.testing import adjust
 
 _CLAIMS = {
     "min": ("below", "at least"),
