@@ -26,7 +26,7 @@ def rule_of(**changes: Any) -> Rule:
 def pair_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Pair:
     half = stats.norm.ppf(0.975) * math.sqrt(variance) / (auc * (1 - auc))
     low, high = (1 / (1 + math.exp(sign * half) * (1 - auc) / auc) for sign in (1, -1))
-    return Pair(auc=auc, variance=variance, n_low=n, n_high=n, low=low, high=high, by_logit=True)
+    return Pair(value=auc, variance=variance, n_low=n, n_high=n, low=low, high=high, by_logit=True)
 
 
 def candidate(identity: str, auc: float, before: float | None = None) -> Candidate:
@@ -216,7 +216,7 @@ def rate_of(*sides: tuple[int, int]) -> Pair:
     else:
         value, (low, high) = sides[0][0] / sides[0][1] - sides[1][0] / sides[1][1], newcombe_gap(*sides)
     decisions = tuple(float(count) for side in sides for count in side)
-    return Pair(auc=value, low=low, high=high, auc_at_least=value, auc_at_most=value, decisions=decisions)
+    return Pair(value=value, low=low, high=high, at_least=value, at_most=value, decisions=decisions)
 
 
 def rate_candidate(identity: str, now: Pair, before: Pair | None = None) -> Candidate:
@@ -296,7 +296,7 @@ def test_the_gap_of_a_rate_rises_when_it_moves_away_from_0_to_either_side() -> N
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
     withheld = Candidate(key=("m", "all", "a"), reason="withheld")
-    single = Candidate(key=("m", "all", "b"), now=Pair(auc=0.75, n_low=1, n_high=4))
+    single = Candidate(key=("m", "all", "b"), now=Pair(value=0.75, n_low=1, n_high=4))
     alerts = judge_candidates(Ruling(rule_of(min=0.8), 0.05), [withheld, single])
     alerts += judge_candidates(Ruling(rule_of(max_drop=0.1), 0.05), [candidate("c", 0.5)])
     assert {alert.outcome for alert in alerts} == {"insufficient_evidence"}

@@ -27,7 +27,8 @@ from biasspark.tables.schemas import BIAS_ALERTS, JACKKNIFE_STATISTICS, Table
 _KEY = (MODEL, SLICE, IDENTITY, "metric")
 _KEY_OF_RATES = (*_KEY, "threshold")
 _BOUNDS = ("auc_at_least", "auc_at_most", "auc_variance_at_least", "auc_variance_at_most")
-_NUMBERS = ("auc", "variance", "n_low", "n_high", "low", "high", *_BOUNDS)
+_ENDS = {name: name.removeprefix("auc_") for name in _BOUNDS}
+_NUMBERS = ("value", "variance", "n_low", "n_high", "low", "high", *_ENDS.values())
 _DECISIONS = ("counted", "among", "background_counted", "background_among")
 _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 _BEFORE, _BY_ID = "before_", "by_id_"
@@ -129,7 +130,7 @@ def choose_before(accepted: Accepted, gate: Gate, intervals: Intervals) -> Befor
         known = _name_aucs(accepted.statistics).where(F.col("auc").isNotNull() & F.col("auc_variance").isNotNull())
         aucs = _as_before(_bound_aucs(_choose_latest(known, _KEY), intervals), _KEY)
     if accepted.rates is not None:
-        known = _name_rates(accepted.rates, gate.of_rate_changes).where(F.col("auc").isNotNull())
+        known = _name_rates(accepted.rates, gate.of_rate_changes).where(F.col("value").isNotNull())
         rates = _as_before(_bound_rates(_choose_latest(known, _KEY_OF_RATES), intervals), _KEY_OF_RATES)
     return Before(aucs, rates)
 
@@ -223,7 +224,8 @@ def _bound_aucs(named: DataFrame, intervals: Intervals) -> DataFrame:
     interval = auc_interval(pair, intervals.level, bounded=bool(there))
     with_ends = named.withColumns(known).coalesce(1).withColumn("interval", interval)
     return with_ends.select(
-        *(*_KEY, CROSSED, "reason", *_of_run(named), "auc"),
+        *(*_KEY, CROSSED, "reason", *_of_run(named)),
+        F.col("auc").alias("value"),
         F.col("auc_variance").alias("variance"),
         F.col("n_low").cast("double").alias("n_low"),
         F.col("n_high").cast("double").alias("n_high"),
@@ -231,7 +233,7 @@ def _bound_aucs(named: DataFrame, intervals: Intervals) -> DataFrame:
         F.col("interval.high").alias("high"),
         (F.col("interval.method") == LOGIT_DELONG).cast("double").alias("by_logit"),
         F.col("interval.joined").cast("double").alias("joined"),
-        *_BOUNDS,
+        *(F.col(name).alias(end) for name, end in _ENDS.items()),
     )
 
 
@@ -243,12 +245,12 @@ def _name_rates(rates: DataFrame, rules: Sequence[Rule]) -> DataFrame:
         counts = [count for side in sides for count in count_rate(_RATE_OF.get(metric, metric), side)]
         counts += [F.lit(None).cast("double")] * (len(_DECISIONS) - len(counts))
         decisions = (count.alias(name) for name, count in zip(_DECISIONS, counts, strict=True))
-        return F.struct(F.lit(metric).alias("metric"), F.col(metric).alias("auc"), *decisions)
+        return F.struct(F.lit(metric).alias("metric"), F.col(metric).alias("value"), *decisions)
 
     asked = rates.where(F.col("threshold").isin(*{rule.threshold for rule in rules}))
     each = asked.select("*", F.explode(F.array(*map(find, sorted({rule.metric for rule in rules})))).alias("found"))
     why = F.coalesce("reason", F.lit("no rows to compute it from"))
-    reason = F.when(F.col("found.auc").isNull(), why).alias("reason")
+    reason = F.when(F.col("found.value").isNull(), why).alias("reason")
     return each.select(MODEL, SLICE, IDENTITY, "threshold", CROSSED, reason, *_of_run(rates), "found.*")
 
 
@@ -294,7 +296,7 @@ def _read_candidate(row: Mapping[Any, Any]) -> Candidate:
         numbers = {name: known(f"{prefix}{name}") for name in _NUMBERS}
         decisions = tuple(number for name in _DECISIONS if (number := known(f"{prefix}{name}")) is not None)
         if decisions:
-            numbers |= {"auc_at_least": numbers["auc"], "auc_at_most": numbers["auc"]}
+            numbers |= {"at_least": numbers["value"], "at_most": numbers["value"]}
         by_logit, joined = (known(f"{prefix}{name}") == 1 for name in ("by_logit", "joined"))
         return Pair(**numbers, by_logit=by_logit, joined=joined, decisions=decisions)
 

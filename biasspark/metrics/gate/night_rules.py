@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.arrays import Flags, Floats
-from biasspark.columns import SUITE_GAPS
 from biasspark.config import Rule
 from biasspark.metrics.comparisons.differences import Paired, weigh, weigh_margin
 from biasspark.metrics.evidence import (
@@ -34,13 +33,13 @@ _BOUNDED = ("at_least", "at_most", "variance_at_least", "variance_at_most")
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """The AUC of two cells in one night, with its interval; None where there is none.
+    """The AUC of two cells, a rate or a gap of rates in one night, with its interval; None where there is none.
 
-    Of a rate or its gap ``auc``, ``low`` and ``high`` are that with its interval, and ``decisions`` what it comes of:
-    rows that are counted, of how many, in the subgroup and, of a gap, in the background. Those of an AUC are empty.
+    ``decisions`` is what a rate or its gap comes of: rows that are counted, of how many, in the subgroup and, of a gap,
+    in the background. Those of an AUC are empty.
     """
 
-    auc: float | None = None
+    value: float | None = None
     variance: float | None = None
     n_low: int | None = None
     n_high: int | None = None
@@ -48,10 +47,10 @@ class Pair:
     high: float | None = None
     by_logit: bool = False
     joined: bool = False
-    auc_at_least: float | None = None
-    auc_at_most: float | None = None
-    auc_variance_at_least: float | None = None
-    auc_variance_at_most: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    variance_at_least: float | None = None
+    variance_at_most: float | None = None
     decisions: tuple[float, ...] = ()
 
 
@@ -70,6 +69,26 @@ class Candidate:
     before_run_id: str | None = None
     paired: Paired | None = None
     found: bool = True
+
+
+class _Ends(NamedTuple):
+    """A value or the size of a gap with its interval, around what it may be."""
+
+    low: float | None
+    lowest: float
+    value: float
+    highest: float
+    high: float | None
+
+    @property
+    def negated(self) -> _Ends:
+        """The same with the sign turned."""
+        return _Ends(_negate(self.high), -self.highest, -self.value, -self.lowest, _negate(self.low))
+
+    @property
+    def clipped(self) -> _Ends:
+        """The same of a size, which is not below 0."""
+        return self._replace(low=None if self.low is None else max(self.low, 0.0), lowest=max(self.lowest, 0.0))
 
 
 def judge_candidates(ruling: Ruling, candidates: Sequence[Candidate]) -> list[Alert]:
@@ -127,16 +146,16 @@ def _aucs(pairs: Sequence[Pair]) -> tuple[Aucs, Bounds]:
         found = (getattr(pair, name) for pair in pairs)
         return np.array([np.nan if number is None else float(number) for number in found])
 
-    auc, variance, n_low, n_high = (numbers(name) for name in ("auc", "variance", "n_low", "n_high"))
-    lowest, highest, *variances = (numbers(f"auc_{name}") for name in _BOUNDED)
+    auc, variance, n_low, n_high = (numbers(name) for name in ("value", "variance", "n_low", "n_high"))
+    lowest, highest, *variances = map(numbers, _BOUNDED)
     in_doubt = (lowest < highest) | (variances[0] < variances[1])
     by_logit, joined = (np.array([getattr(pair, name) for pair in pairs], bool) for name in ("by_logit", "joined"))
     return Aucs(auc, variance, n_low, n_high, by_logit), Bounds(lowest, highest, variances[1], in_doubt, joined)
 
 
 def _offset(rule: Rule) -> float:
-    """Return what a metric is less than its AUC."""
-    return 0.5 if rule.metric in SUITE_GAPS else 0.0
+    """Return what a metric is less than the value of its pair, which of a gap of scores is an AUC."""
+    return 0.5 if rule.is_gap and rule.threshold is None else 0.0
 
 
 def _describe_weighed(ruling: Ruling, row: Candidate, added: Sequence[float | None]) -> Alert:
@@ -177,26 +196,24 @@ def _weigh_by_id(ruling: Ruling, row: Candidate, paired: Paired) -> dict[str, An
 def _describe(rule: Rule, row: Candidate) -> Alert:
     """Return the alert with what is compared, before it is decided."""
     offset = _offset(rule)
-    value, low, high = (_less(end, offset) for end in (row.now.auc, row.now.low, row.now.high))
+    value, low, high = (_less(end, offset) for end in (row.now.value, row.now.low, row.now.high))
     alert = Alert.of(
         rule,
         row.key,
         value=value,
         value_low=low,
         value_high=high,
-        value_at_least=_less(row.now.auc_at_least, offset),
-        value_at_most=_less(row.now.auc_at_most, offset),
+        value_at_least=_less(row.now.at_least, offset),
+        value_at_most=_less(row.now.at_most, offset),
     )
-    if not rule.is_change:
-        return alert
-    if row.before.auc is None:
+    if not rule.is_change or row.before.value is None:
         return alert
     return replace(
         alert,
         baseline_run_id=row.before_run_id,
-        baseline_value=row.before.auc - offset,
-        baseline_value_at_least=_less(row.before.auc_at_least, offset),
-        baseline_value_at_most=_less(row.before.auc_at_most, offset),
+        baseline_value=row.before.value - offset,
+        baseline_value_at_least=_less(row.before.at_least, offset),
+        baseline_value_at_most=_less(row.before.at_most, offset),
         **_measure_change(rule, row),
     )
 
@@ -207,7 +224,7 @@ def _less(value: float | None, offset: float) -> float | None:
 
 def _measure_change(rule: Rule, row: Candidate) -> dict[str, Any]:
     """Return the change of a value, or of the size of a gap, its bounds, and the interval that its p-values invert."""
-    if row.now.auc is None or row.before.auc is None:
+    if row.now.value is None or row.before.value is None:
         return {}
     now, before = _ends(rule, row.now), _ends(rule, row.before)
     found: dict[str, Any] = {
@@ -237,34 +254,14 @@ def _upper_end(now: _Ends, before: _Ends, *, may_be_0: bool) -> float:
     return float(now.highest - before.lowest + (sum(up) if may_be_0 else np.hypot(*up)))
 
 
-class _Ends(NamedTuple):
-    """A value or the size of a gap with its interval, around what it may be."""
-
-    low: float | None
-    lowest: float
-    value: float
-    highest: float
-    high: float | None
-
-    @property
-    def negated(self) -> _Ends:
-        """The same with the sign turned."""
-        return _Ends(_negate(self.high), -self.highest, -self.value, -self.lowest, _negate(self.low))
-
-    @property
-    def clipped(self) -> _Ends:
-        """The same of a size, which is not below 0."""
-        return self._replace(low=None if self.low is None else max(self.low, 0.0), lowest=max(self.lowest, 0.0))
-
-
 def _ends(rule: Rule, pair: Pair, *, turned: bool = False) -> _Ends:
     """Return the ends of a value, or of the size of a gap; `turned`, of a gap to the other side of 0."""
-    assert pair.auc is not None
-    lowest = pair.auc if pair.auc_at_least is None else pair.auc_at_least
-    highest = pair.auc if pair.auc_at_most is None else pair.auc_at_most
+    assert pair.value is not None
+    lowest = pair.value if pair.at_least is None else pair.at_least
+    highest = pair.value if pair.at_most is None else pair.at_most
     offset = _offset(rule)
     low, high = _less(pair.low, offset), _less(pair.high, offset)
-    ends = _Ends(low, lowest - offset, pair.auc - offset, highest - offset, high)
+    ends = _Ends(low, lowest - offset, pair.value - offset, highest - offset, high)
     if not rule.of_size:
         return ends
     size = ends if ends.value >= 0 else ends.negated
