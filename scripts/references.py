@@ -12,7 +12,10 @@ from typing import Any
 
 from biasspark import config
 from biasspark.columns import FOUR_CELLS
+from biasspark.config.compare import COMPARE_METHODS
 from biasspark.config.gate import SEVERITIES
+from biasspark.config.identities import UNANNOTATED
+from biasspark.config.model import DUPLICATES, ENGINES, OUTPUT_FORMATS
 from biasspark.config.reading import USUAL_BINS
 from biasspark.config.wording import list_choices, show_value
 from biasspark.tables.schemas import (
@@ -175,16 +178,16 @@ PARTS = {
         defaults={"models": "every one", "identities": "every one"},
     ),
     "[rejects]": Part(config.Rejects),
-    "[state]": Part(config.StateSettings, defaults={"keep": "`false`"}),
+    "[state]": Part(config.StateSettings),
     "[output]": Part(config.Output),
     "[maintenance]": Part(config.Maintenance),
 }
 CHOICES = {
-    ("[corpus]", "duplicates"): config.DUPLICATES,
-    ("[identities]", "unannotated"): config.UNANNOTATED,
-    ("[ranking]", "engine"): config.ENGINES,
-    ("[output]", "format"): config.OUTPUT_FORMATS,
-    ("[compare]", "method"): config.COMPARE_METHODS,
+    ("[corpus]", "duplicates"): DUPLICATES,
+    ("[identities]", "unannotated"): UNANNOTATED,
+    ("[ranking]", "engine"): ENGINES,
+    ("[output]", "format"): OUTPUT_FORMATS,
+    ("[compare]", "method"): COMPARE_METHODS,
     ("[pinned_skew]", "cell"): FOUR_CELLS,
     ("[[gate.rule]]", "severity"): SEVERITIES,
 }

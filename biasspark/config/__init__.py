@@ -1,14 +1,14 @@
 """The configuration: what a run reads, measures and writes, checked before anything is read.
 
-``load_config`` reads a TOML file and the overrides of the command line. ``parse_measures``, ``parse_identities`` and
-``models_from`` check what the public functions are given, by the same rules and with the same messages. Whatever is
-wrong is reported at once, in one ``ConfigError``.
+``load_config`` reads a TOML file and the overrides of the command line. ``parse_measures`` and ``parse_identities``
+check what the public functions are given, by the same rules and with the same messages. Whatever is wrong is reported
+at once, in one ``ConfigError``.
 """
 
 from __future__ import annotations
 
 from biasspark.config.attribution import Attribution, Pairs, SliceSearch, TreeSettings
-from biasspark.config.compare import COMPARE_METHODS, GROUPS, JACKKNIFE, Compare
+from biasspark.config.compare import GROUPS, JACKKNIFE, Compare
 from biasspark.config.further import (
     EvidenceSettings,
     Histograms,
@@ -21,13 +21,10 @@ from biasspark.config.further import (
     divide,
 )
 from biasspark.config.gate import Gate, Rule
-from biasspark.config.identities import UNANNOTATED, Crossed, Identities, find_too_many_pairs, say_unknown_identity
+from biasspark.config.identities import Crossed, Identities, find_too_many_pairs, say_unknown_identity
 from biasspark.config.mergeable import Otherwise, find_otherwise, list_differences, merge_rules
 from biasspark.config.model import (
-    DUPLICATES,
-    ENGINES,
     FILTER,
-    OUTPUT_FORMATS,
     Config,
     Corpus,
     Intervals,
@@ -39,7 +36,7 @@ from biasspark.config.model import (
     Rejects,
     StateSettings,
 )
-from biasspark.config.reading import load_config, models_from, parse_config, parse_identities, parse_measures
+from biasspark.config.reading import load_config, parse_config, parse_identities, parse_measures
 from biasspark.config.redaction import redact
 from biasspark.config.section import find_close
 from biasspark.config.source import say_no_place
@@ -47,14 +44,9 @@ from biasspark.config.terms import Terms
 from biasspark.config.wording import cut_to_width, list_first, measure_width, say_count, show_value, show_visibly
 
 __all__ = [
-    "COMPARE_METHODS",
-    "DUPLICATES",
-    "ENGINES",
     "FILTER",
     "GROUPS",
     "JACKKNIFE",
-    "OUTPUT_FORMATS",
-    "UNANNOTATED",
     "Attribution",
     "Compare",
     "Config",
@@ -94,7 +86,6 @@ __all__ = [
     "load_config",
     "measure_width",
     "merge_rules",
-    "models_from",
     "parse_config",
     "parse_identities",
     "parse_measures",

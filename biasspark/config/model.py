@@ -124,7 +124,7 @@ class Rejects:
 class StateSettings:
     """Whether a night keeps its sorted scores, to measure windows of nights without reading the corpus again."""
 
-    keep: bool = True
+    keep: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

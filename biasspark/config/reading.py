@@ -124,18 +124,6 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     return _finish(_read_identities({"identities": value}, base or Path.cwd(), faults), faults)
 
 
-def models_from(value: object) -> dict[str, str]:
-    """Give models as {name: score column}, from such a dict or from a list of columns that are their own names.
-
-    Raises
-    ------
-    ConfigError
-        With every fault, one a line.
-    """
-    faults = Faults()
-    return _finish(_read_models(value, faults), faults)
-
-
 def _finish(read: Read, faults: Faults) -> Read:
     if faults:
         raise ConfigError(*faults)
@@ -346,7 +334,7 @@ def _read_state(value: object, measures: Mapping[str, Any], faults: Faults) -> S
             "small groups too. Keep it by a configuration of its own, where few may read, and write [privacy] in that "
             "of the windows.",
         )
-    return StateSettings()
+    return StateSettings(keep=True)
 
 
 def _read_output(value: object, base: Path, faults: Faults) -> Output:

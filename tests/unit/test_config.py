@@ -26,7 +26,6 @@ from biasspark.config import (
     Terms,
     Thresholds,
     divide,
-    models_from,
     parse_config,
     parse_identities,
     parse_measures,
@@ -172,8 +171,13 @@ class TestApi:
         assert identities.known_names == ("w", "y", "x", "z")
 
     def test_models_as_list_or_dict(self) -> None:
-        assert models_from(["b", "a"]) == {"b": "b", "a": "a"}
-        assert models_from({"b": "x"}) == {"b": "x"}
+        assert parse_measures({"label": {"column": "y"}, "identities": ["male"], "models": ["b", "a"]}).models == {
+            "b": "b",
+            "a": "a",
+        }
+        assert parse_measures({"label": {"column": "y"}, "identities": ["male"], "models": {"b": "x"}}).models == {
+            "b": "x"
+        }
 
     @pytest.mark.parametrize(
         ("value", "fault"),
@@ -185,7 +189,7 @@ class TestApi:
     )
     def test_faulty_models(self, value: object, fault: str) -> None:
         with pytest.raises(ConfigError) as caught:
-            models_from(value)
+            parse_measures({"label": {"column": "y"}, "identities": ["male"], "models": value})
         assert caught.value.faults == (fault,)
 
     def test_measures_need_no_corpus_and_take_none_for_absent(self) -> None:

@@ -15,8 +15,8 @@ import pytest
 import biasspark
 from biasspark.api.keyword_faults import MAIN_KEYS
 from biasspark.api.keywords import DEFAULTS, Engine, MeasureKeywords, Unannotated, parse_keywords
-from biasspark.config import ENGINES, UNANNOTATED
-from biasspark.config.model import Measures
+from biasspark.config.identities import UNANNOTATED
+from biasspark.config.model import ENGINES, Measures
 from biasspark.errors import ConfigError, InputError
 
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name != "side_by_side"]
