@@ -17,15 +17,8 @@ from biasspark.config import GROUPS, Config, say_count
 from biasspark.highlights import WORST, worst_identities
 from biasspark.maps.gate import judged, show_alerts
 from biasspark.maps.jackknife import compute_left_out, leave_out_groups
-from biasspark.maps.windows import (
-    Window,
-    describe_window,
-    keep_state,
-    merge_nights,
-    merged_once,
-    state_of,
-    window_tables,
-)
+from biasspark.maps.night_state import keep_state, state_of
+from biasspark.maps.windows import Window, describe_window, merge_nights, merged_once, window_tables
 from biasspark.pipeline import describe_run, measure, ranked_once, tabulate
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.nights import Series, list_nights

@@ -1,4 +1,4 @@
-"""The map of windows: what a night keeps of its ranking, and what nights give when that is merged."""
+"""The map of windows: what nights give when the state that each keeps is merged."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
-import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
@@ -20,106 +18,17 @@ from biasspark.corpus.marks import mark_scores
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import InputError
-from biasspark.pipeline import JOB, Measurement, cut_at, describe_run, statistics_of
+from biasspark.maps.night_state import decode_states
+from biasspark.pipeline import JOB, Measurement, describe_run, statistics_of
 from biasspark.ranking.engine import rank_parts
 from biasspark.ranking.state_agreement import find_disagreements
-from biasspark.ranking.state_engine import read_states, state_rows
-from biasspark.ranking.state_header import Cut, Header, State, is_lopsided, join_extremes, join_quantiles, reuse_cut
+from biasspark.ranking.state_engine import read_states
+from biasspark.ranking.state_header import Header, join_extremes, join_quantiles
 from biasspark.session import describe
-from biasspark.tables.nights import (
-    Night,
-    Series,
-    StoredHeader,
-    list_configurations,
-    list_nights,
-    read_blocks,
-    read_headers,
-)
+from biasspark.tables.nights import Night, Series, list_nights, read_blocks, read_headers
 from biasspark.tables.runs import RunRecord
 from biasspark.tables.schemas import N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
 from biasspark.tables.store import Store
-
-# ---- a night
-
-
-def keep_state(measurement: Measurement, config: Config, store: Store) -> Measurement:
-    """Return the measurement of a night that keeps its state, cut as the last night of the same rules was.
-
-    Notes
-    -----
-    Two small Spark jobs, over the ledger and over the headers of one run.
-    """
-    spark = measurement.corpus.sparkSession
-    with describe(spark, "look up how scores are cut"):
-        last = _find_last(spark, store, config, _types_of(measurement))
-    survey, ranges = measurement.survey, config.ranking.ranges or measurement.survey.chosen_ranges
-    cuts = []
-    for model, found in zip(config.models, survey.boundaries(config.ranking.ranges), strict=True):
-        kept = reuse_cut(last[model], ranges) if model in last else None
-        cuts.append(kept or Cut(found, ranges))
-    return cut_at(measurement, cuts)
-
-
-def state_of(measurement: Measurement, config: Config) -> DataFrame:
-    """Return the table ``score_blocks``, less the run's columns, of a night that was ranked and is persisted."""
-    ranked = measurement.ranking.ranked
-    with describe(ranked.sparkSession, "sum up the state"):
-        found = measurement.ranking.overview.collect()
-    codebook, survey, schema = measurement.codebook, measurement.survey, measurement.corpus.schema
-    counts = np.array(next(row["counts"] for row in found if row["counts"] is not None), np.int64)
-    members = counts[len(counts) - len(codebook.pairs) :]
-    of_night: dict[str, Any] = {
-        "rules": merge_rules(config.resolved()),
-        "types": _types_of(measurement),
-        "values": survey.values,
-        "members": [(*codebook.pairs[pair], int(members[pair])) for pair in np.flatnonzero(members)],
-    }
-    headers = []
-    for number, ((model, column), cut) in enumerate(zip(config.models.items(), measurement.cuts, strict=True)):
-        ranges = [row for row in found if row["model"] == number and row["n_rows"]]
-        n_rows, fullest = sum(row["n_rows"] for row in ranges), max((row["n_rows"] for row in ranges), default=0)
-        ends = (min(row["lowest"] for row in ranges), max(row["highest"] for row in ranges)) if ranges else None
-        own = Header(
-            **of_night,
-            n_rows=n_rows,
-            fullest=fullest,
-            extremes=survey.extremes.get(model, ends),  # of all rows with a label, where histograms ask for them
-            quantiles=survey.quantiles[number].tolist(),
-            is_single=isinstance(schema[column].dataType, FloatType),
-            ranges=cut.ranges,
-            lopsided=is_lopsided(fullest, n_rows, cut.boundaries) if cut.lopsided is None else cut.lopsided,
-        )
-        headers.append(own)
-    return state_rows(ranked, codebook, headers, measurement.cuts)
-
-
-def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, State]:
-    """Return the state of each model on the night last published that was measured by the same rules."""
-    rules = merge_rules(config.resolved())
-    last: dict[str, State] = {}
-    for configured, run in list_configurations(spark, store, Series(JOB, config.corpus.name)):
-        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
-            continue
-        (stored,) = read_headers(read_blocks(spark, store, [run]), 1)
-        for model, state in _read_states(stored).items():
-            if state.header.types == types:
-                last.setdefault(model, state)
-    return last
-
-
-def _read_states(stored: Mapping[str, StoredHeader]) -> dict[str, State]:
-    return {
-        model: State(own.state_key, np.array(own.boundaries, np.float64), Header.decode(own.header))
-        for model, own in stored.items()
-    }
-
-
-def _types_of(measurement: Measurement) -> dict[str, str]:
-    schema = measurement.corpus.schema
-    return {name: schema[name].dataType.simpleString() for name in list_valued(measurement.measures)}
-
-
-# ---- a window
 
 
 @dataclass(frozen=True)
@@ -181,7 +90,7 @@ def find_window(
         runs = [night.run for night in found.values()]
         blocks = read_blocks(spark, store, runs)
         stored = read_headers(blocks, len(runs))
-    states = {day: _read_states(own) for day, own in zip(found, stored, strict=True) if own}
+    states = {day: decode_states(own) for day, own in zip(found, stored, strict=True) if own}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
     if missing and (not allow_missing or not states):

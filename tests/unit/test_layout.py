@@ -24,7 +24,8 @@ GROUND_FLOOR = (
 )
 MAPS = (
     "pipeline",
-    *("maps.attribution", "maps.attribution_tables", "maps.comparisons", "maps.gate", "maps.jackknife", "maps.windows"),
+    *("maps.attribution", "maps.attribution_tables", "maps.comparisons", "maps.gate", "maps.jackknife"),
+    *("maps.night_state", "maps.windows"),
     *("api.measured", "api.attribution"),
 )
 OF_JOBS = ("cli", "night", "backfill", "highlights")
