@@ -185,7 +185,7 @@ def run_job(
     Returns
     -------
     int
-        The exit code, as ``EXIT_CODES`` says. Faults go to stderr, one a line. Of an unexpected failure only its kind
+        The exit code, as ``EXIT_CODES`` says. Faults go to stderr, one per line. Of an unexpected failure only its kind
         and place are said: its message may quote values of the data. ``--debug`` prints the traceback as well.
     """
     _print_whatever_the_encoding()
@@ -205,7 +205,7 @@ def run_job(
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print on stderr why something failed, a line a fault, and give the exit code and the faults.
+    """Print on stderr why something failed, a line per fault, and give the exit code and the faults.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def describe_unexpected(error: BaseException) -> str:
 
 
 class Progress:
-    """Says on stderr what a job is doing, one line a stage with the time since the start; on a terminal also a bar.
+    """Says on stderr what a job is doing, one line per stage with the time since the start; on a terminal also a bar.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ CELL_PAIRS = (
 )
 """The six (low, high) pairs of cells of which the bias suite is made, in the order of u_statistics."""
 
-ROW_REASONS = ("malformed_row", "null_id", "duplicate_id", "null_label", "label_out_of_range")
-"""Why a whole row is rejected; the first that applies is given. Its code is its place here plus one."""
-
 MALFORMED = "_biasspark_malformed"
 """BOOLEAN column of a corpus from files: which records are none, as lines of CSV with a field too many."""
+
+ROW_REASONS = ("malformed_row", "null_id", "duplicate_id", "null_label", "label_out_of_range")
+"""Why a whole row is rejected; the first that applies is given. Its code is its place here plus one."""
 
 SCORE_REASONS = ("null_score", "score_not_numeric", "nan_score", "infinite_score")
 """Why a row is rejected for one model, likewise."""

@@ -33,7 +33,7 @@ _RAISED = re.compile(  # by raise_error or assert_true, which Spark 3.5 gives no
 
 
 class BiasSparkError(Exception):
-    """A failure with one or more faults to report; ``str`` gives one line a fault."""
+    """A failure with one or more faults to report; ``str`` gives one line per fault."""
 
     exit_code = 1
 

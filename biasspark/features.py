@@ -67,7 +67,7 @@ class Feature:
 def say_condition(condition: Condition, features: Sequence[Feature]) -> str:
     """Return a condition as words: ``age < 30 and (occupation is Sales, Tech-support or null)``.
 
-    What is joined by "or" stands in parentheses, also alone: what is said of a feature hangs on no other.
+    What is joined by "or" stands in parentheses, also alone: what is said of a feature depends on no other.
     """
     said = [_say(features[place], bins) for place, bins in sorted(condition.items())]
     return " and ".join(filter(None, said)) or EVERYWHERE

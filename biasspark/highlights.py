@@ -136,7 +136,7 @@ def show_lost(spark: SparkSession, store: Store, run: Run) -> str:
 
 
 def show_changes(spark: SparkSession, store: Store, run: Run, most: int = 10) -> str:
-    """Return in what each model is significantly worse or better than its baseline, and how often each verdict fell."""
+    """Return the metrics in which each model is significantly worse or better, and how often each verdict fell."""
     found = store.read(spark, MODEL_COMPARISONS, run)
     surest = [row.asDict() for row in _list_surest(found, most).collect()]
     changes = [_show_changed(list(rows)) for _, rows in groupby(surest, itemgetter(*_CHANGE))]
@@ -186,7 +186,7 @@ def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:
 
 
 def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC moves most, a metric a row: its value before rows are dropped, and after."""
+    """Return where pinned AUC moves most, a metric per row: its value before rows are dropped, and after."""
     far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
     found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
     return [row for one in found for row in _list_moves(one)]

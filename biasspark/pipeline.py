@@ -1,4 +1,4 @@
-"""The map: one line a stage, in the order in which data flow."""
+"""The map: one line per stage, in the order in which data flow."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def measure(
     Parameters
     ----------
     corpus : DataFrame
-        One row a comment.
+        One row per comment.
     measures : Measures
         Label, models, identities, slices, engine and intervals.
     id_column : str, optional
@@ -346,7 +346,7 @@ def warn_of_rejects(tally: Tally) -> Iterator[str]:
 def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """Return what a person should look at: bounds of an approximate run, repeated ids, peculiar scores and identities.
 
-    An identity is peculiar where no row that counts for any model tells of it.
+    An identity is peculiar where no row that counts for any model says anything about it.
     """
     bins, approximate = measurement.measures.ranking.bins, []
     with describe(measurement.corpus.sparkSession, "combine the ranges"):

@@ -37,7 +37,7 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Unpack[ModelKeyw
     Parameters
     ----------
     df : DataFrame
-        One row an example.
+        One row per example.
     id : str
         The column that identifies a row.
     models : str, list of str, or dict of str to str
@@ -123,7 +123,7 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
     link: str | Mapping[str, str] | None = None,
     **measures: Unpack[ModelKeywords],
 ) -> DataFrame:
-    """Return the trees that find where models gain and lose their AUC, one row a node, with honest estimates.
+    """Return the trees that find where models gain and lose their AUC, one row per node, with honest estimates.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class CorpusTables:
         return suite.bias_metrics(self._measurement.statistics, self._measurement.measures.intervals)
 
     def u_statistics(self) -> DataFrame:
-        """Return the integers from which every metric follows: six pairs of cells an identity."""
+        """Return the integers from which every metric follows: six pairs of cells per identity."""
         return in_table(self._measurement.statistics, U_STATISTICS)
 
     def model_summary(self) -> DataFrame:
@@ -146,7 +146,7 @@ def measure(df: DataFrame, **measures: Unpack[MeasureKeywords]) -> MeasuredCorpu
     Parameters
     ----------
     df : DataFrame
-        One row a comment.
+        One row per comment.
     thresholds : list of float, or dict, optional
         Turns on `threshold_rates` and `threshold_summary`: the thresholds, or ``{"grid": {"steps": 100}}``.
     histograms : True, int, or dict, optional
@@ -182,9 +182,9 @@ def measure(df: DataFrame, **measures: Unpack[MeasureKeywords]) -> MeasuredCorpu
 
     Notes
     -----
-    When called, the rows are scanned twice, for a survey and for the ranking, and shuffled once; of the engine
+    When called, the rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine
     "windows" four times or more. Tables cost next to nothing after that, unless their method says so. What is kept are
-    the counts of score ranges, which do not grow with the rows; of the engine "windows" every ranked score.
+    the counts of score ranges, which do not grow with the rows; with the engine "windows" every ranked score.
     """
     parts: Mapping[str, Any] = {} if measures.get("pinned_auc") else {"pinned_auc": {}}
     measurement = pipeline.measure(df, parse_keywords(measures, parts))

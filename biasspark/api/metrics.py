@@ -37,7 +37,7 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     Parameters
     ----------
     df : DataFrame
-        One row a comment.
+        One row per comment.
     models : str, list of str, or dict of str to str
         Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
@@ -100,7 +100,7 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
 
 @with_keywords
 def u_statistics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
-    """Return the integers from which every metric follows: six pairs of cells an identity.
+    """Return the integers from which every metric follows: six pairs of cells per identity.
 
     Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``u_statistics`` less the
     run's.
@@ -261,7 +261,7 @@ def threshold_summary(
 def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     """Return the rows of every cell of every identity by equal bins of their scores.
 
-    Bins span [0, 1], or all scores of a model where some lie outside. Takes what `bias_metrics` takes besides, costs as
+    Bins span [0, 1], or all scores of a model if some lie outside. Takes what `bias_metrics` takes besides, costs as
     much, and returns the columns of the table ``score_histograms`` less the run's.
     """
     return _measure(df, measures, histograms={"bins": bins}).score_histograms()

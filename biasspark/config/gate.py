@@ -169,7 +169,7 @@ def read_gate(value: object, measures: Mapping[str, Any], faults: Faults) -> Gat
 
 
 def _check_paired(section: Section, gate: Gate, measures: Mapping[str, Any]) -> None:
-    """Refuse to pair nights where nothing would be paired, or where that tells of groups that are withheld."""
+    """Refuse to pair nights where nothing would be paired, or where that tells what is withheld of groups."""
     on_aucs = [rule for rule in gate.of_nights if rule.threshold is None]
     changes = {kind for rule in on_aucs for kind in CHANGES if getattr(rule, kind) is not None}
     if gate.rule and not changes:

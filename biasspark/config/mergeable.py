@@ -62,7 +62,7 @@ def find_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tupl
     """Say in what two runs were measured differently, by what ``Config.resolved`` gives of them.
 
     A model, slice or identity that only one of them has changes no value of the others, and is no difference; neither
-    is what a ledger does not tell of. ``names`` are those of `list_differences`.
+    is what a ledger does not say. ``names`` are those of `list_differences`.
     """
     if not all(own.keys() >= _TOLD for own in (one, other)):
         return Otherwise()

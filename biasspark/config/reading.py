@@ -41,6 +41,8 @@ CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output", "mainte
 LONGEST_DAYS = 36_500
 USUAL_BINS, MOST_BINS = 4096, 65_536
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
+_LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
+"""Options of Spark's readers by which rows are lost in silence."""
 
 Read = TypeVar("Read")
 
@@ -63,7 +65,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     Raises
     ------
     ConfigError
-        With every fault, one a line. If the file cannot be read or is not TOML, with that alone.
+        With every fault, one per line. If the file cannot be read or is not TOML, with that alone.
     """
     faults = Faults()
     table = apply_overrides(read_toml(Path(path)), overrides, faults)
@@ -83,7 +85,7 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     Raises
     ------
     ConfigError
-        With every fault, one a line.
+        With every fault, one per line.
     """
     faults = Faults()
     return _finish(_read_config(table, base, faults), faults)
@@ -105,7 +107,7 @@ def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored
     Raises
     ------
     ConfigError
-        With every fault, one a line.
+        With every fault, one per line.
     """
     faults = Faults()
     _refuse_unknown_tables(table, MEASURED, faults)
@@ -118,7 +120,7 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     Raises
     ------
     ConfigError
-        With every fault, one a line.
+        With every fault, one per line.
     """
     faults = Faults()
     return _finish(_read_identities({"identities": value}, base or Path.cwd(), faults), faults)
@@ -217,10 +219,6 @@ def _read_duplicates(section: Section) -> str:
             'Name the id column, id = "...", or remove the line.',
         )
     return "allow"
-
-
-_LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
-"""Options of Spark's readers by which rows are lost in silence."""
 
 
 def _read_options(value: object, faults: Faults) -> dict[str, str]:

@@ -23,7 +23,7 @@ def redact(text: str) -> str:
     """Return a text without the secrets of the URIs in it.
 
     These are a user with a password, up to the last ``@`` of what may be one, and the values of a query whose names
-    tell of a key: ``sig``, ``token``, ``X-Amz-Signature`` and the like.
+    suggest a key: ``sig``, ``token``, ``X-Amz-Signature`` and the like.
     """
     return _URI.sub(lambda found: _redact_uri(found[0]), text)
 

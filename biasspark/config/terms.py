@@ -57,7 +57,7 @@ def _entries_of_file(section: Section, base: Path) -> Iterator[Entry]:
     terms = [(number, line.strip()) for number, line in enumerate(lines, 1)]
     terms = [(number, line) for number, line in terms if line and not line.startswith("#")]
     if not terms:
-        section.refuse("file", "It must hold at least one term.", "Write one term a line.")
+        section.refuse("file", "It must hold at least one term.", "Write one term per line.")
     for number, line in terms:
         yield f"{section.where} file {quote(named)}, line {number}", *_split_line(line)
 

@@ -43,7 +43,7 @@ def sample_cuts(
 
     Notes
     -----
-    Runs one Spark job when called, on labels and scores alone. The driver receives `bins` doubles a model, never a
+    Runs one Spark job when called, on labels and scores alone. The driver receives `bins` doubles per model, never a
     row. Whatever the cut points are, bounds hold; of other ones they are other bounds.
     """
     schema, parts = corpus.schema, (measures.ranking.bins or 0) // 2

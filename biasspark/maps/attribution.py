@@ -81,7 +81,7 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     Parameters
     ----------
     corpus : DataFrame
-        One row an example.
+        One row per example.
     measures : Measures
         Label, models, slices and the part ``attribution``.
     id_column : str

@@ -233,13 +233,13 @@ def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> S
 
 
 def frame_of(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame | None:
-    """Return rows of a table, less the run's columns, that were computed on the driver; None of none."""
+    """Return rows of a table, less the run's columns, that were computed on the driver; None if there are none."""
     values = [[row[name] for name in table.value_columns] for row in rows]
     return spark.createDataFrame(values, table.value_schema) if values else None
 
 
 def _vary(segment: Segment, subgroups: Subgroups) -> float | None:
-    """Return the variance of a segment's honest mean: unlike a loss, an attribution hangs on the opposite rows, too."""
+    """Return the variance of a segment's honest mean: unlike a loss, an attribution depends on opposite rows, too."""
     if segment.key.target != AUC:
         return segment.variance_of_mean
     return subgroups.variance(segment.place, segment.sums)

@@ -1,4 +1,4 @@
-"""The map of comparing models: one line a stage, in the order in which data flow."""
+"""The map of comparing models: one line per stage, in the order in which data flow."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def compare(
     Parameters
     ----------
     corpus : DataFrame
-        One row a comment.
+        One row per comment.
     measures : Measures
         Label, models, identities, slices and the part ``compare``.
     id_column : str, optional
@@ -180,7 +180,7 @@ def compared_alone(measures: Measures) -> Measures:
 def leave_out(
     examples: DataFrame, codebook: Codebook, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
 ) -> DataFrame:
-    """Return what `rank_without_groups` does, of any number of identities: of each 32 in a pass of its own."""
+    """Return `rank_without_groups` for any number of identities, 32 per pass."""
     left = (rank_without_groups(examples, codebook, boundaries, chunk, n_groups) for chunk in _in_chunks(identities))
     return reduce(DataFrame.unionByName, left)
 

@@ -1,1 +1,1 @@
-"""Stage 3: U statistics -> metric rows, one file a family; arithmetic on small tables."""
+"""Stage 3: U statistics -> metric rows, one file per family; arithmetic on small tables."""

@@ -37,7 +37,7 @@ No night has two scores of a row side by side. But nights that keep what is left
 paired by these (``biasspark.metrics.comparisons.paired``), and where a corpus has the old score in a column, that is a
 model to compare with: a rule with a ``baseline`` is judged on pairs.
 
-In 1,500 runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows a cell) a change of just the
+In 1,500 runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of just the
 bound is found to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at the
 values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 5.6 %.
 """
@@ -64,7 +64,7 @@ Own = TypeVar("Own", bound="Estimates")
 
 
 class Estimates(Protocol):
-    """Estimates, one an entry, with what their intervals come of; NaN where there is none."""
+    """Estimates, one per entry, with what their intervals come of; NaN where there is none."""
 
     @property
     def value(self) -> Floats:
@@ -84,7 +84,7 @@ class Estimates(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of AUCs and their variances that are not known exactly, one an entry.
+    """What is known of AUCs and their variances that are not known exactly, one per entry.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Aucs:
-    """AUCs with what their intervals come of, one an entry; NaN where there is none.
+    """AUCs with what their intervals come of, one per entry; NaN where there is none.
 
     Attributes
     ----------

@@ -93,7 +93,7 @@ def auc_interval(pair: Column, level: float, *, bounded: bool = False) -> Column
     Notes
     -----
     Only +, -, ·, / and sqrt, which IEEE 754 rounds alike everywhere, and exp, for which Spark calls ``StrictMath``: the
-    bits do not depend on the platform. No Python worker is needed. Some 500 floating point operations a row.
+    bits do not depend on the platform. No Python worker is needed. Some 500 floating point operations per row.
     """
     known = _Known.of(pair, bounded)
     z = normal_quantile(level)

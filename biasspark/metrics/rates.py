@@ -35,7 +35,7 @@ from biasspark.metrics.evidence import errors_of_difference
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates with the counts that they come of, one an entry; NaN where there is none.
+    """Rates with the counts that they come of, one per entry; NaN where there is none.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class RateGaps:
-    """Gaps of rates that are independent of each other, one an entry."""
+    """Gaps of rates that are independent of each other, one per entry."""
 
     subgroup: Rates
     background: Rates

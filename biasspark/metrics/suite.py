@@ -84,7 +84,7 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
     Parameters
     ----------
     statistics : DataFrame
-        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: six rows an identity; ``(overall)`` rows are
+        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: six rows per identity; ``(overall)`` rows are
         passed over.
     intervals : Intervals
         The level of the intervals.
@@ -117,7 +117,7 @@ def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
 
 
 def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
-    """Return one row an identity with, for each metric, its pair's ``fields`` as a struct, NULL where there is none."""
+    """Return one row per identity with each metric's pair's ``fields`` as a struct, NULL where there is none."""
     values = F.struct(*fields)
     picked = (F.max(F.when(metric.is_of_row, values)).alias(metric.name) for metric in metrics)
     # A table that does not grow with the corpus: in one partition, no group needs a shuffle.

@@ -5,7 +5,7 @@ left out of every sum, minimum and mean.
 
 A group is the rows of an identity with a label and a score in a slice, those of its background, which are a group of
 their own, or those of a slice. Where a group is smaller than the minimum, the counts of its identity are withheld with
-its values: subtracted from those of the slice, they would tell it. An empty background tells of nobody. What other
+its values: subtracted from those of the slice, they would tell it. An empty background gives nobody away. What other
 tables, nights and overlapping identities tell when they are subtracted from each other is not looked for.
 """
 

@@ -96,7 +96,7 @@ class DrawnTree:
 
 
 def list_heat_maps(facts: NightFacts) -> list[HeatMap]:
-    """Return the crosses of all rows, one map a model and grouping; of many groups those with the most pairs."""
+    """Return the crosses of all rows, one map per model and grouping; of many groups those with the most pairs."""
     rows = facts.rows("auc_crosses", slice=ALL_ROWS)
     keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
     return [_draw_map([row for row in rows if (row["grouping"], row["model"]) == key], *key) for key in keys]
@@ -158,7 +158,7 @@ def _headroom_cell(row: Row, most: float, auc: TableCell, digits: int) -> TableC
 
 
 def list_segment_trees(facts: NightFacts) -> list[DrawnTree]:
-    """Return the trees of attribution on all rows, one a model or pair of models, and of losses where they are."""
+    """Return the trees of attribution on all rows, one per model or pair of models, and of losses where they are."""
     rows = facts.rows("attribution_segments", slice=ALL_ROWS)
     keys = dict.fromkeys((row["target"], row["baseline_model"], row["model"]) for row in rows)
     trees = []
@@ -173,7 +173,7 @@ def list_segment_trees(facts: NightFacts) -> list[DrawnTree]:
 
 
 def list_pair_trees(facts: NightFacts) -> list[DrawnTree]:
-    """Return the trees of pairs on all rows, one a model."""
+    """Return the trees of pairs on all rows, one per model."""
     rows = facts.rows("pair_segments", slice=ALL_ROWS)
     models = dict.fromkeys(row["model"] for row in rows)
     return [

@@ -17,7 +17,7 @@ _NO_ROWS = TableCell(text=DASH, note="no rows")
 
 @dataclass(frozen=True)
 class BalanceRow:
-    """One identity with a cell a bucket."""
+    """One identity with a cell per bucket."""
 
     identity: str
     cells: Sequence[TableCell]

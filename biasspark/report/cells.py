@@ -164,7 +164,7 @@ def _find_reach(row: Mapping[str, Any], name: str) -> float:
 
 
 def _digits_of(reach: float) -> int:
-    """Return how many decimals tell of a difference: three, or up to its first digit."""
+    """Return how many decimals show a difference: three, or up to its first digit."""
     return min(max(3, math.ceil(-math.log10(reach))), _MOST_DIGITS)
 
 

@@ -76,7 +76,7 @@ def pixels_across(text: str) -> float:
 
 
 def draw_intervals(facts: NightFacts) -> Markup:
-    """Draw every identity with the intervals of all models, a panel a metric; the lowest AUC is at the top."""
+    """Draw every identity with the intervals of all models, a panel per metric; the lowest AUC is at the top."""
     names = facts.identities()[:MOST_IN_CHARTS]
     places = {name: place for place, name in enumerate(names)}
     rows = [row for row in facts.rows("bias_metrics", slice=ALL_ROWS) if row[IDENTITY] in places]
@@ -161,7 +161,7 @@ class _Panel:
 def draw_rate_curves(facts: NightFacts, histograms: Mapping[tuple[str, str], Cells]) -> Markup | None:
     """Draw the rates of an identity against those of its background over all thresholds; None without histograms.
 
-    A panel an identity and model, negatives above positives. The area between a curve and the diagonal is the gap.
+    A panel per identity and model, negatives above positives. The area between a curve and the diagonal is the gap.
     """
     models, names = facts.models()[:MOST_CURVES], choose_curves(facts)
     if not histograms or not names:
@@ -326,7 +326,7 @@ _SLOPE = 60
 
 
 def draw_pinned(facts: NightFacts) -> Markup | None:
-    """Draw the pinned AUC of every identity, a column an identity as in the slides; None without the table."""
+    """Draw the pinned AUC of every identity, a column per identity as in the slides; None without the table."""
     rows = [row for row in facts.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
     weak = {(row.identity, row.model) for row in tabulate_pinned(facts) if row.cell.weak}
     names = [name for name in facts.identities() if any(row[IDENTITY] == name for row in rows)][:MOST_IN_CHARTS]

@@ -36,6 +36,8 @@ from biasspark.report.facts import NightFacts, Row
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
 MOST_CHANGES = 12
 _MARKS = {WORSE: "▼ ", BETTER: "▲ "}
+_SIDES = {"negative": "n_low", "positive": "n_high"}
+"""Of the rows of an identity, where comparisons of its Subgroup AUC count them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +155,6 @@ def _compare(identity: str, changes: Mapping[str, tuple[Row, Change]]) -> Compar
     of_subgroup, _ = changes.get("subgroup_auc", ({}, None))
     counts = {f"n_{sign}": show_count(of_subgroup.get(side)) for sign, side in _SIDES.items()}
     return Compared(identity=identity, changes={name: own for name, (_, own) in changes.items()}, **counts)
-
-
-_SIDES = {"negative": "n_low", "positive": "n_high"}
-"""Of the rows of an identity, where comparisons of its Subgroup AUC count them."""
 
 
 def _find_values(facts: NightFacts) -> dict[tuple[str, str, str], TableCell]:

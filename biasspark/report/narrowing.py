@@ -61,7 +61,7 @@ def count_summed(
 ) -> DataFrame:
     """Return how many identities of all rows are in each sum, as ``X_n``, and how many of few rows, as ``X_weak``.
 
-    And what ``further`` aggregates tell of the same identities.
+    And what ``further`` aggregates say about the same identities.
     """
     counts = list(further)
     for total, parts in sums.items():

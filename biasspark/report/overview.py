@@ -66,7 +66,7 @@ class MetricRow:
 
 
 def summarise_models(facts: NightFacts) -> list[SummaryRow]:
-    """Return the measures of all rows, each with a cell a model; the worst identity's value has its own interval."""
+    """Return the measures of all rows, each with a cell per model; the worst identity's value has its own interval."""
     summaries = {row[MODEL]: row for row in facts.rows("model_summary", slice=ALL_ROWS)}
     suite = {(row[MODEL], row[IDENTITY]): row for row in facts.rows("bias_metrics", slice=ALL_ROWS)}
     rows = [SummaryRow(column="auc", cells=_mark_best([_overall(summaries, m) for m in facts.models()], "auc"))]

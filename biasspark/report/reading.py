@@ -241,7 +241,7 @@ class _Reader:
         frames = [frame for run in runs if (frame := self._find(table, run)) is not None]
         if not frames:
             return []
-        # Plain files, one a run: as one partition they need no shuffle, and no task a file.
+        # Plain files, one per run: as one partition they need no shuffle, and no task per file.
         rows = narrow(reduce(DataFrame.unionByName, frames)).coalesce(1)
         with describe(self._spark, f"report: {table.name}"):
             found = [row.asDict() for row in rows.collect()]

@@ -53,7 +53,7 @@ def write_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa
     Returns
     -------
     str
-        A line of headings and one a row, each ended by CR LF. NULL is empty. Text that a spreadsheet would take for a
+        A line of headings and one per row, each ended by CR LF. NULL is empty. Text that a spreadsheet would take for a
         formula, because it begins with ``= + - @``, a tab or CR, gets an apostrophe before it; numbers are left alone.
     """
     text = io.StringIO()

@@ -55,8 +55,8 @@ def write_text(comparison: SideBySide, digits: int = 3) -> str:
     Returns
     -------
     str
-        For each slice one table, a row an identity; where the metrics of a row would pass 120 columns in any slice, the
-        gaps follow below the AUCs. Long names go on in lines of their own. Below the tables stands what the marks mean.
+        One table per slice, a row per identity; where the metrics of a row pass 120 columns in any slice, the gaps
+        follow below the AUCs. Long names go on in lines of their own. Below the tables stands what the marks mean.
     """
     first, second = map(show_visibly, comparison.question.models)
     notes = Notes()

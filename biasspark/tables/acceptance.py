@@ -50,7 +50,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
 
     Notes
     -----
-    One job over the ledger, which has one small file a run.
+    One job over the ledger, which has one small file per run.
     """
     ledger = store.read_ledger(spark, None).where(
         (F.col("corpus") == F.lit(run.corpus)) & (F.col("run_date") < F.lit(run.run_date))

@@ -45,7 +45,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
 
     Notes
     -----
-    The driver receives a row a run. Of compaction only nights younger than ``policy.keep`` are looked at.
+    The driver receives a row per run. Of compaction only nights younger than ``policy.keep`` are looked at.
     """
     # The ledger last: what is published while tables are listed is then known.
     stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}

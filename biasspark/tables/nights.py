@@ -41,7 +41,7 @@ class StoredHeader(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A job on a corpus: what has one run a night."""
+    """A job on a corpus: what has one run per night."""
 
     job: str
     corpus: str
@@ -74,7 +74,7 @@ def list_configurations(spark: SparkSession, store: Store, series: Series) -> li
 
     Notes
     -----
-    One Spark job over the ledger; the driver receives a row a configuration.
+    One Spark job over the ledger; the driver receives a row per configuration.
     """
     own = _of_series(store.read_ledger(spark, None), series)
     latest = F.max_by(F.struct(RUN_DATE.name, "run_id"), F.struct("published_at", "run_id"))

@@ -189,7 +189,7 @@ def _check_written(spark: SparkSession, written: Mapping[Table, _Fingerprint], r
 def _examine(frames: Mapping[Table, DataFrame]) -> dict[str, _Stored]:
     """Return what is in each table; of those without rows nothing.
 
-    All in one partition, so that grouping needs no shuffle: one file a table is read, none is large. But a table that
+    All in one partition, so that grouping needs no shuffle: one file per table is read, none is large. But a table that
     grows with the corpus keeps its partitions.
     """
     small = [_hash_rows(table, frame) for table, frame in frames.items() if not table.per_row]

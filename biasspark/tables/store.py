@@ -31,7 +31,7 @@ class Store(Protocol):
         Raises
         ------
         InputError
-            With one fault a table, listing its columns and those of the contract.
+            With one fault per table, listing its columns and those of the contract.
         """
 
     def place(self, table: Table, run: Run) -> str:

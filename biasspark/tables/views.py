@@ -190,7 +190,7 @@ def _spark_latest_view(table: Table) -> str:
 
 
 def _commented(table: Table) -> str:
-    """Return the columns of a view with their comments, one a line."""
+    """Return the columns of a view with their comments, one per line."""
     return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in table.columns)
 
 

@@ -334,7 +334,7 @@ class TestTerms:
     def test_empty_file(self, tmp_path: Path) -> None:
         write(tmp_path / "t.txt", "\n# nothing\n")
         assert self.faults(tmp_path, file="t.txt") == (
-            '[identities.terms] file = "t.txt". It must hold at least one term. Write one term a line.',
+            '[identities.terms] file = "t.txt". It must hold at least one term. Write one term per line.',
         )
 
     def test_undecodable_file(self, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def model_comparisons(compared: DataFrame, level: float) -> DataFrame:
     Notes
     -----
     Lazy. P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs among
-    themselves. One Python task a slice and two models, whose rows are metrics times identities.
+    themselves. One Python task per slice and two models, whose rows are metrics times identities.
     """
     return compared.groupBy(*_NAMED).applyInPandas(_compare(level), MODEL_COMPARISONS.value_schema)
 

@@ -7,7 +7,7 @@ from biasspark.tables.schemas.declaring import Table, columns
 REJECTED_ROWS = Table(
     name="rejected_rows",
     job="bias_metrics",
-    comment="Rows that a run did not use, and why, up to a number a reason. bias_runs counts them all. Holds no text.",
+    comment="Rows that a run did not use, and why, up to a number per reason. bias_runs counts all. Holds no text.",
     key=columns("""
         row_id STRING: The id of the row in the corpus. NULL where it has none.
         model STRING: The model for which the row is rejected. NULL where it is for all.
