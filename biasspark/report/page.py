@@ -36,14 +36,7 @@ from biasspark.report.cells import (
     show_p,
     show_percent,
 )
-from biasspark.report.charts import (
-    MOST_IN_CHARTS,
-    choose_curves,
-    draw_intervals,
-    draw_pinned,
-    draw_rate_curves,
-    draw_trends,
-)
+from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned
 from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
@@ -60,10 +53,12 @@ from biasspark.report.overview import (
     tabulate_metrics,
 )
 from biasspark.report.pinned import tabulate_pinned
+from biasspark.report.rate_curves import choose_curves, draw_rate_curves
 from biasspark.report.rates import list_rates
 from biasspark.report.shades import write_shades
 from biasspark.report.side_by_side_metrics import COMPARED
 from biasspark.report.template_means import tabulate_templates
+from biasspark.report.trends import draw_trends
 from biasspark.report.verdict import MOST_MOVES, WORDS, is_undecided_among_many, reach_verdict, say_date
 
 MOST_CARDS = 9

@@ -12,12 +12,14 @@ import pytest
 
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees, tabulate_segments
 from biasspark.report.cells import shade_share_finely, show_interval, show_number
-from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
+from biasspark.report.charts import choose_identities, draw_intervals, draw_pinned
 from biasspark.report.distributions import Scale, draw_steps, merge_bins, read_histograms, trace_rates
 from biasspark.report.facts import NightFacts, choose_thresholds
 from biasspark.report.intervals import bound_share
 from biasspark.report.pinned import tabulate_pinned
+from biasspark.report.rate_curves import choose_curves
 from biasspark.report.rates import list_rates
+from biasspark.report.trends import draw_trends
 from tests.report_rows import EMPTY, MODELS, NAMES, SCRIPT, night_facts, read_text, write_undrawn
 
 SIGNED = "negative_aeg"
