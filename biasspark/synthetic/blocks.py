@@ -46,7 +46,16 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """What requests for a number of rows share: ids from 0 to `rows - 1`, and a seed."""
+    """What requests for a number of rows share.
+
+    Attributes
+    ----------
+    rows
+        Number of rows. Ids run from 0 to `rows - 1`.
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine, and a shorter
+        corpus is the beginning of a longer one.
+    """
 
     rows: int
     seed: int
@@ -79,7 +88,26 @@ def check_request(request: Request) -> None:
 
 
 def generate(spark: SparkSession, request: Request) -> DataFrame:
-    """Make a corpus on the executors, once its request is checked: a lazy plan of one stage without shuffle."""
+    """Make a corpus on the executors, once its request is checked.
+
+    Parameters
+    ----------
+    spark
+        Any session, classic or Connect.
+    request
+        Which corpus. Its class says what the columns hold.
+
+    Returns
+    -------
+    DataFrame
+        Of `request.columns`: a lazy plan of one stage without shuffle. A worker holds one block of 20,000 rows at a
+        time, however many rows are asked for.
+
+    Raises
+    ------
+    ConfigError
+        Naming each argument that is out of range, and whatever else cannot be generated.
+    """
     check_request(request)
     n_partitions = -(-request.rows // ROWS_PER_PARTITION)
     return map_blocks(spark.range(0, request.n_blocks, 1, n_partitions), request)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks, generate
+from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks
 from biasspark.synthetic.draws import bit_stream, find_number_faults
 from biasspark.synthetic.shapes import ROWS_PER_CELL, open_unit, truncated_normal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
 SCHEMA = arrow_schema(COLUMNS)
@@ -37,7 +34,29 @@ LOWEST_MEAN = 0.25
 
 @dataclass(frozen=True)
 class HeightsRequest:
-    """What is asked of `heights_corpus`."""
+    """Scores of one model for people of three heights, which show what an AUC within a group does not see.
+
+    All three groups are equally large, half of each is positive, and within each the AUC is .93. The scores of the
+    short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 for the tall and the average,
+    .79 for the short.
+
+    Attributes
+    ----------
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine.
+    rows_per_cell
+        Rows of each of the six cells: a height, negative or positive.
+
+    Notes
+    -----
+    The columns are id BIGINT (from 0), height STRING (tall, average, short), label BOOLEAN (whether positive), score
+    DOUBLE (in [0, 1], with eight digits).
+
+    A cell of n rows has one score from each of n equally likely parts of its normal distribution. No share of a cell
+    below a score is then off by more than 1/n, and no AUC by more than 2/n, whatever the seed.
+
+    `conf/heights.toml` is a configuration that measures it.
+    """
 
     columns: ClassVar[str] = COLUMNS
 
@@ -80,41 +99,3 @@ class HeightsRequest:
             pa.array(truncated_normal((places + open_unit(bits)) / self.rows_per_cell, mean, SD)),
         ]
         return pa.record_batch(columns, schema=SCHEMA)
-
-
-def heights_corpus(spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_PER_CELL) -> DataFrame:
-    """Scores of one model for people of three heights, which show what an AUC within a group does not see.
-
-    All three groups are equally large, half of each is positive, and within each the AUC is .93. The scores of the
-    short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 of the tall and the average,
-    .79 of the short.
-
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    seed
-        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine.
-    rows_per_cell
-        Rows of each of the six cells: a height, negative or positive.
-
-    Returns
-    -------
-    DataFrame
-        id BIGINT (from 0), height STRING (tall, average, short), label BOOLEAN (whether positive), score DOUBLE (in
-        [0, 1], with eight digits).
-
-    Raises
-    ------
-    ConfigError
-        Naming each argument that is out of range.
-
-    Notes
-    -----
-    A cell of n rows has one score from each of n equally likely parts of its normal distribution. No share of a cell
-    below a score is then off by more than 1/n, and no AUC by more than 2/n, whatever the seed.
-
-    A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time. `conf/heights.toml` is
-    a configuration that measures it.
-    """
-    return generate(spark, HeightsRequest(seed, rows_per_cell))

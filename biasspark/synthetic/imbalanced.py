@@ -7,7 +7,7 @@ ones quote an insult. So a classifier that is trained on the corpus takes the im
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -19,13 +19,13 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.config import show_value
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest, generate
+from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest
 from biasspark.synthetic.draws import bit_stream, find_number_faults, find_term_faults, to_units
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 BUCKETS = (20, 60, 180, 540, 1620, 4860)
@@ -54,10 +54,28 @@ _CORPUS, _HARMLESS, _CELLS = range(3)
 
 @dataclass(frozen=True)
 class ImbalancedRequest(RowsRequest):
-    """What is asked of `imbalanced_corpus`.
+    """Comments of which a tenth is toxic, but more than half of those that mention an imbalanced term.
 
-    With `harmless`, for more comments as the harmless ones of the corpus are, as long and mentioning the same terms as
-    often. They are drawn from bits of their own.
+    Attributes
+    ----------
+    imbalanced
+        Some of the terms, each with the share of the comments that mention it: toxic by `IMBALANCED_RATES`.
+    terms
+        All terms. Each of the others is in a share of `MENTIONED` of the comments, as often toxic as comments are.
+    harmless
+        Whether to make more comments like the harmless ones of the corpus instead, as long and mentioning the same
+        terms as often. They are drawn from bits of their own.
+
+    Notes
+    -----
+    The columns are id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (whether toxic), term STRING
+    (what it mentions, NULL if nothing).
+
+    Let P_b be the share of the comments of bucket b that is toxic (`TOXIC_RATES`), s_t the share of all comments that
+    mention t, and r_tb the toxic share of these. A toxic comment of the bucket mentions t with probability
+    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b): so all rates come out as given.
+
+    A million rows take 7 s of processor time. A worker takes 220 MB with Python and its libraries.
     """
 
     columns: ClassVar[str] = COLUMNS
@@ -113,53 +131,6 @@ class Chances(NamedTuple):
     term: Floats
 
 
-def imbalanced_corpus(
-    spark: SparkSession,
-    rows: int,
-    seed: int,
-    *,
-    imbalanced: Mapping[str, float] = IMBALANCED,
-    terms: Sequence[str] = IDENTITY_TERMS,
-) -> DataFrame:
-    """Comments of which a tenth is toxic, but more than half of those that mention an imbalanced term.
-
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    rows
-        Number of comments. Ids run from 0 to `rows - 1`.
-    seed
-        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine, and a shorter
-        corpus is the beginning of a longer one.
-    imbalanced
-        Some of the terms, each with the share of the comments that mention it: toxic by `IMBALANCED_RATES`.
-    terms
-        All terms. Each of the others is in a share of `MENTIONED` of the comments, as often toxic as comments are.
-
-    Returns
-    -------
-    DataFrame
-        id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (whether toxic), term STRING (what it
-        mentions, NULL if nothing).
-
-    Raises
-    ------
-    ConfigError
-        Naming each argument that is out of range and each term that cannot be used.
-
-    Notes
-    -----
-    Let P_b be the share of the comments of bucket b that is toxic (`TOXIC_RATES`), s_t the share of all comments that
-    mention t, and r_tb the toxic share of these. A toxic comment of the bucket mentions t with probability
-    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b): so all rates come out as given.
-
-    A lazy plan of one stage without shuffle. A million rows take 7 s of processor time. A worker holds one block of
-    20,000 rows at a time, 220 MB with Python and its libraries, however many rows are asked for.
-    """
-    return generate(spark, ImbalancedRequest(rows, seed, tuple(imbalanced.items()), tuple(terms)))
-
-
 def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
     """Harmless comments that mention a given term and have a given length: what a mitigation plan asks for.
 
@@ -174,7 +145,7 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `imbalanced_corpus`. Ids count from 0 in each cell.
+        The columns of an `ImbalancedRequest`. Ids count from 0 in each cell.
 
     Notes
     -----

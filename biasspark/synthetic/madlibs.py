@@ -8,10 +8,9 @@ their own; and a template's fillings are counted through by steps that reach all
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +19,9 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.expressions.sql import quote_name
-from biasspark.synthetic.blocks import RowsRequest, generate
+from biasspark.synthetic.blocks import RowsRequest
 from biasspark.synthetic.draws import WORD, bit_stream, find_number_faults, find_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")
@@ -45,7 +40,25 @@ N_SENTENCES = 2 * N_TEMPLATES * N_FILLINGS
 
 @dataclass(frozen=True)
 class MadlibsRequest(RowsRequest):
-    """What is asked of `madlibs_corpus`."""
+    """Templated sentences about identity terms, half of them toxic for every term.
+
+    Attributes
+    ----------
+    terms
+        The identities, best as adjectives. No word of theirs may be one that the sentences use themselves.
+
+    Notes
+    -----
+    The columns are id BIGINT, comment_text STRING, label BOOLEAN (whether toxic), template STRING (`harmless_07`,
+    `toxic_07`), and for each term an INT of its name: 1 where it stands in the text as whole words, else 0.
+
+    A term has rows / terms sentences of its own, as evenly as it goes, and one that is part of another (african,
+    african american) the other's as well. Half of a term's rows are toxic where their number is even, otherwise half
+    but for one row; of a term that is part of several others, half but for a row each.
+
+    Sentences differ until all `N_SENTENCES` (884,736) about a term have come, 44 million with the 50 terms; then
+    they come again in the same order.
+    """
 
     terms: tuple[str, ...] = IDENTITY_TERMS
 
@@ -110,46 +123,6 @@ class Pieces(NamedTuple):
     words: pa.Array
     starts: Ints
     digits: Ints
-
-
-def madlibs_corpus(spark: SparkSession, rows: int, seed: int, *, terms: Sequence[str] = IDENTITY_TERMS) -> DataFrame:
-    """Templated sentences about identity terms, half of them toxic for every term.
-
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    rows
-        Number of sentences. Ids run from 0 to `rows - 1`.
-    seed
-        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine, and a shorter
-        corpus is the beginning of a longer one.
-    terms
-        The identities, best as adjectives. No word of theirs may be one that the sentences use themselves.
-
-    Returns
-    -------
-    DataFrame
-        id BIGINT, comment_text STRING, label BOOLEAN (whether toxic), template STRING (`harmless_07`, `toxic_07`), and
-        for each term an INT of its name: 1 where it stands in the text as whole words, else 0.
-
-    Raises
-    ------
-    ConfigError
-        Naming each argument that is out of range and each term that cannot be used.
-
-    Notes
-    -----
-    A term has rows / terms sentences of its own, as evenly as it goes, and one that is part of another (african,
-    african american) the other's as well. Half of a term's rows are toxic where their number is even, otherwise half
-    but for one row; of a term that is part of several others, half but for a row each.
-
-    Sentences differ until all `N_SENTENCES` (884,736) about a term have come, 44 million with the 50 terms; then
-    they come again in the same order.
-
-    A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time.
-    """
-    return generate(spark, MadlibsRequest(rows, seed, tuple(terms)))
 
 
 @cache

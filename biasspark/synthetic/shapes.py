@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,8 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks, generate
+from biasspark.synthetic.blocks import BLOCK_ROWS, count_blocks
 from biasspark.synthetic.draws import bit_stream, find_number_faults
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 ROWS_PER_CELL = 1_000
 """Scores that the published demonstration draws for each of the four cells."""
@@ -77,7 +73,35 @@ SLICES = {shape.name: f"shape = '{shape.name}'" for shape in SHAPES}
 
 @dataclass(frozen=True)
 class ShapesRequest:
-    """What is asked of `score_shapes`."""
+    """Scores of one model in a background and a subgroup, once for each shape of Nuanced, Table 2.
+
+    Attributes
+    ----------
+    seed
+        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine; a cell with
+        fewer rows is the beginning of the same cell with more, whatever other shapes are asked for.
+    rows_per_cell
+        Rows of each of the four cells (background or subgroup, negative or positive). The subgroup of C has half as
+        many negatives and half as many positives again.
+    shapes
+        Which shapes; they may be your own.
+
+    Notes
+    -----
+    The columns are id BIGINT (from 0), shape STRING (none, A to G), label BOOLEAN (whether positive), subgroup INT (1
+    in the subgroup, 0 in the background), score DOUBLE (in [0, 1], with eight digits).
+
+    `conf/shapes.toml` is a configuration that measures each shape as a slice of its own. In a notebook:
+
+    >>> from biasspark.synthetic.blocks import generate
+    >>> from biasspark.synthetic.shapes import SLICES, ShapesRequest
+    >>> corpus = generate(spark, ShapesRequest(seed=1))  # doctest: +SKIP
+    >>> biasspark.bias_metrics(
+    ...     corpus, models=["score"], label="label", identities=["subgroup"], slices=SLICES
+    ... ).where("slice != 'all'").show()  # doctest: +SKIP
+
+    The slice `all` mixes what does not belong together: leave it out.
+    """
 
     columns: ClassVar[str] = COLUMNS
 
@@ -133,50 +157,6 @@ class ShapesRequest:
             pa.array(truncated_normal(open_unit(bits[:count]), mean, spread)),
         ]
         return pa.record_batch(columns, schema=SCHEMA)
-
-
-def score_shapes(
-    spark: SparkSession, seed: int, *, rows_per_cell: int = ROWS_PER_CELL, shapes: tuple[ScoreShape, ...] = SHAPES
-) -> DataFrame:
-    """Scores of one model in a background and a subgroup, once for each shape of Nuanced, Table 2.
-
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    seed
-        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine; a cell with
-        fewer rows is the beginning of the same cell with more, whatever other shapes are asked for.
-    rows_per_cell
-        Rows of each of the four cells (background or subgroup, negative or positive). The subgroup of C has half as
-        many negatives and half as many positives again.
-    shapes
-        Which shapes; they may be your own.
-
-    Returns
-    -------
-    DataFrame
-        id BIGINT (from 0), shape STRING (none, A to G), label BOOLEAN (whether positive), subgroup INT (1 in the
-        subgroup, 0 in the background), score DOUBLE (in [0, 1], with eight digits).
-
-    Raises
-    ------
-    ConfigError
-        Naming each argument that is out of range.
-
-    Notes
-    -----
-    A lazy plan of one stage without shuffle; a worker holds one block of 20,000 rows at a time. `conf/shapes.toml` is
-    a configuration that measures each shape as a slice of its own. In a notebook:
-
-    >>> from biasspark.synthetic.shapes import SLICES, score_shapes  # doctest: +SKIP
-    >>> biasspark.bias_metrics(
-    ...     score_shapes(spark, 1), models=["score"], label="label", identities=["subgroup"], slices=SLICES
-    ... ).where("slice != 'all'").show()  # doctest: +SKIP
-
-    The slice `all` mixes what does not belong together: leave it out.
-    """
-    return generate(spark, ShapesRequest(seed, rows_per_cell, shapes))
 
 
 def open_unit(bits: npt.NDArray[np.uint64]) -> Floats:

@@ -24,7 +24,8 @@ from scipy import integrate, stats
 import biasspark
 from biasspark.config import parse_measures
 from biasspark.pipeline import measure, ranked_once
-from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, score_shapes
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, ShapesRequest
 from biasspark.tables.schemas import BIAS_METRICS, U_STATISTICS
 from tests.oracle.suite import PAIRS
 
@@ -56,7 +57,7 @@ def measured(spark_session: SparkSession) -> dict[str, Measured]:
         "identities": ["subgroup"],
         "slices": SLICES | {PRINTED_A.name: f"shape = '{PRINTED_A.name}'"},
     }
-    measurement = measure(score_shapes(spark_session, 1, shapes=DRAWN), parse_measures(asked))
+    measurement = measure(generate(spark_session, ShapesRequest(1, shapes=DRAWN)), parse_measures(asked))
     with ranked_once(measurement):
         tables = measurement.suite_tables()
         suite, pairs = (tables[name].where("identity = 'subgroup'").collect() for name in (BIAS_METRICS, U_STATISTICS))
@@ -92,7 +93,7 @@ def errors(spark_session: SparkSession) -> dict[str, Errors]:
     """The error rates of the shapes that are shifted."""
     shifted = [shape for shape in DRAWN if shape.name in {"B", "D", PRINTED_A.name}]
     rates = biasspark.threshold_rates(
-        score_shapes(spark_session, 1, shapes=tuple(shifted)),
+        generate(spark_session, ShapesRequest(1, shapes=tuple(shifted))),
         grid={"low": 0.0, "high": 1.0, "steps": 40},
         models=["score"],
         label="label",

@@ -36,7 +36,8 @@ from pyspark.sql import Row, SparkSession
 
 from biasspark.config import parse_measures
 from biasspark.pipeline import measure, ranked_once
-from biasspark.synthetic.heights import heights_corpus
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.heights import HeightsRequest
 from biasspark.tables.schemas import BIAS_METRICS, PINNED_AUC
 
 SLIDE = Path(__file__).resolve().parents[3] / "shared" / "papers" / "slides_tall_average_short.csv"
@@ -69,7 +70,7 @@ def pinned_auc(height: str) -> float:
 @pytest.fixture(scope="module")
 def found(spark_session: SparkSession) -> dict[str, dict[str, Row]]:
     """The suite and pinned AUC of each height, of one ranking."""
-    corpus = heights_corpus(spark_session, 1, rows_per_cell=ROWS_PER_CELL)
+    corpus = generate(spark_session, HeightsRequest(1, ROWS_PER_CELL))
     measurement = measure(corpus, parse_measures(MEASURED))
     with ranked_once(measurement):
         tables = measurement.suite_tables() | measurement.further_tables()

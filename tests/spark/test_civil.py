@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biasspark.synthetic.blocks import BLOCK_ROWS
-from biasspark.synthetic.civil import civil_corpus
+from biasspark.synthetic.blocks import BLOCK_ROWS, generate
+from biasspark.synthetic.civil_rows import CivilShape
 from biasspark.synthetic.civil_shape import IDENTITY_NAMES
 
 if TYPE_CHECKING:
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 def test_columns_and_types(spark: SparkSession) -> None:
     names = ["id", "created_date", "target", *IDENTITY_NAMES, "comment_length", "toxicity_1", "toxicity_6"]
-    plain = civil_corpus(spark, 10, 1)
+    plain = generate(spark, CivilShape(10, 1))
     assert plain.columns == names
     assert dict(plain.dtypes) == dict.fromkeys(names, "double") | {
         "id": "bigint",
         "created_date": "date",
         "comment_length": "int",
     }
-    assert civil_corpus(spark, 10, 1, text=True).dtypes == [*plain.dtypes, ("comment_text", "string")]
+    assert generate(spark, CivilShape(10, 1, text=True)).dtypes == [*plain.dtypes, ("comment_text", "string")]
 
 
 def test_annotations_are_all_there_or_all_missing(spark: SparkSession) -> None:
     import pyspark.sql.functions as F
 
     def annotated(unannotated: float) -> list[int]:
-        corpus = civil_corpus(spark, BLOCK_ROWS, 1, unannotated=unannotated)
+        corpus = generate(spark, CivilShape(BLOCK_ROWS, 1, unannotated))
         mentions = [F.count_if(F.col(name) >= 0.5) for name in IDENTITY_NAMES]
         known = [F.count(name) for name in IDENTITY_NAMES]
         row = corpus.agg(*known, *mentions).first()
@@ -46,7 +46,7 @@ def test_annotations_are_all_there_or_all_missing(spark: SparkSession) -> None:
 def test_text(spark: SparkSession) -> None:
     import pyspark.sql.functions as F
 
-    corpus = civil_corpus(spark, 2_000, 1, text=True)
+    corpus = generate(spark, CivilShape(2_000, 1, text=True))
     assert corpus.where(F.length("comment_text") != F.col("comment_length")).isEmpty()
     gay = F.col("comment_text").rlike(r"(?i)\b(gay|lesbian|homosexual)\b")
     assert corpus.where(gay != (F.coalesce("homosexual_gay_or_lesbian", F.lit(0.0)) >= 0.5)).isEmpty()

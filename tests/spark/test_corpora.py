@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, Request, make_table, map_blocks
-from biasspark.synthetic.civil import civil_corpus
+from biasspark.synthetic.blocks import BLOCK_ROWS, Request, generate, make_table, map_blocks
 from biasspark.synthetic.civil_rows import CivilShape
-from biasspark.synthetic.heights import HeightsRequest, heights_corpus
-from biasspark.synthetic.imbalanced import ImbalancedRequest, imbalanced_corpus
-from biasspark.synthetic.madlibs import MadlibsRequest, madlibs_corpus
-from biasspark.synthetic.shapes import ShapesRequest, score_shapes
+from biasspark.synthetic.heights import HeightsRequest
+from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.madlibs import MadlibsRequest
+from biasspark.synthetic.shapes import ShapesRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SMALL = (
-    (civil_corpus, CivilShape(rows=50, seed=11)),
-    (imbalanced_corpus, ImbalancedRequest(rows=50, seed=11)),
-    (madlibs_corpus, MadlibsRequest(rows=50, seed=11)),
+    CivilShape(rows=50, seed=11),
+    ImbalancedRequest(rows=50, seed=11),
+    MadlibsRequest(rows=50, seed=11),
 )
 CELLS = (
-    (score_shapes, ShapesRequest(seed=11, rows_per_cell=50)),
-    (heights_corpus, HeightsRequest(seed=11, rows_per_cell=50)),
+    ShapesRequest(seed=11, rows_per_cell=50),
+    HeightsRequest(seed=11, rows_per_cell=50),
 )
 LARGE = (
     CivilShape(rows=2 * BLOCK_ROWS + 5, seed=11),
     ImbalancedRequest(rows=BLOCK_ROWS + 5, seed=11),
     MadlibsRequest(rows=2 * BLOCK_ROWS + 5, seed=11, terms=("gay", "african", "african american", "american")),
 )
-EITHER = [*(asked for _, asked in CELLS), *(pytest.param(asked, marks=pytest.mark.slow) for asked in LARGE)]
+EITHER = [*CELLS, *(pytest.param(asked, marks=pytest.mark.slow) for asked in LARGE)]
 
 
 def name_of(asked: object) -> str | None:
@@ -54,32 +52,22 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, asked: Request, p
     assert_rows(map_blocks(spark.range(asked.n_blocks - 1, -1, -1, partitions), asked), asked)
 
 
-@pytest.mark.parametrize(("generate", "asked"), SMALL, ids=name_of)
-def test_so_many_rows_are_those_of_their_request(
-    spark: SparkSession, generate: Callable[..., DataFrame], asked: Request
-) -> None:
-    assert_rows(generate(spark, 50, 11), asked)
-
-
-@pytest.mark.parametrize(("generate", "asked"), CELLS, ids=name_of)
-def test_cells_are_those_of_their_request(
-    spark: SparkSession, generate: Callable[..., DataFrame], asked: Request
-) -> None:
-    assert_rows(generate(spark, 11, rows_per_cell=50), asked)
+@pytest.mark.parametrize("asked", [*SMALL, *CELLS], ids=name_of)
+def test_a_corpus_is_what_its_request_makes(spark: SparkSession, asked: Request) -> None:
+    assert_rows(generate(spark, asked), asked)
 
 
 @pytest.mark.parametrize(
-    ("generate", "asked", "faults"),
+    ("asked", "faults"),
     [
-        (civil_corpus, {"rows": 0, "unannotated": 1.5}, r"rows: 0\. .*\nunannotated: 1\.5\. "),
-        (imbalanced_corpus, {"rows": 0, "imbalanced": {"tall": 0.1}}, r'rows: 0\. .*\nimbalanced: "tall"\. '),
-        (madlibs_corpus, {"rows": 0, "terms": ["gay", "teacher"]}, r'rows: 0\. .*\nterms: "teacher"\. '),
-        (score_shapes, {"rows_per_cell": 1, "shapes": ()}, r"rows_per_cell: 1\. .*\nshapes: none\. "),
-        (heights_corpus, {"rows_per_cell": 0}, r"rows_per_cell: 0\. "),
+        (CivilShape(0, 1, unannotated=1.5), r"rows: 0\. .*\nunannotated: 1\.5\. "),
+        (ImbalancedRequest(0, 1, imbalanced=(("tall", 0.1),)), r'rows: 0\. .*\nimbalanced: "tall"\. '),
+        (MadlibsRequest(0, 1, terms=("gay", "teacher")), r'rows: 0\. .*\nterms: "teacher"\. '),
+        (ShapesRequest(1, rows_per_cell=1, shapes=()), r"rows_per_cell: 1\. .*\nshapes: none\. "),
+        (HeightsRequest(1, rows_per_cell=0), r"rows_per_cell: 0\. "),
     ],
+    ids=name_of,
 )
-def test_wrong_arguments_are_refused_before_any_work(
-    spark: SparkSession, generate: Callable[..., DataFrame], asked: dict[str, object], faults: str
-) -> None:
+def test_wrong_arguments_are_refused_before_any_work(spark: SparkSession, asked: Request, faults: str) -> None:
     with pytest.raises(ConfigError, match=f"^{faults}"):
-        generate(spark, seed=1, **asked)
+        generate(spark, asked)

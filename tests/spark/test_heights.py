@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.config import load_config
-from biasspark.synthetic.heights import HEIGHTS, heights_corpus
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.heights import HEIGHTS, HeightsRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_configuration_measures_every_height(spark: SparkSession) -> None:
     config = load_config(ROOT / "conf" / "heights.toml")
     suite = biasspark.bias_metrics(
-        heights_corpus(spark, 1, rows_per_cell=40),
+        generate(spark, HeightsRequest(1, rows_per_cell=40)),
         models=config.models,
         label=config.label.column,
         identities=config.identities,

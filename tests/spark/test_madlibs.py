@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import biasspark
-from biasspark.synthetic.madlibs import madlibs_corpus
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ TERMS = ("gay", "african", "african american", "american", "Middle Eastern", "d'
 
 
 def test_corpus_has_a_column_for_each_term(spark: SparkSession) -> None:
-    corpus = madlibs_corpus(spark, 100, 1)
+    corpus = generate(spark, MadlibsRequest(100, 1))
     assert corpus.dtypes == [
         *(("id", "bigint"), ("comment_text", "string"), ("label", "boolean"), ("template", "string")),
         *((term, "int") for term in IDENTITY_TERMS),
@@ -29,7 +30,7 @@ def test_job_finds_the_terms_where_their_columns_are_1(spark: SparkSession) -> N
     """Also those with spaces, quotes and dots in their names, and terms within terms."""
     import pyspark.sql.functions as F
 
-    corpus = madlibs_corpus(spark, 1_200, 5, terms=TERMS).withColumn("score", F.length("comment_text"))
+    corpus = generate(spark, MadlibsRequest(1_200, 5, TERMS)).withColumn("score", F.length("comment_text"))
     by_column, by_term = (
         biasspark.bias_metrics(corpus, models=["score"], label="label", identities=identities)
         for identities in ({"columns": TERMS}, {"terms": {"column": "comment_text", "list": list(TERMS)}})

@@ -9,7 +9,8 @@ import pytest
 
 import biasspark
 from biasspark.config import load_config
-from biasspark.synthetic.shapes import SLICES, score_shapes
+from biasspark.synthetic.blocks import generate
+from biasspark.synthetic.shapes import SLICES, ShapesRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_configuration_measures_every_shape(spark: SparkSession) -> None:
     config = load_config(ROOT / "conf" / "shapes.toml")
     suite = biasspark.bias_metrics(
-        score_shapes(spark, 1, rows_per_cell=40),
+        generate(spark, ShapesRequest(1, rows_per_cell=40)),
         models=config.models,
         label=config.label.column,
         identities=config.identities,
