@@ -36,6 +36,22 @@ class Ranked(NamedTuple):
     """Rows of each crossed pair, of all that were read."""
 
 
+def draw_rows(
+    seed: int, rows: int, levels: int, shares: Mapping[str, Sequence[float]]
+) -> tuple[list[float], list[bool], dict[str, list[State]]]:
+    """Draw scores, labels, and the states of identities by name.
+
+    There are `levels` scores, or no two alike if 0; `shares` are those of each identity's rows that are in it, not in
+    it, and unknown.
+    """
+    rng = np.random.default_rng((seed, levels))
+    scores = rng.integers(0, levels, rows) / 4 if levels else rng.random(rows)
+    states: dict[str, list[State]] = {
+        name: [(True, False, None)[state] for state in rng.choice(3, rows, p=share)] for name, share in shares.items()
+    }
+    return scores.tolist(), (rng.random(rows) < 0.4).tolist(), states
+
+
 def flags(*names: str, nullable: bool = True, name: str = "columns") -> Source:
     return Source(name, "flags", nullable, names)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
 from biasspark.errors import InputError
 from biasspark.mitigation import classifier
 from biasspark.mitigation.settings import Mitigation
 from biasspark.mitigation.training_data import generate_additions, read_snippets
 from jobs import mitigation_experiment as job
-from tests.running_jobs import ask
+from tests.running_jobs import Done, ask, run_main
 
 NIGHT = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
@@ -44,18 +40,15 @@ path = "warehouse"
 
 
 @dataclass(frozen=True)
-class Done:
-    """A run of the job: its exit code, what it printed, and where its corpora lie."""
+class Experiment:
+    """A run of the job, and where its tables and corpora lie."""
 
-    code: int
-    out: str
-    err: str
+    done: Done
     warehouse: Path
 
     @property
     def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return found
+        return self.done.summary
 
     @property
     def corpora(self) -> Path:
@@ -76,20 +69,18 @@ def run(folder: Path, *flags: str) -> Done:
     (folder / "warehouse").mkdir(exist_ok=True)
     config = folder / "c.toml"
     config.write_text(CONFIG, "utf-8")
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(job.main, job_parser(""), ["--config", str(config), "--run-date", NIGHT, *flags])
-    return Done(code, out.getvalue(), err.getvalue(), folder / "warehouse")
+    return run_main(job.main, "--config", config, "--run-date", NIGHT, *flags)
 
 
 @pytest.fixture(scope="module")
-def done(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def experiment(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    folder = tmp_path_factory.mktemp("mitigation")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in FEWER.items():
             patch.setattr(classifier, name, value)
-        done = run(tmp_path_factory.mktemp("mitigation"))
+        done = run(folder)
     assert done.code == 0, done.out + done.err
-    return done
+    return Experiment(done, folder / "warehouse")
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
 from biasspark.ranking.subsets import draw_places
 from tests.oracle.pairs import Example, State, cross_all
 from tests.oracle.suite import ordered_doubled, weighted_auc
-from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, sort_batches
+from tests.ranking_without_spark import codebook_of, draw_rows, flags, membership_fields, pack, sort_batches
 
 INCLUDED = pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 
@@ -92,13 +92,8 @@ class Corpus:
 
 def random_corpus(seed: int, rows: int = 60, levels: int = 12, crossed: bool = False) -> Corpus:
     """Identities of which the last has most rows, and nearly all of them unknown now and then."""
-    rng = np.random.default_rng((seed, levels))
-    scores = rng.integers(0, levels, rows) / 4 if levels else rng.random(rows)
-    states = {
-        f"g{place}": [(True, False, None)[state] for state in rng.choice(3, rows, p=share)]
-        for place, share in enumerate([(0.1, 0.6, 0.3), (0.3, 0.7, 0.0), (0.7, 0.1, 0.2)])
-    }
-    return Corpus(scores.tolist(), (rng.random(rows) < 0.4).tolist(), states, crossed)
+    shares = {"g0": (0.1, 0.6, 0.3), "g1": (0.3, 0.7, 0.0), "g2": (0.7, 0.1, 0.2)}
+    return Corpus(*draw_rows(seed, rows, levels, shares), crossed)
 
 
 def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float]:

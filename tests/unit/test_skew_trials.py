@@ -20,7 +20,7 @@ from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
 from biasspark.ranking.subsets import draw_places
 from tests.oracle.pairs import State
 from tests.oracle.suite import ordered_doubled
-from tests.ranking_without_spark import codebook_of, flags, membership_fields, pack, sort_batches
+from tests.ranking_without_spark import codebook_of, draw_rows, flags, membership_fields, pack, sort_batches
 
 OTHER_LABEL = {
     "subgroup_negative": ("subgroup_positive", "background_positive"),
@@ -88,13 +88,7 @@ class Corpus:
 
 
 def random_corpus(seed: int, levels: int, rows: int = 80) -> Corpus:
-    rng = np.random.default_rng((seed, levels))
-    scores = rng.integers(0, levels, rows) / 4 if levels else rng.random(rows)
-    states = {
-        name: [(True, False, None)[state] for state in rng.choice(3, rows, p=share)]
-        for name, share in (("other", (0.2, 0.5, 0.3)), ("asked", (0.4, 0.4, 0.2)))
-    }
-    return Corpus(scores.tolist(), (rng.random(rows) < 0.4).tolist(), states)
+    return Corpus(*draw_rows(seed, rows, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)}))
 
 
 @pytest.mark.parametrize("cell", FOUR_CELLS)
