@@ -84,38 +84,38 @@ def experiment(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.slow
-def test_the_mitigated_model_is_less_biased_than_both_others(done: Done) -> None:
-    found = done.ask("SELECT model, pinned_auc_equality_difference, bpsn_auc_min FROM latest_model_summary")
+def test_the_mitigated_model_is_less_biased_than_both_others(experiment: Experiment) -> None:
+    found = experiment.ask("SELECT model, pinned_auc_equality_difference, bpsn_auc_min FROM latest_model_summary")
     difference, lowest_bpsn = ({row[0]: row[place] for row in found} for place in (1, 2))
     for other in ("baseline", "control"):
         assert difference["mitigated"] < 0.6 * difference[other]
         assert lowest_bpsn["mitigated"] > lowest_bpsn[other] + 0.1
-    worst = done.ask("SELECT model, bpsn_auc_min_identity FROM latest_model_summary WHERE model <> 'mitigated'")
+    worst = experiment.ask("SELECT model, bpsn_auc_min_identity FROM latest_model_summary WHERE model <> 'mitigated'")
     assert {identity for _, identity in worst} <= set(IMBALANCED)
 
 
-def test_the_job_says_what_the_tables_say(done: Done) -> None:
-    assert done.summary["job"] == "mitigation_experiment"
-    assert done.summary["best"] == "mitigated"
-    assert done.out.splitlines()[-2] == "The mitigated model is the least biased of the three."
+def test_the_job_says_what_the_tables_say(experiment: Experiment) -> None:
+    assert experiment.summary["job"] == "mitigation_experiment"
+    assert experiment.summary["best"] == "mitigated"
+    assert experiment.done.out.splitlines()[-2] == "The mitigated model is the least biased of the three."
     columns = ("model", "auc", "pinned_auc_equality_difference", "subgroup_auc_min", "bpsn_auc_min", "bnsp_auc_min")
-    said = sorted(tuple(model[column] for column in columns) for model in done.summary["models"])
-    assert said == sorted(done.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
-    [gap] = done.ask(
+    said = sorted(tuple(model[column] for column in columns) for model in experiment.summary["models"])
+    assert said == sorted(experiment.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
+    [gap] = experiment.ask(
         "SELECT max(greatest(abs(negative_aeg), abs(positive_aeg))) FROM latest_bias_metrics WHERE model = 'control' "
         "AND identity <> '(overall)'"
     )
-    assert gap == (next(m["aeg_max_abs"] for m in done.summary["models"] if m["model"] == "control"),)
-    ledger = done.ask("SELECT job, corpus, n_rows, json_extract(config, '$.mitigation.seed')::INT FROM bias_runs")
+    assert gap == (next(m["aeg_max_abs"] for m in experiment.summary["models"] if m["model"] == "control"),)
+    ledger = experiment.ask("SELECT job, corpus, n_rows, json_extract(config, '$.mitigation.seed')::INT FROM bias_runs")
     assert ledger == [("bias_metrics", "mitigation", TEST_ROWS, 2)]
 
 
-def test_what_is_added_follows_the_plan(done: Done) -> None:
+def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
     """Counted anew in the texts, the comments that are added are those that the terms lack."""
     buckets = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
     mentions = " OR ".join(f"regexp_matches(comment_text, '\\b{term}\\b', 'i')" for term in IMBALANCED[:1])
     counts = f"SELECT length(comment_text), label, ({mentions}) FROM it"
-    corpus, added = done.ask(counts, "corpus"), done.ask(counts, "mitigated")
+    corpus, added = experiment.ask(counts, "corpus"), experiment.ask(counts, "mitigated")
     assert not any(label for _, label, _ in added)
     for low, high in buckets:
         rows = [(label, about) for length, label, about in corpus if low <= length <= high]
@@ -123,24 +123,24 @@ def test_what_is_added_follows_the_plan(done: Done) -> None:
         n_toxic_gay = sum(label and about for label, about in rows)
         lacking = max(0, -(-n_toxic_gay * len(rows) // n_toxic) - n_gay)
         assert sum(about for length, _, about in added if low <= length <= high) == lacking
-    sizes = {model["model"]: (model["n_training"], model["n_added"]) for model in done.summary["models"]}
+    sizes = {model["model"]: (model["n_training"], model["n_added"]) for model in experiment.summary["models"]}
     n_added = len(added)
     assert sizes == {
         "baseline": (ROWS, 0), "control": (ROWS + n_added, n_added), "mitigated": (ROWS + n_added, n_added),
     }  # fmt: skip
-    assert done.ask("SELECT count(*), count_if(label) FROM it", "control") == [(n_added, 0)]
-    assert done.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
+    assert experiment.ask("SELECT count(*), count_if(label) FROM it", "control") == [(n_added, 0)]
+    assert experiment.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
 
 
-def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(done: Done) -> None:
+def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(experiment: Experiment) -> None:
     models = ("baseline", "control", "mitigated")
-    described = done.ask("DESCRIBE it", "test_set")
+    described = experiment.ask("DESCRIBE it", "test_set")
     assert [row[:2] for row in described] == [
         *(("id", "BIGINT"), ("comment_text", "VARCHAR"), ("label", "BOOLEAN"), ("template", "VARCHAR")),
         *((model, "DOUBLE") for model in models),
     ]
     for model in models:
-        [(least, most, n_scores)] = done.ask(
+        [(least, most, n_scores)] = experiment.ask(
             f"SELECT min({model}), max({model}), count(DISTINCT {model}) FROM it", "test_set"
         )
         assert 0 < least < 0.2
@@ -149,18 +149,18 @@ def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(done: Done
     trained = {
         text
         for corpus in ("corpus", "control", "mitigated")
-        for text in done.ask("SELECT comment_text FROM it", corpus)
+        for text in experiment.ask("SELECT comment_text FROM it", corpus)
     }
-    assert not trained & set(done.ask("SELECT comment_text FROM it", "test_set"))
+    assert not trained & set(experiment.ask("SELECT comment_text FROM it", "test_set"))
 
 
 @pytest.mark.slow
 def test_training_is_the_same_to_the_last_bit_for_any_partitions(
-    spark: SparkSession, done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(classifier, "N_FEATURES", 2**10)
     monkeypatch.setattr(classifier, "MOST_STEPS", 5)
-    comments = spark.read.parquet(str(done.corpora / "corpus")).where("id < 500")
+    comments = spark.read.parquet(str(experiment.corpora / "corpus")).where("id < 500")
     models = {
         name: classifier.train_classifier(
             classifier.hash_words(comments.repartition(partitions, "id")), 500, f"{tmp_path}/{name}"
