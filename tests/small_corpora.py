@@ -113,6 +113,11 @@ def rank_and_reject(
     return tally, Counter(map(tuple, found))
 
 
+def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """Collect a frame in an order that does not depend on its partitions."""
+    return sorted(map(tuple, frame.collect()), key=str)
+
+
 def write_rows(spark: SparkSession, path: Path, n_rows: int = 20) -> None:
     frame = spark.range(n_rows).selectExpr("id", "id % 2 = 0 AS y", "id / 10.0D AS s", "1.0D AS u", "'secret' AS text")
     frame.coalesce(1).write.parquet(str(path))

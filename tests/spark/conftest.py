@@ -1,12 +1,16 @@
-"""What several modules here read."""
+"""What several modules here read, and a catalog to write to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
+
+from biasspark.tables.store import CatalogStore
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +26,11 @@ def formats(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
         frame.coalesce(1).write.format(kind).save(str(place / kind))
     frame.coalesce(1).write.option("header", True).csv(str(place / "csv"))
     return place
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
+    """Give a schema of its own to a test, in the catalog of the session."""
+    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
+    yield store
+    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")

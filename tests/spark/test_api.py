@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import biasspark
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+from tests.small_corpora import rows_of
 
 MEASURED: dict[str, Any] = {
     "models": ["toxicity_1", "toxicity_6"],
@@ -34,10 +35,6 @@ def comments(spark: SparkSession) -> DataFrame:
         F.when(annotated, share[4]).alias("female"),
         F.element_at(F.array(F.lit("news"), F.lit("sports")), (1 + F.col("id") % 2).cast("int")).alias("board"),
     )
-
-
-def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, frame.collect()), key=str)
 
 
 def test_the_tables_of_the_job_less_the_columns_of_the_run(comments: DataFrame) -> None:

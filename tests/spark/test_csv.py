@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import MALFORMED
-from biasspark.config import Corpus, Measures, parse_config, parse_measures
+from biasspark.config import Corpus, Measures, parse_config
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import read_corpus
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
 from biasspark.pipeline import measure, ranked_once
 from biasspark.plan import describe_plan
-
-NIGHT = date(2026, 1, 15)
-
-
-def measures_of(**changes: Any) -> Measures:
-    return parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": ["u"]} | changes)
+from tests.small_corpora import NIGHT, measures_of
 
 
 def read(spark: SparkSession, path: Path, measures: Measures | None = None, **source: Any) -> DataFrame:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -128,13 +126,6 @@ def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path
     leave_behind(tmp_path)
     with pytest.raises(InputError, match="bias_runs has no row, yet tables hold rows of runs"):
         plan_maintenance(spark, PathStore(str(tmp_path)), EAGER, compact=True)
-
-
-@pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
-    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
-    yield store
-    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
 @LISTING

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from tests.small_corpora import rows_of
 from tests.spark_effort import Effort, watch
 
 N_ROWS = 3000
@@ -55,10 +56,6 @@ def corpus_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
     return spark.read.parquet(corpus_path)
-
-
-def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, frame.collect()), key=str)
 
 
 def kept_by(measured: biasspark.MeasuredCorpus) -> list[bool]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from uuid import uuid4
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -369,13 +367,6 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
 
 
 # ---- a catalog
-
-
-@pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
-    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
-    yield store
-    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
 def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, catalog: CatalogStore) -> None:

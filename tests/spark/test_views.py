@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import pyspark
@@ -213,13 +212,6 @@ def test_a_folder_of_another_machine_is_a_warning(path: str, spark: SparkSession
 
 
 # ---- a catalog
-
-
-@pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
-    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
-    yield store
-    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
 @pytest.mark.slow

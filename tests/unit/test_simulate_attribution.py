@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from biasspark.config.attribution import Pairs, SliceSearch, TreeSettings
 from scripts.simulate_attribution import AUCS, ROWS, SEARCHES, draw_rows, simulate
-
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "scripts" / "results" / "attribution_of_nothing.json"
+from tests.kept_simulations import read_kept
 
 
 def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:
@@ -20,7 +15,7 @@ def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:
 
     Where nearly all pairs are rightly ordered, what is found is more, and what is confirmed is not.
     """
-    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    kept = read_kept("attribution_of_nothing.json")
     assert kept["settings"] == {"rows": ROWS, "runs": 1000, "seed": 20220310}
     assert [(one["kind"], one["auc"]) for one in kept["results"]] == [(kind, auc) for kind in SEARCHES for auc in AUCS]
     assert max(one["found"] for one in kept["results"] if one["auc"] <= 0.9) <= 0.07

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "scripts" / "results" / "change_errors.json"
+from tests.kept_simulations import read_kept
 
 
 @pytest.fixture(scope="module")
 def results() -> list[dict[str, Any]]:
-    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["results"])
+    return list(read_kept("change_errors.json")["results"])
 
 
 def test_a_change_of_just_the_bound_seldom_seems_otherwise(results: list[dict[str, Any]]) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "scripts" / "results" / "comparison_coverage.json"
+from tests.kept_simulations import read_kept
 
 
 @pytest.fixture(scope="module")
 def results() -> list[dict[str, Any]]:
-    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["results"])
+    return list(read_kept("comparison_coverage.json")["results"])
 
 
 def test_intervals_cover_from_30_rows_on(results: list[dict[str, Any]]) -> None:

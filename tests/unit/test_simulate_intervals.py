@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-RESULTS = Path(__file__).parents[2] / "scripts" / "results" / "interval_coverage.json"
+from tests.kept_simulations import read_kept
 
 
 def test_the_chosen_rule_covers_as_no_other_choice_does() -> None:
-    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    kept = read_kept("interval_coverage.json")
     rules = kept["summary"]["assumed, small cell of 10 and more"]
     chosen = rules[kept["chosen"]]
     assert chosen["share_below_0.94"] == rules["both joined, the bound of every choice"]["share_below_0.94"] < 0.02
