@@ -220,7 +220,8 @@ def join(e: Estimate) -> Ends:
     return np.minimum(logit[0], score[0]), np.maximum(logit[1], score[1])
 
 
-CHOSEN = "wider of both, logit from min(m,n)A(1-A) >= 10"
+SETTLED = 10
+CHOSEN = f"wider of both, logit from min(m,n)A(1-A) >= {SETTLED}"
 RULES: dict[str, Rule] = {
     "wald_delong": wald_delong,
     "logit_delong": logit_delong,
@@ -232,7 +233,7 @@ RULES: dict[str, Rule] = {
     "wider of both": choose(is_wider),
     "wider of both, logit from min(m,n)A(1-A) >= 5": choose(lambda e: (e.information >= 5) | is_wider(e)),
     "both joined, the bound of every choice": join,
-    CHOSEN: choose(lambda e: (e.information >= 10) | is_wider(e)),
+    CHOSEN: choose(lambda e: (e.information >= SETTLED) | is_wider(e)),
 }
 SHOWN = ("wald_delong", "logit_delong", "newcombe", CHOSEN)
 

@@ -400,6 +400,10 @@ def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSes
         )
 
 
-def test_a_schema_that_fits_has_no_faults(spark: SparkSession) -> None:
+def test_a_schema_that_fits_has_no_faults_and_lacks_no_column(spark: SparkSession) -> None:
     kinds = "id STRING, y BOOLEAN, s DOUBLE, u DOUBLE, race STRING, groups ARRAY<STRING>, text STRING"
-    check_schema(spark.createDataFrame([], kinds), measures_of(identities=MIXTURE, slices={"x": "u > 0"}), "id")
+    fitting, measures = spark.createDataFrame([], kinds), measures_of(identities=MIXTURE, slices={"x": "u > 0"})
+    check_schema(fitting, measures, "id")
+    for name in fitting.columns:
+        with pytest.raises(InputError, match=f"the corpus has no column '{name}'"):
+            check_schema(fitting.drop(name), measures, "id")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -14,7 +12,9 @@ from pyspark.sql import Row, SparkSession
 
 from biasspark.distributions import normal_quantile
 from biasspark.metrics.intervals import SETTLED, auc_interval
+from scripts import simulate_intervals
 from scripts.drill_intervals import logit_interval, newcombe_interval
+from tests.kept_simulations import read_kept
 
 Case = tuple[float | None, float | None, int, int]  # AUC, variance, sizes
 SIZES = (2, 3, 7, 40, 1_000, 3_000_000_000)
@@ -100,5 +100,5 @@ def test_the_interval_of_the_mirrored_auc_is_the_mirror_image(spark: SparkSessio
 
 
 def test_the_rule_is_the_one_that_the_simulation_chose() -> None:
-    results = Path(__file__).parents[2] / "scripts" / "results" / "interval_coverage.json"
-    assert json.loads(results.read_text(encoding="utf-8"))["chosen"].endswith(f"min(m,n)A(1-A) >= {SETTLED:g}")
+    assert read_kept("interval_coverage.json")["chosen"] == simulate_intervals.CHOSEN
+    assert simulate_intervals.SETTLED == SETTLED

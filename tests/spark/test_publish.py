@@ -32,6 +32,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.store import CatalogStore, PathStore
+from tests.main_job import untouched
 from tests.sample_night import (
     NIGHT,
     TABLES_OF_A_RUN,
@@ -263,10 +264,12 @@ def test_catalog_names_are_quoted() -> None:
 def test_check_takes_tables_that_are_new_or_older(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path))
     store.check(spark, TABLES.values())
+    assert list(tmp_path.iterdir()) == []
     older = suite_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c")).drop("positive_aeg_reason", "crossed")
     older.write.parquet(store.place(BIAS_METRICS, run_at(1, "r1")))
     (tmp_path / "u_statistics" / "run_date=2026-01-01" / "run_id=r0" / "_temporary").mkdir(parents=True)
-    store.check(spark, TABLES.values())
+    with untouched(tmp_path):
+        store.check(spark, TABLES.values())
 
 
 def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:

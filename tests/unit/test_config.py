@@ -30,6 +30,7 @@ from biasspark.config import (
     parse_identities,
     parse_measures,
 )
+from biasspark.config.identities import find_too_many_pairs
 from biasspark.errors import ConfigError
 from tests.least_configuration import LEAST, TABLES, changed
 
@@ -137,8 +138,12 @@ def test_bins_are_those_of_the_engine_that_has_them() -> None:
 
 
 def test_crossed_pairs_of_200_identities_are_allowed() -> None:
-    table = changed(identities={"columns": [f"i{n}" for n in range(200)], "crossed": {"pairs": True}})
-    assert parse_config(table, Path()).identities.crossed.pairs
+    names = [f"i{n}" for n in range(200)]
+    identities = parse_config(changed(identities={"columns": names, "crossed": {"pairs": True}}), Path()).identities
+    assert identities == Identities(columns=tuple(names), crossed=Crossed(pairs=True))
+    assert find_too_many_pairs(200, identities.crossed) == ""
+    assert " makes 19,900 pairs of 200 " in find_too_many_pairs(200, Crossed(pairs=True, max_pairs=19_899))
+    assert " makes 20,100 pairs of 201 " in find_too_many_pairs(201, identities.crossed)
 
 
 def test_positive_takes_one_value_or_a_list_of_one_kind() -> None:
