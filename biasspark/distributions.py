@@ -14,10 +14,10 @@ from statistics import NormalDist
 NORMAL = inf
 """The degrees of freedom of a normal variable."""
 
-_MANY = 10_000
+MANY = 10_000
 """Degrees of freedom above which the normal approximation is taken."""
 _DEPTH = 200
-"""At which the continued fraction ends: up to `_MANY` degrees of freedom it no longer changes there."""
+"""At which the continued fraction ends: up to `MANY` degrees of freedom it no longer changes there."""
 _FARTHEST = 40.0
 """Standard deviations beyond which a normal variable's tail is below the smallest double."""
 _HALVINGS = 70
@@ -55,7 +55,7 @@ def student_tail(t: float, freedom: float) -> float:
     """
     if t < 0:
         return 1 - student_tail(-t, freedom)
-    if freedom > _MANY:
+    if freedom > MANY:
         return normal_tail(_normal_deviate(t, freedom))
     square = t * t  # infinite where ** would overflow
     x, rest = freedom / (freedom + square), 1 / (1 + freedom / square) if square else 0.0

@@ -29,7 +29,7 @@ from biasspark.ranking.subsets import Subset, draw_places, stable_number
 ALL_KNOWN, BACKGROUND, SUBGROUP = 0, 1, 2
 """The set that is drawn from."""
 
-_BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 18
 """Trials are measured together up to so many drawn rows: calls of numpy cost more than few rows."""
 
 
@@ -276,7 +276,7 @@ def _draw_batches(drawn: _Set, below: int, subsets: Sequence[Subset]) -> Iterato
         places, counts = draw_places(subset, below, below + drawn.size, alike)
         held.append((np.full(len(places), trial - 1), places - below, counts))
         n_held += len(places)
-        if n_held >= _BATCH_ROWS or trial == len(subsets):
+        if n_held >= BATCH_ROWS or trial == len(subsets):
             trials, every_place, every_count = map(np.concatenate, zip(*held, strict=True))
             yield trials, every_place, every_count
             held, n_held = [], 0

@@ -31,7 +31,7 @@ from biasspark.ranking.segments import Segments
 CELLS_OF_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, high in CELL_PAIRS)
 """Places of the low and the high cell of each pair."""
 
-_NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
+NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
 """Up to so many rows in a range no sum passes 63 bits: the largest, a cross term of placements, is at most 8 n³."""
 
 MOST_ROWS_OF_A_LABEL = 2**30 - 1
@@ -128,7 +128,7 @@ class Base:
     def __init__(self, negative: Cell, positive: Cell, unordered: int = TIED) -> None:
         self.negative, self.positive = negative, positive
         self.n_negative, self.n_positive = int(negative.running[-1]), int(positive.running[-1])
-        self.wide = self.n_negative + self.n_positive > _NARROW_ROWS
+        self.wide = self.n_negative + self.n_positive > NARROW_ROWS
         below, at = negative.below_and_at(positive.scores)
         self._ties = at
         tie = _weigh_ties(positive.scores, unordered)

@@ -15,13 +15,14 @@ import numpy as np
 
 from biasspark.arrays import Ints
 
-_FEW = 2048
+FEW = 2048
 """So many places are drawn at once: to halve a stretch takes as long as to draw a hundred."""
 
-_MOST_HALF = 10**9 - 1
+MOST_HALF = 10**9 - 1
 """Halves of more places are too large for numpy's hypergeometric numbers."""
 
-_TRIES = 1 << 14
+TRIES = 1 << 14
+"""Pairs of binomial numbers that are drawn at once for larger halves."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,13 @@ def draw_places(
             continue
         if alike is not None and start <= a and b <= stop and alike(a, b):
             found.append((np.array([a]), np.array([size])))
-        elif size <= _FEW:
+        elif size <= FEW:
             places = a + np.sort(bits.of(a, b).choice(b - a, size, replace=False, shuffle=False))
             places = places[slice(*np.searchsorted(places, (start, stop)))]
             found.append((places, np.ones(len(places), np.int64)))
         else:
             middle = (a + b) // 2
-            left = _draw_left(bits.of(a, b), middle - a, b - middle, size)
+            left = draw_left(bits.of(a, b), middle - a, b - middle, size)
             stretches += [(middle, b, size - left), (a, middle, left)]
     places, counts = map(np.concatenate, zip(*found, strict=True))
     return places, counts
@@ -109,16 +110,16 @@ class _Bits:
         return self._generator
 
 
-def _draw_left(generator: np.random.Generator, n_left: int, n_right: int, size: int) -> int:
+def draw_left(generator: np.random.Generator, n_left: int, n_right: int, size: int) -> int:
     """Draw how many of `size` places chosen from both halves lie in the left one."""
-    if n_right <= _MOST_HALF:  # the right half is never the smaller one
+    if n_right <= MOST_HALF:  # the right half is never the smaller one
         return int(generator.hypergeometric(n_left, n_right, size))
     # Were each place chosen by itself, both halves would hold binomial numbers of places: given their sum, the left
     # one is hypergeometric. So pairs are drawn until one has that sum; thousands of tries, but the same for any size.
     share = size / (n_left + n_right)
     while True:
-        left = generator.binomial(n_left, share, _TRIES)
-        right = generator.binomial(n_right, share, _TRIES)
+        left = generator.binomial(n_left, share, TRIES)
+        right = generator.binomial(n_right, share, TRIES)
         hits = np.flatnonzero(left + right == size)
         if len(hits):
             return int(left[hits[0]])

@@ -131,7 +131,8 @@ def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path
 @LISTING
 def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, catalog: CatalogStore) -> None:
     old, latest = (publish_skew(spark, catalog, auc) for auc in (0.6, 0.7))
-    folder = Path(catalog._describe(spark, PINNED_SKEW)["Location"].removeprefix("file:"))
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {catalog.name(PINNED_SKEW.name)}").where("col_name = 'Location'")
+    folder = Path(described.collect()[0].data_type.removeprefix("file:"))
     dead = leave_behind(folder.parent)
     plan = plan_maintenance(spark, catalog, EAGER, compact=True)
     assert [one.run_id for one in plan.removals] == [old.run_id, dead]

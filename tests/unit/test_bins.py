@@ -68,7 +68,7 @@ def test_sums_of_bins_are_those_of_all_pairs_in_each_order(
     seed: int, levels: int, wide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if wide:
-        monkeypatch.setattr(placements, "_NARROW_ROWS", 0)
+        monkeypatch.setattr(placements, "NARROW_ROWS", 0)
     corpus = random_corpus(seed, levels)
     cuts = np.unique(np.random.default_rng(seed).choice([example.score for example in corpus.examples], 3))
     cuts = cuts if seed % 2 else np.r_[cuts[0] - 1, cuts + 0.0625]

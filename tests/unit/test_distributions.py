@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from biasspark.distributions import _MANY, NORMAL, student_quantile, student_tail
+from biasspark.distributions import MANY, NORMAL, student_quantile, student_tail
 
 
 @pytest.mark.parametrize("freedom", [1, 1.5, 2, 9, 30, 99, 999, 9_999, 10_001, 12_345_678])
@@ -20,7 +20,7 @@ def test_student_is_that_of_scipy(freedom: float) -> None:
 
 @pytest.mark.parametrize("value", [0.5, 1.5, 3, 12, 25])
 def test_student_has_no_step_where_its_two_ways_meet(value: float) -> None:
-    few, many = student_tail(value, _MANY), student_tail(value, _MANY * (1 + 1e-14))
+    few, many = student_tail(value, MANY), student_tail(value, MANY * (1 + 1e-14))
     assert few == pytest.approx(many, rel=1e-11)
 
 

@@ -128,8 +128,8 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
 @pytest.mark.parametrize("seed", range(4))
 def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subsets are halved down to few rows, so that a tie is counted and not drawn, and batches hold few trials."""
-    monkeypatch.setattr(subsets, "_FEW", 2 + 3 * (seed % 2))
-    monkeypatch.setattr(pinned_trials, "_BATCH_ROWS", 1 + 40 * (seed % 3))
+    monkeypatch.setattr(subsets, "FEW", 2 + 3 * (seed % 2))
+    monkeypatch.setattr(pinned_trials, "BATCH_ROWS", 1 + 40 * (seed % 3))
     corpus = random_corpus(seed, levels=levels, crossed=seed == 1)
     pinned = PinnedAuc(trials=5, seed=seed, include_subgroup_in_background=include)
     wanted = {name: trial_by_pairs(corpus, pinned, number) for number, name in enumerate(corpus.codebook.names)}

@@ -102,7 +102,7 @@ def assert_exact(corpus: Corpus) -> None:
 @pytest.mark.parametrize("seed", range(15))
 def test_random_corpora(seed: int, levels: int, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if wide:
-        monkeypatch.setattr(placements, "_NARROW_ROWS", 0)
+        monkeypatch.setattr(placements, "NARROW_ROWS", 0)
     assert_exact(random_corpus(seed, levels))
 
 
@@ -123,7 +123,7 @@ def test_identities_of_any_known_source_or_of_all_rows(seed: int) -> None:
 @WIDTHS
 def test_scores_alone_their_extremes_and_their_ties(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if wide:
-        monkeypatch.setattr(placements, "_NARROW_ROWS", 0)
+        monkeypatch.setattr(placements, "NARROW_ROWS", 0)
     edges = [-1.7976931348623157e308, -5e-324, 0.0, 5e-324, 1.7976931348623157e308]
     examples = [
         Example(score, positive, (state,))
@@ -247,21 +247,21 @@ def test_narrow_and_wide_sums_agree_where_both_hold(seed: int, monkeypatch: pyte
     huge = Corpus(
         [example._replace(rows=example.rows * 3000) for example in corpus.examples], corpus.sources, corpus.patterns
     )
-    assert sum(example.rows for example in huge.examples) < placements._NARROW_ROWS
+    assert sum(example.rows for example in huge.examples) < placements.NARROW_ROWS
     narrow = huge.measure()[0]
-    monkeypatch.setattr(placements, "_NARROW_ROWS", 0)
+    monkeypatch.setattr(placements, "NARROW_ROWS", 0)
     wide = huge.measure()[0]
     for identity in range(len(corpus.masks)):
         assert six_pairs(narrow, identity) == six_pairs(wide, identity)
 
 
 def test_the_narrow_path_ends_before_its_sums_overflow() -> None:
-    assert 8 * placements._NARROW_ROWS**3 < 2**63
+    assert 8 * placements.NARROW_ROWS**3 < 2**63
 
 
 def test_narrow_sums_hold_up_to_their_last_row() -> None:
     """As many rows as a narrow range may have, arranged for the largest squares: one third above two thirds."""
-    third = placements._NARROW_ROWS // 3
+    third = placements.NARROW_ROWS // 3
     examples = [
         Example(0.0, False, (True,), third),
         Example(0.0, False, (False,), third),
@@ -269,7 +269,7 @@ def test_narrow_sums_hold_up_to_their_last_row() -> None:
         Example(1.0, True, (False,), third // 2),
     ]
     corpus = Corpus(examples, [0], [1] * 4)
-    assert sum(example.rows for example in examples) <= placements._NARROW_ROWS
+    assert sum(example.rows for example in examples) <= placements.NARROW_ROWS
     assert_exact(corpus)
 
 

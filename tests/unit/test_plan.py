@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from biasspark.config import Identities, Terms
-from biasspark.plan import _sources
+from biasspark.config import Identities, Terms, parse_config
+from biasspark.plan import describe_plan
+from tests.least_configuration import LEAST
 
 GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
 
@@ -20,4 +24,6 @@ GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("
     ],
 )
 def test_terms_are_told_from_groups_of_them(terms: list[tuple[str, tuple[str, ...]]], said: str) -> None:
-    assert _sources(Identities(terms=Terms(column="text", terms=tuple(terms)))) == [said]
+    identities = Identities(terms=Terms(column="text", terms=tuple(terms)))
+    plan = describe_plan(replace(parse_config(LEAST, Path()), identities=identities), 3, ())
+    assert f"identities:  {said}" in plan.splitlines()

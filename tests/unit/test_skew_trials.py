@@ -95,7 +95,7 @@ def random_corpus(seed: int, levels: int, rows: int = 80) -> Corpus:
 @pytest.mark.parametrize("levels", [0, 1, 12], ids=lambda levels: f"{levels or 'all'} scores")
 def test_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subsets are halved down to few rows, so that a tie is counted and not drawn."""
-    monkeypatch.setattr(subsets, "_FEW", 3)
+    monkeypatch.setattr(subsets, "FEW", 3)
     corpus = random_corpus(5, levels)
     trials = SkewTrials(PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6), "model", "all")
     wanted = corpus.count_pairs(trials)

@@ -20,7 +20,7 @@ from biasspark.ranking.subsets import Subset, draw_places, stable_number
 @pytest.fixture
 def halved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halve also what is small: down to single places."""
-    monkeypatch.setattr(subsets, "_FEW", 1)
+    monkeypatch.setattr(subsets, "FEW", 1)
 
 
 def whole(subset: Subset) -> list[int]:
@@ -55,7 +55,7 @@ def cut_subsets(draw: st.DrawFn) -> tuple[Subset, list[int]]:
 def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], few: int) -> None:
     subset, cuts = cut
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subsets, "_FEW", few)
+        patch.setattr(subsets, "FEW", few)
         places = whole(subset)
         parts = [draw_places(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
     assert [place for part in parts for place in part] == places
@@ -76,7 +76,7 @@ def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window
         return bisect(cuts, a) == bisect(cuts, b - 1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subsets, "_FEW", 5)
+        patch.setattr(subsets, "FEW", 5)
         one_by_one, _ = draw_places(subset, start, stop)
         places, counts = draw_places(subset, start, stop, alike)
     cells = Counter(bisect(cuts, place) for place in one_by_one.tolist())
@@ -112,7 +112,7 @@ def test_nowhere(start: int, stop: int) -> None:
 @pytest.mark.parametrize("few", [1, 2, 2048])
 def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """So every place is, and every pair of them."""
-    monkeypatch.setattr(subsets, "_FEW", few)
+    monkeypatch.setattr(subsets, "FEW", few)
     number = {subset: place for place, subset in enumerate(combinations(range(7), 3))}
     found = Counter(number[tuple(whole(Subset(7, 3, (11, trial))))] for trial in range(50 * len(number)))
     assert_by_chance(found, np.full(len(number), 50.0))
@@ -120,7 +120,7 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
 
 def test_places_and_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inclusion of places and of neighbouring pairs, some of them on either side of where stretches are halved."""
-    monkeypatch.setattr(subsets, "_FEW", 20)
+    monkeypatch.setattr(subsets, "FEW", 20)
     total, size, trials = 400, 120, 1000
     chosen = np.zeros((trials, total), bool)
     for trial in range(trials):
@@ -155,10 +155,10 @@ def test_other_keys_give_independent_subsets() -> None:
 def test_halves_of_too_many_places_are_hypergeometric_too(
     n_left: int, n_right: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subsets, "_MOST_HALF", 0)
-    monkeypatch.setattr(subsets, "_TRIES", 5)
+    monkeypatch.setattr(subsets, "MOST_HALF", 0)
+    monkeypatch.setattr(subsets, "TRIES", 5)
     generator = np.random.default_rng(4)
-    found = Counter(subsets._draw_left(generator, n_left, n_right, size) for _ in range(1000))
+    found = Counter(subsets.draw_left(generator, n_left, n_right, size) for _ in range(1000))
     assert_by_chance(found, 1000 * hypergeom(n_left + n_right, n_left, size).pmf(np.arange(n_left + 1)))
 
 
@@ -173,8 +173,8 @@ def test_hundred_thousand_million_places() -> None:
 
 def test_the_largest_halves_that_numpy_draws() -> None:
     generator = np.random.default_rng(1)
-    for n_right in (subsets._MOST_HALF, subsets._MOST_HALF + 1):
-        left = subsets._draw_left(generator, subsets._MOST_HALF, n_right, 10**6)
+    for n_right in (subsets.MOST_HALF, subsets.MOST_HALF + 1):
+        left = subsets.draw_left(generator, subsets.MOST_HALF, n_right, 10**6)
         assert abs(left - 500_000) < 5 * 500
 
 
