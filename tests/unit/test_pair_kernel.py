@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Iterator
-from itertools import chain, combinations, product
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,18 +11,18 @@ from scipy.stats import false_discovery_control, norm
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.attribution.pair_kernel import (
-    Examples,
-    PairSegment,
-    Sample,
-    Samples,
-    measure_auc,
-    segment_pairs,
-    sort_examples,
-)
-from biasspark.attribution.pair_significance import Draws
+from biasspark.attribution.pair_kernel import Examples, PairSegment, Sample, Samples, segment_pairs, sort_examples
 from biasspark.config.attribution import Pairs
-from biasspark.features import Condition, Feature
+from biasspark.features import Feature
+from tests.oracle.pair_trees import (
+    PairTree,
+    chance_p_value,
+    delong,
+    labels_of,
+    paired_p_value,
+    select_rows,
+    write_out_pairs,
+)
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d", "e"), True)
@@ -66,165 +63,7 @@ def draw_null(rng: np.random.Generator, n_rows: int, features: tuple[Feature, ..
     return Samples((draw(0), draw(auc_shift)), (draw(0), draw(auc_shift)))
 
 
-# ---- the same by all pairs
-
-
-class Block(NamedTuple):
-    """Rows of both sides in one sample, as masks, [negatives, positives]."""
-
-    masks: tuple[np.ndarray, np.ndarray]
-
-
-def write_out_pairs(sample: Sample) -> np.ndarray:
-    """Labels of all pairs, [positives, negatives]."""
-    negatives, positives = (np.array([float(score) for score in side.scores]) for side in sample)
-    return (np.sign(positives[:, np.newaxis] - negatives[np.newaxis, :]) + 1) / 2
-
-
-def labels_of(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    return labels[np.ix_(masks[1], masks[0])]
-
-
-def squared_error(labels: np.ndarray) -> float:
-    return float(np.square(labels - labels.mean()).sum()) if labels.size else 0.0
-
-
-def list_cuts(feature: Feature, bins: np.ndarray, means: dict[int, float]) -> Iterator[set[int]]:
-    """Bins with rows on the left, for every cut of a feature; `means` holds the bins of the training rows."""
-    known = sorted(place for place in means if place)
-    if feature.numeric:
-        for end in range(1, len(known)):
-            yield set(known[:end])
-        if 0 in means:
-            yield {0}
-            for end in range(1, len(known)):
-                yield {0, *known[:end]}
-    else:
-        order = sorted(means, key=lambda place: means[place])
-        for end in range(1, len(order)):
-            yield set(order[:end])
-
-
-def complete(feature: Feature, left: set[int], pairs_by_bin: dict[int, int]) -> set[int]:
-    """Add to the left side the bins without training pairs that belong there."""
-    n_left, n_all = sum(pairs_by_bin[place] for place in left), sum(pairs_by_bin.values())
-    known = sorted(place for place in pairs_by_bin if place)
-    whole = set(left)
-    for place in set(range(feature.n_bins)) - set(pairs_by_bin):
-        below = [other for other in known if other < place] or known[:1]
-        if feature.numeric and place and known:
-            whole |= {place} if below[-1] in left else set()
-        elif 2 * n_left >= n_all:
-            whole.add(place)
-    return whole
-
-
-class Oracle:
-    """Grows the tree on the cross join."""
-
-    def __init__(self, samples: Samples, features: tuple[Feature, ...], settings: Pairs) -> None:
-        self.samples, self.features, self.settings = samples, features, settings
-        self.labels = [write_out_pairs(sample) for sample in samples]
-        self.min_leaf = settings.min_leaf or self.labels[0].size / 10
-
-    def grow(self) -> dict[int, list[tuple[np.ndarray, np.ndarray]]]:
-        """By node, the masks of its rows in training and honest sample."""
-        whole = [tuple(np.ones(len(side.scores), bool) for side in sample) for sample in self.samples]
-        return dict(self._descend(1, whole, 0))
-
-    def _descend(self, node: int, masks: list[Any], depth: int) -> Iterator[tuple[int, Any]]:
-        yield node, masks
-        candidates = list(self._candidates(masks)) if depth < self.settings.max_depth else []
-        if candidates:
-            _, children = max(candidates, key=lambda candidate: candidate[0])
-            for number, child in enumerate(children):
-                yield from self._descend(2 * node + number, child, depth + 1)
-
-    def _candidates(self, masks: list[Any]) -> Iterator[tuple[float, list[Any]]]:
-        before = squared_error(labels_of(self.labels[0], masks[0]))
-        for side in (0, 1):
-            for place, feature in enumerate(self.features):
-                for left in self._cuts(masks, side, place, feature):
-                    children = [self._keep(masks, side, place, left, inside) for inside in (True, False)]
-                    if not all(self._is_enough(child) for child in children):
-                        continue
-                    after = sum(squared_error(labels_of(self.labels[0], child[0])) for child in children)
-                    if before - after > 1e-9:
-                        yield before - after, children
-
-    def _cuts(self, masks: list[Any], side: int, place: int, feature: Feature) -> Iterator[set[int]]:
-        bins, mask = self.samples.train[side].bins[place], masks[0][side]
-        by_bin: dict[int, np.ndarray] = {}
-        for value in set(bins[mask].tolist()):
-            of_bin = [masks[0][0], masks[0][1]]
-            of_bin[side] = mask & (bins == value)
-            by_bin[value] = labels_of(self.labels[0], (of_bin[0], of_bin[1]))
-        pairs_by_bin = {value: labels.size for value, labels in by_bin.items()}
-        for left in list_cuts(feature, bins, {value: labels.mean() for value, labels in by_bin.items()}):
-            yield complete(feature, left, pairs_by_bin)
-
-    def _keep(self, masks: list[Any], side: int, place: int, left: set[int], inside: bool) -> list[Any]:
-        kept = []
-        for sample, (negatives, positives) in zip(self.samples, masks, strict=True):
-            chosen = np.isin(sample[side].bins[place], list(left)) == inside
-            kept.append((negatives & chosen, positives) if side == 0 else (negatives, positives & chosen))
-        return kept
-
-    def _is_enough(self, masks: list[Any]) -> bool:
-        rows = [int(mask.sum()) for mask in chain(*masks)]
-        return labels_of(self.labels[0], masks[0]).size >= self.min_leaf and min(rows) >= self.settings.min_side
-
-
-def delong(labels: np.ndarray) -> float:
-    """The variance by its definition: of the mean placements of either side, over their numbers."""
-    return float(labels.mean(axis=1).var(ddof=1) / labels.shape[0] + labels.mean(axis=0).var(ddof=1) / labels.shape[1])
-
-
-def paired_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> float:
-    """The influences of the docstring, row by row."""
-    leaf = labels_of(labels, masks)
-    variance = 0.0
-    for axis, mask in ((1, masks[1]), (0, masks[0])):
-        of_leaf, of_all = iter(leaf.mean(axis=axis)), labels.mean(axis=axis)
-        k, m = mask.sum(), len(mask)
-        for row in range(m):
-            influence = -(of_all[row] - labels.mean()) / math.sqrt(m * (m - 1))
-            if mask[row]:
-                influence += (next(of_leaf) - leaf.mean()) / math.sqrt(k * (k - 1))
-            variance += influence**2
-    return float(2 * norm.sf(abs(leaf.mean() - labels.mean()) / math.sqrt(variance)))
-
-
-def draws_from(sample: Sample) -> Draws:
-    negatives, positives = (side.scores for side in sample)
-    auc = measure_auc(sample, (np.arange(len(negatives)), np.arange(len(positives))))
-    found = Draws.of(auc, *(np.searchsorted(negatives, positives, end) for end in ("left", "right")))
-    assert found is not None
-    return found
-
-
-def chance_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> float:
-    """The moments of the docstring from the parts of all pairs, and Wilson and Hilferty's cube root."""
-    a, b = labels.mean(axis=1) - labels.mean(), labels.mean(axis=0) - labels.mean()
-    c = labels - labels.mean() - a[:, np.newaxis] - b[np.newaxis, :]
-    of_a, of_b = (
-        ((m - k) / (k * m * (m - 1)), (m - k) * (m - 2 * k) / (k**2 * m * (m - 1) * (m - 2)))
-        for m, k in ((len(mask), int(mask.sum())) for mask in (masks[1], masks[0]))
-    )
-    variance = of_a[0] * (a**2).sum() + of_b[0] * (b**2).sum() + of_a[0] * of_b[0] * (c**2).sum()
-    third = of_a[1] * (a**3).sum() + of_b[1] * (b**3).sum() + 6 * of_a[0] * of_b[0] * (np.outer(a, b) * c).sum()
-    skewness = third / variance**1.5
-    z = (labels_of(labels, masks).mean() - labels.mean()) / math.sqrt(variance)
-    return float(2 * norm.sf(abs(6 / skewness * (np.cbrt(1 + skewness * z / 2) - 1) + skewness / 6)))
-
-
-def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> list[np.ndarray]:
-    return [
-        np.logical_and.reduce(
-            [np.isin(side.bins[place], list(bins)) for place, bins in condition.items()] or [np.ones(len(side.scores))]
-        ).astype(bool)
-        for condition, side in zip(conditions, sample, strict=True)
-    ]
+# ---- against all pairs
 
 
 TREES = {
@@ -239,7 +78,7 @@ TREES = {
 def test_tree_is_that_of_the_cross_join(name: str) -> None:
     settings, drawn = TREES[name]
     samples = draw_samples(*drawn)
-    oracle = Oracle(samples, FEATURES, settings)
+    oracle = PairTree(samples, FEATURES, settings)
     nodes = oracle.grow()
     segments = segment_pairs(samples, FEATURES, settings)
     assert [segment.node_id for segment in segments] == sorted(nodes)
@@ -430,58 +269,6 @@ def test_without_features_there_is_a_root() -> None:
     bare = Samples(*(tuple(Examples(side.scores, side.bins[:0]) for side in sample) for sample in samples))
     (root,) = segment_pairs(bare, (), Pairs())
     assert root.conditions == ({}, {})
-
-
-# ---- what chance draws
-
-
-def draw_sample(seed: int, sizes: tuple[int, int], shift: float, digits: int = 6) -> Sample:
-    rng = np.random.default_rng(seed)
-    scores = (rng.normal(mean, 1, n_rows).round(digits) for mean, n_rows in zip((0.0, shift), sizes, strict=True))
-    negatives, positives = (sort_examples(own, np.empty((0, len(own)), np.int64)) for own in scores)
-    return negatives, positives
-
-
-def test_moments_are_those_of_all_draws() -> None:
-    """Every two of seven negatives with every four of six positives; ties among them."""
-    sample, n_drawn = draw_sample(24, (7, 6), 0.5, digits=0), (2, 4)
-    draws, labels = draws_from(sample), write_out_pairs(sample)
-    a, b = labels.mean(axis=1) - labels.mean(), labels.mean(axis=0) - labels.mean()
-    squares, cubes = [], []
-    for negatives, positives in product(combinations(range(7), n_drawn[0]), combinations(range(6), n_drawn[1])):
-        of_a, of_b = a[list(positives)].mean(), b[list(negatives)].mean()
-        off = labels[np.ix_(positives, negatives)].mean() - labels.mean()
-        squares.append(off**2)
-        # Without what the docstring leaves out.
-        cubes.append((of_a + of_b) ** 3 + 6 * of_a * of_b * (off - of_a - of_b))
-    variance, third = draws.moments(n_drawn)
-    assert draws.auc == pytest.approx(labels.mean(), abs=1e-15)
-    assert variance == pytest.approx(np.mean(squares), rel=1e-12)
-    assert third == pytest.approx(np.mean(cubes), rel=1e-12)
-    assert abs(third) > 1e-4
-
-
-@pytest.mark.parametrize(("shift", "n_drawn"), [(1.0, (40, 300)), (2.5, (350, 35)), (3.3, (100, 100))])
-def test_so_many_draws_are_as_far(shift: float, n_drawn: tuple[int, int]) -> None:
-    """Of 4,000, at an AUC of 0.76, 0.96 and 0.99, in the tail that is longer and in the one that is shorter."""
-    sample, rng = draw_sample(25, (400, 400), shift), np.random.default_rng(26)
-    draws, labels = draws_from(sample), write_out_pairs(sample)
-    drawn = [
-        labels[np.ix_(rng.permutation(400)[: n_drawn[1]], rng.permutation(400)[: n_drawn[0]])].mean()
-        for _ in range(4000)
-    ]
-    for share in (0.005, 0.025, 0.1):
-        for end in np.quantile(drawn, (share, 1 - share)):
-            assert draws.p_value(float(end), n_drawn) == pytest.approx(2 * share, rel=0.3, abs=0.008)
-
-
-def test_what_is_all_that_there_is_differs_from_nothing() -> None:
-    sample = draw_sample(27, (50, 40), 1.0)
-    draws = draws_from(sample)
-    assert draws.p_value(draws.auc, (50, 40)) == 1
-    separate = draws_from(draw_sample(27, (50, 40), 50.0))
-    assert (separate.auc, separate.p_value(1.0, (30, 30)), separate.p_value(0.5, (30, 30))) == (1, 1, 0)
-    assert Draws.of(measure_auc(sample, (np.arange(1), np.arange(40))), np.zeros(40, int), np.ones(40, int)) is None
 
 
 # ---- pairs that share a row are not independent
