@@ -58,8 +58,22 @@ def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
     return spark.read.parquet(corpus_path)
 
 
-def kept_by(measured: biasspark.MeasuredCorpus) -> list[bool]:
-    return [frame.storageLevel.useMemory for frame in measured._measurement.kept]
+@pytest.fixture
+def kept(comments: DataFrame, monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
+    """Note every frame that the test keeps."""
+    frames: list[DataFrame] = []
+    persist = type(comments).persist
+
+    def note(frame: DataFrame, *level: Any) -> DataFrame:
+        frames.append(frame)
+        return persist(frame, *level)
+
+    monkeypatch.setattr(type(comments), "persist", note)
+    return frames
+
+
+def are_in_memory(frames: list[DataFrame]) -> set[bool]:
+    return {frame.storageLevel.useMemory for frame in frames}
 
 
 def test_the_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
@@ -102,34 +116,26 @@ def test_four_tables_take_one_survey_and_one_ranking(spark: SparkSession, commen
     assert together.n_jobs == 2 + len(names)  # the survey, the ranking, and what is read of it
 
 
-def test_what_is_kept_is_released_at_the_end_and_after_a_failure(comments: DataFrame) -> None:
-    with biasspark.measure(comments, **MEASURED) as measured:
-        assert all(kept_by(measured))
-    assert not any(kept_by(measured))
-    with pytest.raises(ZeroDivisionError), biasspark.measure(comments, **MEASURED) as measured:
+def test_what_is_kept_is_released_at_the_end_and_after_a_failure(comments: DataFrame, kept: list[DataFrame]) -> None:
+    with biasspark.measure(comments, **MEASURED):
+        assert are_in_memory(kept) == {True}
+    assert are_in_memory(kept) == {False}
+    with pytest.raises(ZeroDivisionError), biasspark.measure(comments, **MEASURED):
         raise ZeroDivisionError
-    assert not any(kept_by(measured))
+    assert are_in_memory(kept) == {False}
 
 
-def test_without_a_block_it_is_kept_until_it_is_closed(comments: DataFrame) -> None:
+def test_without_a_block_it_is_kept_until_it_is_closed(comments: DataFrame, kept: list[DataFrame]) -> None:
     measured = biasspark.measure(comments, **MEASURED)
     summary = rows_of(measured.model_summary())
-    assert all(kept_by(measured))
+    assert are_in_memory(kept) == {True}
     measured.close()
     measured.close()
-    assert not any(kept_by(measured))
+    assert are_in_memory(kept) == {False}
     assert rows_of(measured.model_summary()) == summary
 
 
-def test_nothing_is_kept_where_the_ranking_fails(comments: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[DataFrame] = []
-    persist = type(comments).persist
-
-    def note(frame: DataFrame, *level: Any) -> DataFrame:
-        kept.append(frame)
-        return persist(frame, *level)
-
-    monkeypatch.setattr(type(comments), "persist", note)
+def test_nothing_is_kept_where_the_ranking_fails(comments: DataFrame, kept: list[DataFrame]) -> None:
     unlabelled = comments.withColumn("target", F.lit(None).cast("double"))
     with pytest.raises(biasspark.InputError) as caught:
         biasspark.measure(unlabelled, **MEASURED)
@@ -137,8 +143,7 @@ def test_nothing_is_kept_where_the_ranking_fails(comments: DataFrame, monkeypatc
         "corpus: none of its 3,000 rows can be used (null_label 3,000). A row needs a label and a score. Check label "
         "and models."
     )
-    assert kept
-    assert not any(frame.storageLevel.useMemory for frame in kept)
+    assert are_in_memory(kept) == {False}
 
 
 def test_a_table_that_was_not_asked_for_names_the_keyword(comments: DataFrame) -> None:
