@@ -52,7 +52,6 @@ class Cell:
     groups: Ints
 
 
-# ------------------------------------------------------------------ scores
 def distance_of(auc: float) -> float:
     """How far apart the means of two standard normal cells are."""
     return math.sqrt(2) * NormalDist().inv_cdf(auc)
@@ -83,7 +82,6 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[
     return Cell(again, np.r_[groups[:kept], others[kept:]]), Cell(before, groups)
 
 
-# ---------------------------------------------------------------- evidence
 def weigh_paired(now: LeftOut, before: LeftOut, bound: float) -> tuple[float, float, float]:
     """Both p-values of the paired nights, and that of compliance by the standard error of the jackknife alone."""
     aucs = jackknife_aucs(now, before)
@@ -111,7 +109,6 @@ def weigh_added(nights: list[tuple[LeftOut, float]], bound: float) -> tuple[floa
     return float(violation[0]), float(compliance[0])
 
 
-# -------------------------------------------------------------- experiment
 def simulate(setting: Setting, replicates: int, seed: list[int]) -> dict[str, object]:
     """Return how often violation and compliance are shown at 0.05, paired and with variances added."""
     rng, found = np.random.default_rng(seed), []

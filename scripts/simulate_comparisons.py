@@ -60,7 +60,6 @@ class Setting:
         return abs(value) - abs(baseline) if self.kind == "gap" else value - baseline
 
 
-# ------------------------------------------------------------------ scores
 def draw(setting: Setting, rng: np.random.Generator) -> Cells:
     """Draw both cells; the difference of means is that of a normal variable with the AUC, gap + 1/2."""
     aucs = [value + (0.5 if setting.kind == "gap" else 0.0) for value in setting.values]
@@ -80,7 +79,6 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> Floats
     return (shared + correlated(n_rows)) / math.sqrt(2)
 
 
-# --------------------------------------------------------------- estimates
 def place(rows: Floats, among: Floats) -> NDArray[np.int64]:
     """Doubled placements of rows among others, by one model."""
     others = np.sort(among)
@@ -146,7 +144,6 @@ def own_intervals(found: list[PairedAucs], side: int) -> list[Ends]:
     return list(zip((low - 0.5).tolist(), (high - 0.5).tolist(), strict=True))
 
 
-# -------------------------------------------------------------- experiment
 def simulate(setting: Setting, replicates: int, seed: list[int]) -> dict[str, object]:
     """Return how often the interval covers the difference, its mean width, and how often a difference is seen."""
     rng = np.random.default_rng(seed)

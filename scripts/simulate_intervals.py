@@ -40,7 +40,6 @@ TOLERANCE = 1e-12
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
-# ------------------------------------------------------------------ scores
 @dataclass(frozen=True)
 class Sample:
     """Replicates of both cells as counts of rows at ordered levels of the score, shape (replicates, levels)."""
@@ -142,7 +141,6 @@ STRESS: dict[str, Draw] = {
 """Harsher ones, reported beside them."""
 
 
-# --------------------------------------------------------------- intervals
 @dataclass(frozen=True)
 class Estimate:
     """The AUC of each replicate and its DeLong variance; cells of m and n rows."""
@@ -238,7 +236,6 @@ RULES: dict[str, Rule] = {
 SHOWN = ("wald_delong", "logit_delong", "newcombe", CHOSEN)
 
 
-# -------------------------------------------------------------- experiment
 @dataclass(frozen=True)
 class Result:
     """Coverage and mean width of every rule in one setting."""
