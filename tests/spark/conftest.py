@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.tables.store import CatalogStore
 
+ANNOTATED_ROWS = 20_000
+
 
 @pytest.fixture(scope="session")
 def formats(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -26,6 +28,24 @@ def formats(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
         frame.coalesce(1).write.format(kind).save(str(place / kind))
     frame.coalesce(1).write.option("header", True).csv(str(place / "csv"))
     return place
+
+
+@pytest.fixture(scope="session")
+def annotated_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A corpus of 20,000 rows in Parquet, three quarters of it without annotations."""
+    digits = [F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(1000)) / 1000 for seed in range(6)]
+    annotated = digits[5] < 0.25
+    corpus = spark_session.range(ANNOTATED_ROWS, numPartitions=2).select(
+        "id",
+        (digits[0] < 0.2).alias("toxic"),
+        F.round(digits[1] + F.when(digits[0] < 0.2, 0.3).otherwise(0.0), 2).alias("tied"),
+        ((digits[2] + digits[1]) * digits[0]).alias("smooth"),
+        F.when(annotated, digits[3]).alias("male"),
+        F.when(annotated, digits[4]).alias("female"),
+    )
+    path = str(tmp_path_factory.mktemp("corpus") / "rows.parquet")
+    corpus.write.parquet(path)
+    return path
 
 
 @pytest.fixture

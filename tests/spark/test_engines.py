@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -23,14 +20,11 @@ import biasspark
 from biasspark.config import Measures, parse_measures
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.survey import survey_corpus
-from biasspark.pipeline import measure, ranked_once
+from biasspark.pipeline import measure
 from biasspark.ranking.engine import rank, read_overview
-from biasspark.session import is_connect, persisted
-from biasspark.tables.schemas import REJECTED_ROWS
 from scripts.drill_intervals import logit_interval
 from tests.oracle.pairs import State, cross_all
 from tests.oracle.suite import PAIRS, statistics_rows
-from tests.spark_versions import IS_3_5
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -47,7 +41,6 @@ EVERY_KIND: dict[str, Any] = {
     "predicates": {"big": "k > 5"},
     "terms": {"column": "text", "list": TERMS},
 }
-N_ROWS = 20_000
 
 
 def make_rows(n_rows: int = 400, seed: int = 5) -> list[tuple[Any, ...]]:
@@ -212,24 +205,6 @@ def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> Non
 # ---- the same bits, however the rows lie
 
 
-@pytest.fixture(scope="module")
-def corpus_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A corpus of 20,000 rows in Parquet, three quarters of it without annotations."""
-    digits = [F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(1000)) / 1000 for seed in range(6)]
-    annotated = digits[5] < 0.25
-    corpus = spark_session.range(N_ROWS, numPartitions=2).select(
-        "id",
-        (digits[0] < 0.2).alias("toxic"),
-        F.round(digits[1] + F.when(digits[0] < 0.2, 0.3).otherwise(0.0), 2).alias("tied"),
-        ((digits[2] + digits[1]) * digits[0]).alias("smooth"),
-        F.when(annotated, digits[3]).alias("male"),
-        F.when(annotated, digits[4]).alias("female"),
-    )
-    path = str(tmp_path_factory.mktemp("corpus") / "rows.parquet")
-    corpus.write.parquet(path)
-    return path
-
-
 MEASURED: dict[str, Any] = {
     "models": ["tied", "smooth"],
     "label": "toxic",
@@ -242,34 +217,36 @@ def suite_rows(corpus: DataFrame, **changes: Any) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def suite(spark_session: SparkSession, corpus_path: str) -> list[Row]:
-    return suite_rows(spark_session.read.parquet(corpus_path))
+def suite(spark_session: SparkSession, annotated_path: str) -> list[Row]:
+    return suite_rows(spark_session.read.parquet(annotated_path))
 
 
 @pytest.mark.parametrize(
     ("partitions", "ranges"), [(3, 7), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 1), (17, 64)))]
 )
 def test_partitions_and_ranges_change_no_bit(
-    spark: SparkSession, corpus_path: str, suite: list[Row], partitions: int, ranges: int
+    spark: SparkSession, annotated_path: str, suite: list[Row], partitions: int, ranges: int
 ) -> None:
-    corpus = spark.read.parquet(corpus_path).repartition(partitions)
+    corpus = spark.read.parquet(annotated_path).repartition(partitions)
     assert suite_rows(corpus, ranges=ranges) == suite
 
 
 @pytest.mark.slow
-def test_the_order_of_the_rows_changes_no_bit(spark: SparkSession, corpus_path: str, suite: list[Row]) -> None:
-    corpus = spark.read.parquet(corpus_path).orderBy(F.xxhash64("id", F.lit("another order")))
+def test_the_order_of_the_rows_changes_no_bit(spark: SparkSession, annotated_path: str, suite: list[Row]) -> None:
+    corpus = spark.read.parquet(annotated_path).orderBy(F.xxhash64("id", F.lit("another order")))
     assert suite_rows(corpus, ranges=3) == suite
 
 
-def test_a_sample_of_so_few_rows_still_cuts_ranges(spark: SparkSession, corpus_path: str) -> None:
+def test_a_sample_of_so_few_rows_still_cuts_ranges(spark: SparkSession, annotated_path: str) -> None:
     measures = parse_measures({"label": {"column": "toxic"}, "models": ["smooth"], "identities": ["male"]})
-    [cuts] = survey_corpus(spark.read.parquet(corpus_path), measures).boundaries(64)
+    [cuts] = survey_corpus(spark.read.parquet(annotated_path), measures).boundaries(64)
     assert 32 < len(cuts) < 64
 
 
-def test_the_suite_agrees_with_scikit_learn_and_scipy(spark: SparkSession, corpus_path: str, suite: list[Row]) -> None:
-    corpus = spark.read.parquet(corpus_path).toPandas()
+def test_the_suite_agrees_with_scikit_learn_and_scipy(
+    spark: SparkSession, annotated_path: str, suite: list[Row]
+) -> None:
+    corpus = spark.read.parquet(annotated_path).toPandas()
     states = {name: corpus[name].astype("Float64") >= 0.5 for name in ("male", "female")}  # NA where it is unknown
     states["male & female"] = states["male"] & states["female"]
     assert {(row.model, row.identity) for row in suite} == set(product(("tied", "smooth"), states))
@@ -301,202 +278,3 @@ def delong_variance_by_ranks(low: np.ndarray, high: np.ndarray) -> float:
     of_low = 1 - (together[:n] - rankdata(low)) / m
     of_high = (together[n:] - rankdata(high)) / n
     return float(np.var(of_low, ddof=1) / n + np.var(of_high, ddof=1) / m)
-
-
-# ---- plans: what is scanned and what is moved
-
-
-def plan_of(frame: DataFrame) -> str:
-    text = io.StringIO()
-    with redirect_stdout(text):
-        frame.explain()
-    return text.getvalue()
-
-
-def count_nodes(plan: str, node: str) -> int:
-    return len(re.findall(rf"^[ :*()0-9+-]*{node}\b", plan, re.MULTILINE))
-
-
-def assert_no_window_over_everything(plan: str) -> None:
-    lines = plan.splitlines()
-    for place, line in enumerate(lines):
-        if re.match(r"[ :*()0-9+-]*Window\b", line):
-            exchange = next(below for below in lines[place:] if "Exchange" in below)
-            assert "SinglePartition" not in exchange
-
-
-def test_a_ranking_scans_once_and_shuffles_once(spark: SparkSession, corpus_path: str) -> None:
-    ranked = measure(spark.read.parquet(corpus_path), measures_of_corpus()).ranking.ranked
-    plan = plan_of(ranked)
-    assert count_nodes(plan, "FileScan") == 1
-    assert count_nodes(plan, "Exchange") == 1
-    assert "Window" not in plan
-
-
-@pytest.mark.slow
-def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, corpus_path: str) -> None:
-    measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus())
-    with ranked_once(measurement) as (tally, _):
-        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
-        plans = {name: plan_of(frame) for name, frame in found.items()}
-    assert set(plans) == {"u_statistics", "bias_metrics", "model_summary", *FURTHER_TABLES}
-    assert all("InMemoryTableScan" in plan for plan in plans.values())
-    for name in ("u_statistics", "bias_metrics", "model_summary"):
-        assert_no_window_over_everything(plans[name])
-
-
-@pytest.mark.slow
-def test_windows_never_hold_a_whole_corpus(spark: SparkSession, corpus_path: str) -> None:
-    measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus({"engine": "windows"}))
-    plan = plan_of(measurement.ranking.ranked)
-    assert count_nodes(plan, "Window") >= 2
-    assert_no_window_over_everything(plan)
-
-
-def measures_of_corpus(ranking: dict[str, Any] | None = None) -> Measures:
-    table = {**MEASURED, "label": {"column": "toxic"}, "identities": ["male", "female"]}
-    further = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
-    return parse_measures(table | further | {"ranking": ranking or {}})
-
-
-FURTHER_TABLES = ("pinned_auc", "threshold_rates", "threshold_summary", "score_histograms", "label_balance")
-"""What else comes of the one ranking of `measures_of_corpus`."""
-
-
-# ---- jobs: what was really read and moved
-
-
-@dataclass
-class Work:
-    """What Spark did in a block."""
-
-    queries: int = 0
-    """Actions, whatever number of jobs Spark makes of one."""
-    scans: int = 0
-    """Stages that read every row of the corpus."""
-    shuffles: int = 0
-    """Of these stages, those that hand rows on to others."""
-    driver_bytes: int = 0
-    """What came back to the driver, a few kB of bookkeeping a task with it."""
-
-
-Watch = Callable[[str], AbstractContextManager[Work]]
-
-
-@pytest.fixture
-def watch(spark: SparkSession) -> Watch:
-    """Count what Spark does in a block that is given a name."""
-    if is_connect(spark):
-        pytest.skip("a client of Spark Connect is not told which stages its queries ran")
-    context, queries = spark.sparkContext, spark._jsparkSession.sharedState().statusStore()
-
-    def last_query() -> int:
-        """Give the number of the last query. How many there were is not known: Spark keeps the last thousand."""
-        context._jsc.sc().listenerBus().waitUntilEmpty()
-        listed = queries.executionsList()
-        return listed.last().executionId() if listed.size() else -1
-
-    @contextmanager
-    def watched(name: str) -> Iterator[Work]:
-        work, before = Work(), last_query()
-        context.setJobGroup(name, name)
-        try:
-            yield work
-        finally:
-            context.setJobGroup("", "")
-        work.queries = last_query() - before
-        tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
-        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(name))
-        # Of a long session Spark forgets the stages that it skipped.
-        numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
-        stages = [store.lastStageAttempt(number) for number in numbers]
-        scans = [stage for stage in stages if stage.inputRecords() >= N_ROWS]
-        work.scans, work.shuffles = len(scans), sum(stage.shuffleWriteRecords() > 0 for stage in scans)
-        work.driver_bytes = sum(stage.resultSize() for stage in stages)
-
-    return watched
-
-
-def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, corpus_path: str, watch: Watch) -> None:
-    corpus = spark.read.parquet(corpus_path)
-    with watch("survey") as survey:
-        measurement = measure(corpus, measures_of_corpus(), "id", "estimate")
-    assert (survey.queries, survey.scans) == (1, 1)
-    with watch("ranking") as ranking:
-        kept = ranked_once(measurement)
-        tally, _ = kept.__enter__()
-    assert (ranking.queries, ranking.scans, ranking.shuffles) == (1, 1, 1)
-    with watch("tables") as tables:
-        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
-        rows = {name: frame.collect() for name, frame in found.items()}
-    kept.__exit__(None, None, None)
-    assert not any(frame.storageLevel.useMemory for frame in measurement.kept)
-    assert (tables.scans, tables.shuffles) == (0, 0)
-    assert len(rows.pop("score_histograms")) > 2 * (2 + 2 * 4)
-    assert {name: len(listed) for name, listed in rows.items()} == {
-        "u_statistics": 2 * (1 + 2 * 6),
-        "bias_metrics": 2 * 2,
-        "model_summary": 2,
-        "pinned_auc": 2 * 2,
-        "threshold_rates": 2 * 2,
-        "threshold_summary": 2,
-        "label_balance": 1 + 2,
-    }
-    # Two columns of scores would be 320 kB. What tasks say of themselves is more with Spark 3.5.
-    assert max(work.driver_bytes for work in (survey, ranking, tables)) < 120_000
-
-
-def test_rejects_cost_one_more_scan(spark: SparkSession, corpus_path: str, watch: Watch) -> None:
-    """No other table does: test_job_bias_metrics.py counts the scans of a whole night with rejects."""
-    corpus = spark.read.parquet(corpus_path).withColumn("toxic", F.expr("nullif(toxic, id % 10 = 0)"))
-    measurement = measure(corpus, measures_of_corpus(), "id", "allow")
-    with ranked_once(measurement) as (tally, _), watch("rejects") as rejects:
-        found = measurement.tables(tally, 7)[REJECTED_ROWS]
-        assert found is not None
-        assert len(found.collect()) == 7
-    assert tally.rejects["null_label"] > 1000
-    assert rejects.scans == 1
-
-
-def test_to_find_repeated_ids_costs_one_more_scan(spark: SparkSession, corpus_path: str, watch: Watch) -> None:
-    corpus = spark.read.parquet(corpus_path)
-    with watch("survey before ids") as survey:
-        measurement = measure(corpus, measures_of_corpus(), "id", "reject")
-    with watch("ranking with ids") as ranking, ranked_once(measurement):
-        pass
-    assert (survey.scans, ranking.scans) == (1, 2)
-
-
-def test_nothing_is_kept_after_a_failure(spark: SparkSession, corpus_path: str) -> None:
-    measurement = measure(spark.read.parquet(corpus_path), measures_of_corpus())
-    ranked = measurement.ranking.ranked
-
-    def fail() -> None:
-        with ranked_once(measurement):
-            assert ranked.storageLevel.useMemory
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert not ranked.storageLevel.useMemory
-    assert not measurement.statistics.storageLevel.useMemory
-
-
-@pytest.mark.parametrize(
-    "in_few_parts",
-    [pytest.param(True, marks=pytest.mark.skipif(IS_3_5, reason="some releases of 3.5 keep all partitions")), False],
-)
-def test_few_rows_are_kept_in_few_partitions_if_so_asked(spark: SparkSession, in_few_parts: bool) -> None:
-    keys = ("spark.sql.shuffle.partitions", "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning")
-    before = [spark.conf.get(key) for key in keys]
-    for key, value in zip(keys, ("40", "false"), strict=True):
-        spark.conf.set(key, value)
-    try:
-        counts = spark.range(400).groupBy((F.col("id") % 200).alias("key")).count()
-        with persisted(counts, in_few_parts=in_few_parts):
-            n_parts = counts.select(F.spark_partition_id()).distinct().count()
-        assert spark.conf.get(keys[1]) == "false"
-    finally:
-        for key, value in zip(keys, before, strict=True):
-            spark.conf.set(key, str(value))
-    assert n_parts < 10 if in_few_parts else n_parts > 30
