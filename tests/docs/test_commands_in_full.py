@@ -19,6 +19,7 @@ import pytest
 from biasspark.synthetic.blocks import make_table
 from biasspark.synthetic.civil_rows import CivilShape
 from tests.documents import ROOT, blocks_of, files_of, output_of, read_lines
+from tests.running_jobs import ask
 
 COPIED = ("biasspark", "conf", "jobs", "scripts", "docs")
 README = "README.md"
@@ -116,7 +117,10 @@ def test_a_page_runs_in_a_clone(page: str, clone: Path) -> None:
 @pytest.mark.slow
 def test_the_readme_runs(demo: Path) -> None:
     assert (demo / "build" / "demo" / "report.html").is_file()
-    assert (demo / "warehouse" / "views.duckdb.sql").is_file()
+    assert ask(demo / "warehouse", "SELECT identity FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL LIMIT 1")
+    [query] = [block.text for block in blocks_of("sql") if block.page == README]
+    identity, old, new, *_ = ask(demo / "build" / "demo" / "warehouse", query)[0]
+    assert (identity, round(old, 3), round(new, 3)) == ("black", 0.823, 0.740)  # as the page says
 
 
 @pytest.mark.slow
