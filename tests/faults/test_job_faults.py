@@ -1,4 +1,4 @@
-"""The main job as a process of its own: killed, its workers and executors killed, on a cluster, by spark-submit."""
+"""The main job as a process of its own: by spark-submit, killed, beside another, and cut in other ways."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import os
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -24,136 +21,15 @@ from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, tables_of
 from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
-from tests.listening_sockets import find_descendants, find_listening, open_files
-from tests.sample_night import night_frames, read_latest, record_of, start_run
+from tests.compared_jobs import CANARY, JOB, N_ROWS, NIGHT, Place, list_runs, read_pages, read_tables
+from tests.sample_night import night_frames, record_of, start_run
 from tests.spark_versions import say_part
-from tests.submitting import ROOT, Cluster, make_cluster, standalone, submit, submitted, wait_for
+from tests.submitting import ROOT, submit, submitted, wait_for
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
 
-NIGHT = "2026-01-15"
-CANARY = "canary7e2d"
-N_ROWS = 400
-CONFIG = """
-[corpus]
-name = "comments"
-path = "corpus"
-id = "id"
-options = {{ password = "canary7e2d" }}
-[label]
-column = "target"
-threshold = 0.5
-[models]
-one = "score"
-two = "score_text"
-[identities]
-columns = ["male", "female"]
-terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
-crossed = {{ pairs = true, min_rows = 10 }}
-[slices]
-short = "length < 100"
-mentions = "comment_text LIKE '%gay%'"
-[thresholds]
-at = [0.5]
-
-[histograms]
-bins = 20
-
-[label_balance]
-text = "comment_text"
-buckets = [5, 20, 50]
-
-[pinned_auc]
-trials = 5
-
-{privacy}
-[gate]
-[[gate.rule]]
-name = "floor"
-metric = "bpsn_auc"
-min = 0.01
-[[gate.rule]]
-name = "no step back"
-metric = "auc"
-max_drop = 0.1
-
-[output]
-path = "{warehouse}"
-"""
-PRIVACY = """
-[privacy]
-min_group_rows = 5
-"""
-UNASKED = {"template_scores", "jackknife_statistics", "score_blocks"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with a corpus, and configurations that write into warehouses beside it."""
-
-    folder: Path
-
-    def config(self, warehouse: str, privacy: str = PRIVACY) -> Path:
-        path = self.folder / f"{warehouse}.toml"
-        path.write_text(CONFIG.format(warehouse=self.folder / warehouse, privacy=privacy), encoding="utf-8")
-        return path
-
-    def flags(self, warehouse: str) -> list[str]:
-        return ["--config", str(self.config(warehouse)), "--run-date", NIGHT]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Make a corpus of two files whose text, and a column that nothing asks for, hold a secret in every row."""
-    rng = np.random.default_rng(23)
-    positive = rng.random(N_ROWS) < 0.4
-    unasked = rng.random(N_ROWS) < 0.2
-    words = rng.choice(["gay", "Christian", "a catholic", "nobody"], N_ROWS)
-    table = pa.table(
-        {
-            "id": [f"c{number}" for number in range(N_ROWS)],
-            "target": np.where(positive, 0.9, 0.2),
-            "score": np.where(np.arange(N_ROWS) % 50 == 7, np.nan, np.round(rng.normal(positive, 1), 2)),
-            "score_text": [f"{CANARY}!" if number % 50 == 9 else str(number % 7) for number in range(N_ROWS)],
-            "male": pa.array(rng.random(N_ROWS), mask=unasked),
-            "female": pa.array(rng.random(N_ROWS), mask=unasked),
-            "length": rng.integers(1, 200, N_ROWS),
-            "comment_text": [f"{word}, {CANARY} {number}" for number, word in enumerate(words)],
-            "author": [f"{CANARY}@example.org"] * N_ROWS,
-        }
-    )
-    folder = tmp_path_factory.mktemp("faults")
-    (folder / "corpus").mkdir()
-    for part in range(2):
-        pq.write_table(table.slice(part * N_ROWS // 2, N_ROWS // 2), folder / "corpus" / f"part-{part}.parquet")
-    return Place(folder)
-
-
-@pytest.fixture(scope="module")
-def numbers(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
-    """Run the job undisturbed, in this process, and give what every other way of running it must give."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert run_job(job.main, job_parser(""), place.flags("undisturbed")) == 0
-    return read_tables(place.folder / "undisturbed")
-
-
-def read_tables(warehouse: Path) -> dict[str, list[str]]:
-    """Give the latest rows of every table of numbers, less the run's columns, doubles written out to the last bit."""
-    return {
-        table.name: [repr(row) for row in read_latest(warehouse, ", ".join(table.value_columns), table=table.name)]
-        for table in tables_of("bias_metrics")
-    }
-
-
-def list_runs(warehouse: Path) -> list[str]:
-    return [run_id for (run_id,) in read_latest(warehouse, "DISTINCT run_id")]
-
-
-JOB = str(ROOT / "jobs" / "bias_metrics.py")
 WINDOW_JOB = str(ROOT / "jobs" / "window_metrics.py")
-
-
-# ---- scripts/submit, end to end
+UNASKED = {"template_scores", "jackknife_statistics", "score_blocks"}
 
 
 def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_path: Path) -> None:
@@ -302,24 +178,6 @@ def test_two_jobs_at_once_publish_one_whole_night(place: Place, numbers: dict[st
 # ---- other partitions, cores, orders and settings
 
 
-def read_pages(warehouse: Path) -> dict[str, list[bytes]]:
-    """Give the files of every table of numbers, byte for byte, up to the footer.
-
-    In the footer Parquet lists the encodings of a column in an order that differs from one JVM to the next.
-    """
-    return {
-        table.name: [
-            without_footer(file.read_bytes()) for file in sorted((warehouse / table.name).glob("*/*/*.parquet"))
-        ]
-        for table in tables_of("bias_metrics")
-    }
-
-
-def without_footer(data: bytes) -> bytes:
-    """Its length stands in the four bytes before the closing magic ones."""
-    return data[: -8 - int.from_bytes(data[-8:-4], "little")]
-
-
 def cut_anew(place: Place, files: int) -> Path:
     """Write the rows of the corpus backwards into other files."""
     folder = place.folder / f"corpus-{files}"
@@ -383,186 +241,3 @@ def test_a_cluster_that_forces_other_settings_changes_no_number_and_hides_no_bad
     assert "error: corpus: " in printed
     assert f"a file cannot be read. It is corrupt or of another format. Replace it. File: {bad}/1.parquet." in printed
     assert len(list_runs(place.folder / "forced")) == 1
-
-
-# ---- workers and executors that die
-
-DYING_DAEMON = """
-import os
-import signal
-import sys
-from pathlib import Path
-
-import pyspark.daemon as daemon
-
-MARKS, CALL, VICTIM = Path(os.environ["DEATH_MARKS"]), int(os.environ["DEATH_CALL"]), os.environ["DEATH_VICTIM"]
-EXECUTOR = os.getppid()
-run_worker = daemon.worker_main
-
-
-class Dying:
-    '''What a worker writes to: its first write kills the worker or its executor.'''
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __getattr__(self, name):
-        return getattr(self.stream, name)
-
-    def write(self, data):
-        (MARKS / "died").touch()
-        os.kill(os.getpid() if VICTIM == "worker" else EXECUTOR, signal.SIGKILL)
-
-
-def count_call():
-    for number in range(1, 1000):
-        try:
-            (MARKS / str(number)).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        return number
-
-
-def main(infile, outfile):
-    number = count_call()
-    run_worker(infile, Dying(outfile) if number == CALL else outfile)
-
-
-daemon.worker_main = main
-if __name__ == "__main__":
-    daemon.manager()
-"""
-
-
-@pytest.fixture
-def marks(tmp_path: Path) -> Path:
-    """Make a folder in which dying workers count what they do."""
-    (tmp_path / "marks").mkdir()
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "dying_daemon.py").write_text(DYING_DAEMON, encoding="utf-8")
-    return tmp_path / "marks"
-
-
-def dying(marks: Path, victim: str, call: int) -> dict[str, str]:
-    return {
-        "DEATH_MARKS": str(marks),
-        "DEATH_CALL": str(call),
-        "DEATH_VICTIM": victim,
-        "PYTHONPATH": str(marks.parent / "modules"),
-    }
-
-
-def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[str, list[str]], marks: Path) -> None:
-    """A Python worker is killed while it sends its result: Spark starts another, and every number is the same."""
-    code, printed = submit(
-        *("--master", "local[2,3]", "--conf", "spark.python.daemon.module=dying_daemon"),
-        *(JOB, *place.flags("worker_killed")),
-        cwd=marks.parent,
-        **dying(marks, "worker", 2),
-    )
-    assert code == 0, printed
-    assert (marks / "died").exists()
-    assert read_tables(place.folder / "worker_killed") == numbers
-
-
-def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place, tmp_path: Path) -> None:
-    """A Python worker has too little memory: the job ends with what to set, and nothing is published.
-
-    The limit lets a worker start, and no more.
-    """
-    code, printed = submit(
-        *("--master", "local[2]", "--conf", "spark.executor.pyspark.memory=256m"),
-        *(JOB, *place.flags("no_memory")),
-        cwd=tmp_path,
-    )
-    assert code == 1, printed
-    assert "Traceback" not in printed
-    assert CANARY not in printed
-    assert (
-        "error: corpus: a Python worker has run out of memory, or was killed. Give workers more "
-        "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
-        "ranges` higher, so that a task holds less." in printed
-    )
-    assert not (place.folder / "no_memory").exists()
-
-
-# ---- a cluster, whose workers know the package from the zip alone
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    return make_cluster(tmp_path_factory.mktemp("cluster"))
-
-
-def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
-    place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
-) -> None:
-    """The machines of a cluster have no biasspark but the zip of `--py-files`: every number is the same."""
-    code, printed = cluster.submit(JOB, *place.flags("cluster"), cwd=tmp_path)
-    assert code == 0, printed
-    assert list((cluster.home / "work").glob("app-*/[01]/biasspark.zip"))
-    assert read_tables(place.folder / "cluster") == numbers
-
-
-@pytest.mark.parametrize("call", [1, 3], ids=["while it sorts rows", "while it ranks"])
-def test_a_killed_executor_changes_no_number(
-    place: Place, numbers: dict[str, list[str]], cluster: Cluster, marks: Path, call: int
-) -> None:
-    """An executor is killed while it sorts rows, and while it ranks: Spark runs its tasks again, and every number is
-    the same.
-    """
-    warehouse = f"executor_killed_{call}"
-    code, printed = cluster.submit(
-        *("--conf", "spark.python.daemon.module=dying_daemon"),
-        *(JOB, *place.flags(warehouse)),
-        cwd=marks.parent,
-        **dying(marks, "executor", call),
-    )
-    assert code == 0, printed
-    assert (marks / "died").exists()
-    assert read_tables(place.folder / warehouse) == numbers
-
-
-def find_writer(processes: set[int], warehouse: Path) -> int | None:
-    """Find the process that has a file of the warehouse open."""
-    for pid in processes:
-        if any(name.startswith(str(warehouse)) and ".parquet" in name for name in open_files(pid)):
-            return pid
-    return None
-
-
-def test_an_executor_killed_while_it_writes_changes_no_number(
-    place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
-) -> None:
-    """An executor is killed while it writes a table: the tables are the same, byte for byte."""
-    warehouse = place.folder / "writer_killed"
-    with cluster.submitted(JOB, *place.flags("writer_killed"), cwd=tmp_path) as process:
-        wait_for(process, "publishing")
-        executors = find_descendants(process.pid) - {process.pid}
-        while (writer := find_writer(executors, warehouse)) is None:
-            assert process.poll() is None, "nobody was seen to write"
-        os.kill(writer, signal.SIGKILL)
-        printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
-    assert read_tables(warehouse) == numbers
-    assert read_pages(warehouse) == read_pages(place.folder / "undisturbed")
-
-
-# ---- a standalone master with two workers
-
-
-def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
-    place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
-) -> None:
-    """A machine of a standalone cluster is killed while it ranks: every number is the same."""
-    with (
-        standalone(cluster.home, tmp_path) as master,
-        cluster.submitted("--master", master.address, JOB, *place.flags("standalone"), cwd=tmp_path) as process,
-    ):
-        wait_for(process, "ranking")
-        own = set().union(*(find_descendants(one.pid) for one in (*master.daemons, process)))
-        assert all(address.is_loopback for address in find_listening(own))
-        os.killpg(master.workers[0].pid, signal.SIGKILL)
-        printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
-    assert read_tables(place.folder / "standalone") == numbers

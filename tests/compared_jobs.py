@@ -1,0 +1,139 @@
+"""A corpus of secrets for jobs that are disturbed, and what they published, to compare it to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biasspark.tables.schemas import tables_of
+from tests.sample_night import read_latest
+from tests.submitting import ROOT
+
+JOB = str(ROOT / "jobs" / "bias_metrics.py")
+NIGHT = "2026-01-15"
+CANARY = "canary7e2d"
+N_ROWS = 400
+CONFIG = """
+[corpus]
+name = "comments"
+path = "corpus"
+id = "id"
+options = {{ password = "canary7e2d" }}
+[label]
+column = "target"
+threshold = 0.5
+[models]
+one = "score"
+two = "score_text"
+[identities]
+columns = ["male", "female"]
+terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
+crossed = {{ pairs = true, min_rows = 10 }}
+[slices]
+short = "length < 100"
+mentions = "comment_text LIKE '%gay%'"
+[thresholds]
+at = [0.5]
+
+[histograms]
+bins = 20
+
+[label_balance]
+text = "comment_text"
+buckets = [5, 20, 50]
+
+[pinned_auc]
+trials = 5
+
+{privacy}
+[gate]
+[[gate.rule]]
+name = "floor"
+metric = "bpsn_auc"
+min = 0.01
+[[gate.rule]]
+name = "no step back"
+metric = "auc"
+max_drop = 0.1
+
+[output]
+path = "{warehouse}"
+"""
+PRIVACY = """
+[privacy]
+min_group_rows = 5
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a corpus, and configurations that write into warehouses beside it."""
+
+    folder: Path
+
+    def config(self, warehouse: str, privacy: str = PRIVACY) -> Path:
+        path = self.folder / f"{warehouse}.toml"
+        path.write_text(CONFIG.format(warehouse=self.folder / warehouse, privacy=privacy), encoding="utf-8")
+        return path
+
+    def flags(self, warehouse: str) -> list[str]:
+        return ["--config", str(self.config(warehouse)), "--run-date", NIGHT]
+
+
+def make_place(folder: Path) -> Place:
+    """Make a corpus of two files whose text, and a column that nothing asks for, hold a secret in every row."""
+    rng = np.random.default_rng(23)
+    positive = rng.random(N_ROWS) < 0.4
+    unasked = rng.random(N_ROWS) < 0.2
+    words = rng.choice(["gay", "Christian", "a catholic", "nobody"], N_ROWS)
+    table = pa.table(
+        {
+            "id": [f"c{number}" for number in range(N_ROWS)],
+            "target": np.where(positive, 0.9, 0.2),
+            "score": np.where(np.arange(N_ROWS) % 50 == 7, np.nan, np.round(rng.normal(positive, 1), 2)),
+            "score_text": [f"{CANARY}!" if number % 50 == 9 else str(number % 7) for number in range(N_ROWS)],
+            "male": pa.array(rng.random(N_ROWS), mask=unasked),
+            "female": pa.array(rng.random(N_ROWS), mask=unasked),
+            "length": rng.integers(1, 200, N_ROWS),
+            "comment_text": [f"{word}, {CANARY} {number}" for number, word in enumerate(words)],
+            "author": [f"{CANARY}@example.org"] * N_ROWS,
+        }
+    )
+    (folder / "corpus").mkdir()
+    for part in range(2):
+        pq.write_table(table.slice(part * N_ROWS // 2, N_ROWS // 2), folder / "corpus" / f"part-{part}.parquet")
+    return Place(folder)
+
+
+def read_tables(warehouse: Path) -> dict[str, list[str]]:
+    """Give the latest rows of every table of numbers, less the run's columns, doubles written out to the last bit."""
+    return {
+        table.name: [repr(row) for row in read_latest(warehouse, ", ".join(table.value_columns), table=table.name)]
+        for table in tables_of("bias_metrics")
+    }
+
+
+def list_runs(warehouse: Path) -> list[str]:
+    return [run_id for (run_id,) in read_latest(warehouse, "DISTINCT run_id")]
+
+
+def read_pages(warehouse: Path) -> dict[str, list[bytes]]:
+    """Give the files of every table of numbers, byte for byte, up to the footer.
+
+    In the footer Parquet lists the encodings of a column in an order that differs from one JVM to the next.
+    """
+    return {
+        table.name: [
+            without_footer(file.read_bytes()) for file in sorted((warehouse / table.name).glob("*/*/*.parquet"))
+        ]
+        for table in tables_of("bias_metrics")
+    }
+
+
+def without_footer(data: bytes) -> bytes:
+    """Its length stands in the four bytes before the closing magic ones."""
+    return data[: -8 - int.from_bytes(data[-8:-4], "little")]
