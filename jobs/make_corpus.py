@@ -26,7 +26,7 @@ examples:
 
 
 def corpus_parser() -> argparse.ArgumentParser:
-    """Make the parser: one subcommand a kind of corpus."""
+    """Make the parser: one subcommand per kind of corpus."""
     parser = make_parser(
         "Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster.", EXAMPLES
     )

@@ -58,7 +58,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
 
 
 def find_experiment(config: Config) -> PinnedSkew:
-    """Return what the configuration says of the experiment, which other jobs do not need."""
+    """Return what the configuration says about the experiment, which other jobs do not need."""
     if config.pinned_skew is None:
         example = '[pinned_skew] identity = "gay"'
         raise ConfigError(f"[pinned_skew]: missing. This job requires the table. Write, for example, {example}.")

@@ -23,7 +23,7 @@ examples:
 
 The nights were measured by jobs/bias_metrics.py with [state] keep = true.
 """
-# Blocks are large: a batch of so many is 256 MiB at the most.
+# Blocks are large: a batch of so many is 256 MiB at most.
 SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 

@@ -32,7 +32,7 @@ SUMMARISED = {
     **dict.fromkeys(("subgroup_auc", "bpsn_auc", "bnsp_auc"), False),
     **dict.fromkeys(("negative_aeg", "positive_aeg"), True),
 }
-"""The metrics of which model_summary tells the worst, and whether that is the one furthest from 0."""
+"""The metrics of which model_summary gives the worst, and whether that is the one furthest from 0."""
 
 KEYS = {
     "u_statistics": ("model", "slice", "identity", "low_cell", "high_cell"),
@@ -44,7 +44,7 @@ KEYS = {
     "score_histograms": ("model", "slice", "identity", "cell", "bin"),
     "label_balance": ("identity", "bucket"),
 }
-"""The tables that are computed, and what a row of each is of."""
+"""The tables that are computed, and the key of a row of each."""
 
 SAME = 1e-12
 """Two values that differ by less are equal where the worst identity is named."""

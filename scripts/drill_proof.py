@@ -1,6 +1,6 @@
 """What a warehouse publishes, held against the drill's oracle: every row of a table, and every number of a row.
 
-Not proved are reasons, and the other tables, as that of the gate.
+Not proved are reasons, and the other tables, such as that of the gate.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
     Raises
     ------
     ProofError
-        At the first row that is too many or missing, and the first value that differs by more than `TOLERANCE`, or at
-        all where it is a count or a name.
+        At the first row that is one too many or missing, and the first value that differs by more than `TOLERANCE`, or
+        at all where it is a count or a name.
     """
     proof, settings = Proof(), tomllib.loads(config.read_text("utf-8"))
     with duckdb.connect() as connection:

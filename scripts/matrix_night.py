@@ -186,7 +186,7 @@ def flags_of(step: Step, folder: Path) -> list[str]:
 
 
 def write_tables(warehouse: Path, out: Path) -> None:
-    """Write every table; one without rows is refused, of which nothing would be compared."""
+    """Write every table; one without rows is refused, since nothing of it would be compared."""
     with duckdb.connect() as connection:
         connection.execute(duckdb_views(str(warehouse), list(TABLES.values())))
         texts = {name: format_rows(connection, table) for name, table in TABLES.items()}
@@ -196,7 +196,7 @@ def write_tables(warehouse: Path, out: Path) -> None:
 
 
 def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
-    """Return a table as CSV, less what is of the attempt, its rows sorted and its doubles to the last bit."""
+    """Return a table as CSV, without what belongs to the attempt, its rows sorted and its doubles to the last bit."""
     columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
     # The names are this package's own.
     rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()

@@ -3,7 +3,7 @@
 Each night has a corpus of its own. The job is started, and with luck it is left alone; else, at some instant, the whole
 driver or one of its Python workers is killed, and a driver that died is started anew. After every attempt the tables
 must show all earlier nights as they were, and this night whole or not at all. At the end numpy, SciPy and scikit-learn
-compute it once more from the definitions: of every model, slice and identity each row and each number of the tables of
+compute it once more from the definitions: for every model, slice and identity each row and number of the tables of
 the suite (drill_proof.py says what is not proved: the gate).
 """
 

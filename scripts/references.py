@@ -57,7 +57,7 @@ def put_between(page: str, name: str, text: str) -> str:
 
 
 def describe_tables() -> str:
-    """Return what is said of every table, in the order of the declarations."""
+    """Return what is said about every table, in the order of the declarations."""
     shared = "\n".join(lay_out(list_columns((RUN_DATE, CORPUS, RUN_ID)), HEAD))
     parts = [f"\n## In every table\n\n{shared}\n"]
     parts += [describe_table(table) for table in TABLES.values() if table not in WINDOW_TABLES.values()]
@@ -65,7 +65,7 @@ def describe_tables() -> str:
 
 
 def describe_table(table: Table) -> str:
-    """Return what is said of one table: what a row is, its key, who writes it, and its columns."""
+    """Return what is said about one table: what a row is, its key, who writes it, and its columns."""
     key = ", ".join(f"`{name}`" for name in table.key_columns)
     unique = "" if table.unique else ", which need not tell every two rows apart"
     job = f"`jobs/{table.job}.py`" if table.job != "(every job)" else "every job"
@@ -75,7 +75,7 @@ def describe_table(table: Table) -> str:
 
 
 def describe_windows() -> str:
-    """Return what is said of the tables of windows, which have the columns of those of a night."""
+    """Return what is said about the tables of windows, which have the columns of those of a night."""
     names = ", ".join(f"`{window.name}`" for window in WINDOW_TABLES.values())
     rows = "\n".join(lay_out(list_columns((WINDOW_START, N_NIGHTS)), HEAD))
     key = f"`{WINDOW_START.name}` and the key of that table"
@@ -134,7 +134,7 @@ PARTS = {
         says="Identities found in text as whole words, any case.",
         keys={
             "column": ("text", "The column of the text. Required."),
-            "file": ("text", "A file of terms, one a line, or `name: a, b, c` for a group. Give this or `list`."),
+            "file": ("text", "A file of terms, one per line, or `name: a, b, c` for a group. Give this or `list`."),
             "list": ("list of text, or table", "The same lines, or name = list of terms."),
         },
     ),
@@ -209,7 +209,7 @@ TYPES = {
 
 
 def describe_keys() -> str:
-    """Return what is said of every table of the configuration."""
+    """Return what is said about every table of the configuration."""
     return "".join(f"\n### {name}\n\n{''.join(describe_part(name, part))}" for name, part in PARTS.items()) + "\n"
 
 

@@ -24,7 +24,7 @@ def ask_for_replicates(description: str | None, result: str, quick: int) -> argp
 
 
 def keep_results(out: Path, settings: Mapping[str, object], results: Sequence[Mapping[str, object]]) -> None:
-    """Write JSON of a line for each result."""
+    """Write JSON with one line per result."""
     lines = ",\n  ".join(map(json.dumps, results))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(f'{{"settings": {json.dumps(settings)},\n "results": [\n  {lines}\n ]}}\n', encoding="utf-8")

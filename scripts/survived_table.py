@@ -85,7 +85,7 @@ def format_outcomes(found: Mapping[str, Outcome], sayings: Mapping[str, tuple[st
     lines = (
         f"| {' | '.join(sayings[name])} | {outcome.cases} | {outcome} |\n"
         for name, outcome in found.items()
-        if name in sayings  # a kept result may be of a test that is no more
+        if name in sayings  # a kept result may be that of a test that is gone
     )
     return HEAD + "".join(lines)
 

@@ -1,7 +1,7 @@
 """Two models side by side (Attributing, section 5.5): the difference of their normalised attributions, row by row.
 
 Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and whatever holds
-of the placements of one model holds of the differences of two.
+for the placements of one model holds for the differences of two.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def difference_variances(ranked: DataFrame, model: str, n_crowds: int) -> list[f
 
     Notes
     -----
-    One job: a shuffle of all rows by their ids, then each row once for each crowd. The driver collects two rows a
+    One job: a shuffle of all rows by their ids, then each row once for each crowd. The driver collects two rows per
     crowd.
     """
     is_own = F.col(MODEL) == model

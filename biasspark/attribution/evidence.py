@@ -93,7 +93,7 @@ class Evidence:
     Attributes
     ----------
     n_train, mean_train, n_honest, mean_honest
-        Rows of either kind, and their mean value; None of no rows.
+        Rows of either kind, and their mean value; None without rows.
     p_train_honest
         By Welch's test, rows that search against rows that estimate, both among them.
     false_discovery
@@ -105,7 +105,7 @@ class Evidence:
     loss_share
         Of the AUC loss of all rows of the tree, theirs; None where there is none.
     p_adjusted, p_chance_adjusted
-        By Benjamini and Hochberg over what is tested beside it; None where nothing is tested.
+        By Benjamini and Hochberg over what is tested together with it; None where nothing is tested.
     found, confirmed
         Whether ``p_adjusted`` is below 0.05 and it is no false discovery, and whether ``p_chance_adjusted`` is below
         0.05, too; None where nothing is tested.
@@ -150,7 +150,7 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
-    """Return the fields of `Evidence` of some rows of a tree, before they are decided upon beside others."""
+    """Return the fields of `Evidence` for some rows of a tree, before they are decided on together with others."""
     p_train_honest = welch_p_value(sums.train, sums.honest)
     return {
         "n_train": sums.train.n,
@@ -185,7 +185,7 @@ def judge_nodes(tree: GrownTree, sums: Mapping[NodeKey, NodeSums], features: Seq
     Parameters
     ----------
     tree : GrownTree
-        Of any depth; a root alone is a leaf of which nothing is found.
+        Of any depth; a root alone is a leaf about which nothing is found.
     sums : mapping
         By (tree, node_id), with an entry for every node.
     features : sequence of Feature

@@ -123,14 +123,15 @@ class Limits:
 
 
 def grow(measure: Measure, features: Sequence[Feature], limits: Limits) -> list[GrownTree]:
-    """Grow trees together, one call of `measure` a level.
+    """Grow trees together, one call of `measure` per level.
 
-    Of a node that is split only the side of fewer rows is measured: the other is what the node's histograms have more.
+    Of a node that is split only the side with fewer rows is measured: the other is what is left of the node's
+    histograms.
 
     Parameters
     ----------
     measure : callable
-        Gives the histograms of leaves; of one without rows, histograms of zeros.
+        Gives the histograms of leaves; for one without rows, histograms of zeros.
     features : sequence of Feature
         At equal gains the first is split on.
     limits : Limits
@@ -187,7 +188,7 @@ def _trees(nodes: Mapping[NodeKey, Node]) -> list[GrownTree]:
 def _with_siblings(
     measured: Mapping[NodeKey, Histograms], wanted: Mapping[NodeKey, Histograms | None]
 ) -> Iterator[tuple[NodeKey, Histograms]]:
-    """Give the histograms that were measured, and of each node's sibling what the parent has more."""
+    """Give the histograms that were measured, and for each node's sibling what its parent has left."""
     for (tree, node_id), parent in wanted.items():
         own = measured[tree, node_id]
         yield (tree, node_id), own

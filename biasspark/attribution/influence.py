@@ -1,7 +1,8 @@
 """The variance of a segment's mean attribution, from what a ranking engine counts of the segment as an identity.
 
-A row's attribution hangs on the rows of the other label, which are a sample as well. So each row of the slice moves the
-mean of a segment twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers, no Spark.
+A row's attribution depends on the rows of the other label, which are a sample as well. So each row of the slice moves
+the mean of a segment twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers;
+no Spark.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def influence_variance(segment: RankedSegment) -> float | None:
 def variance_of_influences(negatives: Placed, positives: Placed) -> float | None:
     """Return the variance of `influence_variance` from the sums of either label.
 
-    They may be of one model's placements, or of what is linear in them, as the difference of two models' placements.
+    They may be of one model's placements, or of what is linear in them, like the difference of two models' placements.
     """
     k = negatives.k + positives.k
     if k < 2 or not negatives.n or not positives.n:
@@ -138,7 +139,7 @@ def variance_of_influences(negatives: Placed, positives: Placed) -> float | None
 
 
 class Placed(NamedTuple):
-    """The rows of one label, placed against those of the other: sums over the segment's rows, but for the last.
+    """The rows of one label, placed against those of the other: sums over the segment's rows, except the last.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Which leaf of its tree a row is in, as one column for any number of trees.
 
 A chain of CASE for every split of every tree would pass what Spark can compile. So each leaf of a tree has a bit, as
-conditions have in `biasspark.expressions.conditions`, and of the leaves of one tree a row meets one: one lookup for
+conditions have in `biasspark.expressions.conditions`, and a row meets exactly one leaf of a tree: one lookup for
 each feature, however many trees there are.
 """
 
@@ -32,16 +32,16 @@ def leaf_of(trees: Sequence[GrownTree], wanted: Collection[NodeKey] | None = Non
     trees : sequence of GrownTree
         Of any depth; they need not be complete, nor all trees.
     wanted : collection of (tree, node_id), optional
-        The leaves that are asked for, all unless given.
+        The leaves that are asked for; all unless given.
 
     Returns
     -------
     Column of INT
-        The leaf's node_id, by the columns ``tree`` and ``bin_k``. NULL for a row of no wanted leaf.
+        The leaf's node_id, by the columns ``tree`` and ``bin_k``. NULL for a row in no wanted leaf.
 
     Notes
     -----
-    For each 62 leaves, a lookup for each feature that is split on. The arrays have an entry for each tree and bin.
+    For every 62 leaves, a lookup for each feature that is split on. The arrays have an entry for each tree and bin.
     """
     leaves: list[list[Node]] = [[] for _ in range(1 + max((tree.number for tree in trees), default=0))]
     for tree in trees:

@@ -1,7 +1,7 @@
 """Losses of single rows, by segment, and how they correlate with attributions (Attributing, Tables 1 and 3).
 
 Everything is a sum over the rows of a (model, slice, segment, label), and so one job measures it. A total attribution
-is the normalised one times the opposite rows, whose number is one for all rows of a label.
+is the normalised one times the number of opposite rows, which is the same for all rows of a label.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def normalized_attribution() -> Column:
 
 
 def cross_entropy(links: Mapping[str, str]) -> Column:
-    """Return -[y ln q + (1 - y) ln(1 - q)] of a row, q being the probability that is clipped to 1e-15 from 0 and 1."""
+    """Return -[y ln q + (1 - y) ln(1 - q)] of a row, q being its probability, kept 1e-15 away from 0 and 1."""
     clipped = F.greatest(F.least(_probability(links), F.lit(1 - CLIP)), F.lit(CLIP))
     return -F.when(F.col(LABEL), F.log(clipped)).otherwise(F.log(1 - clipped))
 
@@ -152,7 +152,7 @@ def lie_within_0_and_1(losses: Losses, model: str) -> bool:
 
 
 def say_what_link_does(losses: Losses, model: str, link: str | None) -> str | None:
-    """Say how the scores of a model become probabilities, where that is probably not what somebody wants."""
+    """Say how the scores of a model become probabilities, where that is probably not what is wanted."""
     within = lie_within_0_and_1(losses, model)
     if link is not None and within:
         return (
@@ -205,7 +205,7 @@ def list_losses(
     predicates
         By name of the segment.
     named
-        By model, slice and segment what ranking it as an identity says, `OVERALL` left out: that follows from the
+        By model, slice and segment what ranking it as an identity says; without `OVERALL`, which follows from the
         attributions.
     probable
         By model, whether its scores are probabilities.

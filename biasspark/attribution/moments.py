@@ -28,7 +28,7 @@ def sum_whole(whole: Column, name: str) -> list[Column]:
 
 
 def read_whole(row: Row, name: str) -> int:
-    """Return a total from the sums of `sum_whole`; 0 where they are NULL, as of no rows."""
+    """Return a total from the sums of `sum_whole`; 0 where they are NULL, as without rows."""
     return ((row[f"{name}_high"] or 0) << _HALF_BITS) + (row[f"{name}_low"] or 0)
 
 

@@ -1,7 +1,7 @@
 """Pair segments without pairs: the tree, the AUC of each node and its tests, from rows alone. numpy only.
 
 A pair is a negative and a positive. Its label is 1 where the positive scores higher, 0 where it scores lower, and 1/2
-where they tie. The tree explains labels by least squares, so a tie is to it a label like the others, half way between:
+where they tie. The tree explains labels by least squares, so to it a tie is a label like the others, half way between:
 it pulls the mean of its node towards 1/2. Labels are kept doubled, as 2, 0 and 1.
 
 A node is a set of negatives times a set of positives. The doubled labels of its pairs whose positive is in bin b of a
@@ -125,7 +125,7 @@ class _Fewest(NamedTuple):
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Put the examples of one label in the order of their scores; `bins` has a row a feature."""
+    """Put the examples of one label in the order of their scores; `bins` has one row per feature."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order])
 
@@ -136,7 +136,7 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     Parameters
     ----------
     samples : Samples
-        Up to a million rows a side: sums of squared placements are kept in 63 bits.
+        Up to a million rows per side: sums of squared placements are kept in 63 bits.
     features : sequence of Feature
         What the rows of `Examples.bins` are.
     settings : Pairs
@@ -164,8 +164,8 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulate_attribution`): at the last too few pairs
     are wrongly ordered for paired placements.
 
-    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes a row and
-    node on the way down, never a pair.
+    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row
+    and node on the way down, never a pair.
     """
     whole = _measure_whole(samples.honest)
     segments = [_measure(node, samples, whole) for node in grow_tree(samples, features, settings)]

@@ -4,9 +4,9 @@ Pairs that share a row are not independent of each other, so nothing here counts
 and negatives vary.
 
 Two tests hold a leaf against all honest pairs. By paired placements its AUC is tested with the variance that its own
-rows show (`compare_with_all`). That is unsafe where next to no pair is wrongly ordered: a leaf that happened to get
+rows show (`compare_with_all`). That is unsafe where hardly any pair is wrongly ordered: a leaf that happened to get
 none has nearly no variance, and seems certain. So a leaf must also differ from what chance would draw (`Draws`), with a
-variance that comes of all honest rows and a skewness, as wrongly ordered pairs are the work of few rows.
+variance that comes from all honest rows and a skewness, since few rows make up the wrongly ordered pairs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Draws(NamedTuple):
 
         h_ij = A + a_i + b_j + c_ij,   a_i = mean_j h_ij - A,   b_j = mean_i h_ij - A,
 
-    so that a and b sum to 0, and c does over either side. If a leaf's conditions tell nothing of the scores, its k⁺
+    so that a and b sum to 0, and c does over either side. If a leaf's conditions say nothing about the scores, its k⁺
     positives and k⁻ negatives are drawn at random, and its AUC is A + ā + b̄ + c̄, means over what is drawn. The mean of
     k out of m numbers x that sum to 0 has, over all draws, the moments
 
@@ -172,7 +172,7 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
 
 
 def _shares(auc: PlacedAuc, side: int) -> Floats:
-    """Return of each row the share of the other side that it is rightly ordered with, ties half."""
+    """Return for each row the share of the other side that it is rightly ordered with, ties half."""
     shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
     return shares
 

@@ -53,7 +53,7 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
     Returns
     -------
     DataFrame
-        A row a node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
+        One row per node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
         ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
         ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
         `biasspark.metrics.intervals.auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no
@@ -69,7 +69,7 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
     `positives` (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is
     left out. So the draw depends on the rows alone, and models and slices draw the same rows where they have them.
 
-    Lazy. Two scans of `ranked`, which is best persisted; 1,024 counts a (model, slice, label) are shuffled, then the
+    Lazy. Two scans of `ranked`, which is best persisted; 1,024 counts per (model, slice, label) are shuffled, then the
     samples and at most one bucket more, a thousandth of the rows. A task holds four samples.
     """
     sampled = sample_examples(ranked, len(features), settings)
@@ -139,7 +139,7 @@ def _read_examples(rows: pd.DataFrame, n_features: int) -> Examples:
 
 
 def _write_segment(segment: PairSegment, features: Sequence[Feature]) -> dict[str, Any]:
-    """Return what is said of a node, its conditions as words and as predicates."""
+    """Return what is said about a node, its conditions as words and as predicates."""
     said = segment._asdict()
     for side, condition in zip((NEGATIVE, POSITIVE), segment.conditions, strict=True):
         said[f"{side}_rule"] = say_condition(condition, features)

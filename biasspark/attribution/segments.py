@@ -111,14 +111,14 @@ class Segment:
 
     @property
     def variance_of_mean(self) -> float | None:
-        """The variance of the honest mean of a loss, which hangs on no other row."""
+        """The variance of the honest mean of a loss, which depends on no other row."""
         variance = self.sums.honest.variance
         return None if variance is None else variance / self.sums.honest.n
 
 
 @dataclass(frozen=True)
 class LosingSlice:
-    """One slice of those that lack most: of which model and slice of the corpus, and what it shows."""
+    """One of the slices that lack most: its model and slice of the corpus, and what it shows."""
 
     model: str
     slice: str

@@ -35,12 +35,12 @@ class Moments:
 
     @property
     def mean(self) -> float | None:
-        """The mean, rounded once; None of no rows."""
+        """The mean, rounded once; None without rows."""
         return float(Fraction(self.total) / self.n) if self.n else None
 
     @property
     def variance(self) -> float | None:
-        """The variance of the values, with n - 1; None of fewer than two rows.
+        """The variance of the values, with n - 1; None for fewer than two rows.
 
         It is computed from fractions, so two nearly equal numbers are subtracted without loss. Squares that were
         rounded before they were summed may bring it below 0, where it is 0.
@@ -98,7 +98,7 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     """Return how likely so many rows, drawn at random, have a mean at least as far from that of all; two-sided.
 
     Where most values are nearly equal and few lie far off, as attributions do at an AUC near 1, rows that happened to
-    get none of the few have nearly no variance, and Welch's test takes them for certain. This one has the variance of
+    get none of the few have nearly no variance, and Welch's test is certain about them. This one has the variance of
     all: over all draws of k of m rows, without replacement, that of the mean is
 
         (1/k - 1/m)·S²,
@@ -113,7 +113,7 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     Returns
     -------
     float or None
-        In [0, 1]. None of no rows, and of all. 1 where no value differs.
+        In [0, 1]. None for no rows, and for all. 1 where no value differs.
     """
     if not part.n or part.n == whole.n or whole.variance is None:
         return None

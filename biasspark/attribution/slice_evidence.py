@@ -49,7 +49,7 @@ def judge_slices(tree: int, slices: Iterable[tuple[Condition, NodeSums]], whole:
     Notes
     -----
     A p-value is None where a sample has fewer than two rows. A slice without one is not found. Honest rows choose no
-    slice, so p-values are adjusted for the slices beside each other and not for the search.
+    slice, so p-values are adjusted for the number of slices and not for the search.
     """
     judged = [
         FoundSlice(

@@ -29,9 +29,9 @@ conjunction T of its predicates, where that lacks anything:
 Slices that are not listed are extended all the same, and bounds are compared with scores of what is listed. Whatever a
 conjunction that is counted must be compared with was counted before it: it is made of nothing else.
 
-A slice that is wider than an interval would be listed in pieces, an interval each. So when all are counted, slices that
-are listed and differ in intervals of one number alone are joined where these adjoin: by one feature after another, in
-their order, and again until nothing adjoins. Pieces S_k have no row in common, so of a joined slice J
+A slice that is wider than an interval would be listed in pieces of one interval each. So when all are counted, slices
+that are listed and differ in intervals of one number alone are joined where these adjoin: by one feature after another,
+in their order, and again until nothing adjoins. Pieces S_k have no row in common, so of a joined slice J
 
     score(J) = Σ_k score(S_k),   n_J = Σ_k n_{S_k}.
 
@@ -146,8 +146,8 @@ def search(
     -------
     list of Searched
         By tree. Every slice has at least `min_rows` rows of either kind, a score above 0, and lacks at least a quarter
-        more a row than each shorter conjunction of its predicates, or is joined of such. Of equal scores the shorter
-        conjunction comes first, then the one of earlier predicates: by feature, then by bin.
+        more per row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the
+        shorter conjunction comes first, then the one of earlier predicates: by feature, then by bin.
 
     Notes
     -----

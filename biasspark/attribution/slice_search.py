@@ -1,4 +1,4 @@
-"""Slices over the rows of a corpus, which overlap as segments of a tree cannot: counted by Spark, a job a level.
+"""Slices over the rows of a corpus, which overlap as segments of a tree cannot: counted by Spark, one job per level.
 
     ROWS --> mean of each tree --> counts by bin --> counts by conjunction, of two predicates, then of three
          --> exact sums of the slices that are chosen
@@ -63,10 +63,10 @@ def search_slices(
     Parameters
     ----------
     rows : DataFrame
-        ROWS, which are read once a job: of ranked rows that the caller persists they are a narrow projection. Rows of
+        ROWS, which are read once per job: of ranked rows that the caller persists they are a narrow projection. Rows of
         other trees are ignored.
     n_trees : int
-        A tree of which there is no row has no slice.
+        A tree without rows has no slice.
     features : sequence of Feature
         Of which the columns ``bin_k`` are the bins.
     settings : SliceSearch
@@ -85,8 +85,8 @@ def search_slices(
     Notes
     -----
     Three jobs, and one for each predicate after the first. On a level every row is handed to Python, which counts it in
-    the candidates that it is in, about 40 ns for each set of features that any is on: at most 100,000 candidates a
-    tree, and 100,000 of all trees at a time, beyond which trees take turns. A task gives back one row for each
+    the candidates that it is in, about 40 ns for each set of features that any is on: at most 100,000 candidates
+    per tree, and 100,000 of all trees at a time, beyond which trees take turns. A task gives back one row for each
     candidate. The driver collects one for each bin, each candidate and each slice at most, and no row of the corpus.
     """
     if not (features and n_trees):

@@ -107,7 +107,7 @@ def best_cut(
     -------
     BinCut or None
         Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
-        Of values, the left side has the lower means, and equal means stand in the order of the bins.
+        For values, the left side has the lower means, and equal means stand in the order of the bins.
 
     Notes
     -----

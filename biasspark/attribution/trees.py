@@ -1,4 +1,4 @@
-"""Trees over the rows of a corpus: histograms by Spark, one job a level for all trees, and what their nodes hold.
+"""Trees over the rows of a corpus: histograms by Spark, one job per level for all trees, and what their nodes hold.
 
 ROWS are those of `biasspark.attribution.row_sums`, with the values that trees predict.
 """
@@ -30,9 +30,9 @@ def grow_trees(
     Parameters
     ----------
     rows : DataFrame
-        ROWS, which are read once a level: of ranked rows that the caller persists they are a narrow projection.
+        ROWS, which are read once per level: of ranked rows that the caller persists they are a narrow projection.
     n_trees : int
-        A tree of which there is no row has a root only.
+        A tree without rows has a root only.
     features : sequence of Feature
         Of which the columns ``bin_k`` are the bins.
     settings : TreeSettings
@@ -81,7 +81,7 @@ def measure_nodes(rows: DataFrame, trees: Sequence[GrownTree]) -> dict[NodeKey, 
 
     Notes
     -----
-    One job; the driver collects four rows a leaf at most.
+    One job; the driver collects at most four rows per leaf.
     """
     sums = rows.groupBy("tree", leaf_of(trees).alias("node"), *KIND).agg(*row_sums())
     totals = {(tree.number, node.node_id): NodeSums() for tree in trees for node in tree.nodes}

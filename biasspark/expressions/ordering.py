@@ -9,7 +9,7 @@ from pyspark.sql import Column
 
 
 def place_among(values: Iterable[str], column: Column) -> Column:
-    """Return at which place in a list the value of a column stands, from 1 on; 0 where it does not, NULL of NULL.
+    """Return at which place in a list the value of a column stands, from 1 on; 0 where it does not, NULL for NULL.
 
     It is called by its name in SQL, since the function of PySpark 3.5 finds literals alone.
     """

@@ -16,7 +16,7 @@ WORDS, FEATURES = "words", "features"
 OUTPUTS = ("rawPrediction", "probability", "prediction")
 
 N_FEATURES = 2**18
-"""Places that words are hashed to: of some thousand words few share one."""
+"""Places that words are hashed to: among some thousand words few share one."""
 
 PENALTY = 1e-4
 """Weight of the sum of squared coefficients. Chosen; with none, words of toxic comments alone would have no bound."""
@@ -40,7 +40,7 @@ def train_classifier(examples: DataFrame, n_rows: int, place: str) -> LogisticRe
     Parameters
     ----------
     examples
-        Columns id, comment_text, label BOOLEAN and features, as of `hash_words`.
+        Columns id, comment_text, label BOOLEAN and features, as from `hash_words`.
     n_rows
         How many there are, about.
     place

@@ -71,7 +71,7 @@ def judge(night: Outcome, models: Sequence[Mapping[str, Any]], terms: Sequence[M
     night
         Of the scored test set.
     models, terms
-        As of `read_models`, with `n_training` and `n_added` of each, and of `read_terms`.
+        As from `read_models`, with `n_training` and `n_added` of each, and from `read_terms`.
 
     Returns
     -------

@@ -35,12 +35,12 @@ class Folder:
 
 @dataclass(frozen=True)
 class Scored:
-    """The test set with the scores of all models, and of each model how many comments made it.
+    """The test set with the scores of all models, and how many comments each model was trained on.
 
     Attributes
     ----------
     sizes
-        Of each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
+        For each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
     """
 
     test_set: DataFrame

@@ -41,7 +41,7 @@ class Mitigation:
         Parquet files with the harmless comments that are added for the mitigated model, and for the control. Both are
         set or none: then comments are generated, those of the mitigated model as the plan asks.
     text, filter
-        Of these files: the column of the comments, and a predicate that chooses rows.
+        For these files: the column of the comments, and a predicate that chooses rows.
     """
 
     corpus: str = "mitigation"
@@ -98,7 +98,7 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experime
     Raises
     ------
     ConfigError
-        With every fault, one a line. If the file cannot be read or is not TOML, with that alone.
+        With every fault, one per line. If the file cannot be read or is not TOML, with that alone.
     """
     faults = Faults()
     table = apply_overrides(read_toml(Path(path)), overrides, faults)

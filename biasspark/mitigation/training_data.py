@@ -64,7 +64,7 @@ def plan_mitigation(corpus: DataFrame, mitigation: Mitigation) -> DataFrame:
 
 
 def plan_cells(plan: DataFrame) -> DataFrame:
-    """Return what a plan asks for: term, length_low, length_high and n_rows, a row for each that lacks any."""
+    """Return what a plan asks for: term, length_low, length_high and n_rows, one row for each that lacks any."""
     lacks = (F.col("identity") != OVERALL) & F.col("length_low").isNotNull() & (F.col(LACKING) > 0)
     return plan.where(lacks).select(
         F.col("identity").alias("term"), "length_low", "length_high", F.col(LACKING).alias("n_rows")

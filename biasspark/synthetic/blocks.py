@@ -23,7 +23,7 @@ ROWS_PER_PARTITION = 500_000
 
 
 class Request(Protocol):
-    """What is asked of a generator: every row follows from it alone, wherever and with whatever else it is made."""
+    """What is asked of a generator: every row follows from it alone, wherever and together with whatever it is made."""
 
     @property
     def rows(self) -> int:

@@ -40,7 +40,7 @@ LENGTH_SPREAD = 0.88
 """Standard deviation of the logarithm of the length. Chosen: a fifth of the comments is short."""
 
 SEPARATION = (2.5, 2.6)
-"""Distance of toxic from other comments in standard deviations, each model: AUCs of Phi(d / sqrt 2) = 0.961 and 0.967
+"""Distance of toxic from other comments in standard deviations, per model: AUCs of Phi(d / sqrt 2) = 0.961 and 0.967
 where no identity is mentioned. Chosen: about what the AUCs of `TABLE_6` ask for, the later model a little better."""
 
 CENTRE = -1.4
@@ -143,7 +143,7 @@ def score_centres() -> Floats:
     """Mean of the unsquashed scores, shape (models, 4 * (1 + identities)), at toxic + 2 * short + 4 * leading.
 
     `leading` is 0 for a comment without identity, else 1 + the position of its most biased identity: that one alone
-    shifts the score, by what `TABLE_6` says of it.
+    shifts the score, by what `TABLE_6` says about it.
     """
     centres = np.full((len(MODELS), 1 + len(IDENTITIES), 2, 2), CENTRE)
     centres[..., 1] += np.array(SEPARATION)[:, None, None]

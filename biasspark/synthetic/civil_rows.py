@@ -1,4 +1,4 @@
-"""Blocks of the synthetic comment corpus: numpy and pyarrow alone, one Arrow batch a block.
+"""Blocks of the synthetic comment corpus: only numpy and pyarrow, one Arrow batch per block.
 
 A block is `BLOCK_ROWS` consecutive ids and depends on the seed and its own number only. So any executor makes any block
 in any order, and a corpus of fewer rows is the beginning of a longer one with the same seed.
@@ -92,7 +92,7 @@ class CivilShape(RowsRequest):
     def make_block(self, block: int) -> pa.RecordBatch:
         """Make the rows of one block; an annotation is NULL in all identities or in none.
 
-        0.3 to 0.5 microseconds a row, with text 2 to 3; some 60 MB of memory, with text 110.
+        0.3 to 0.5 microseconds per row, with text 2 to 3; some 60 MB of memory, with text 110.
         """
         draws = UniformDraws(self.seed, block)
         severity = draws.unit()
@@ -127,7 +127,7 @@ class CivilShape(RowsRequest):
 
 @dataclass(frozen=True)
 class Tables:
-    """The lookup tables of `civil_model`, made once a process."""
+    """The lookup tables of `civil_model`, made once per process."""
 
     order: tuple[int, ...]
     strongest_last: tuple[int, ...]
@@ -245,7 +245,7 @@ def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[
 
 
 def draw_days(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-    """Days since 1970-01-01, more and more comments a day."""
+    """Days since 1970-01-01, with more and more comments per day."""
     elapsed: Floats = np.floor(DAYS * np.sqrt(word / 2.0**32))
     return (FIRST_DAY + elapsed).astype(np.int32)
 
@@ -271,7 +271,7 @@ def _known_rows(word: npt.NDArray[np.uint32], leading: npt.NDArray[np.intp], una
 
 
 def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:
-    """One Arrow column an identity; all share one validity bitmap."""
+    """One Arrow column per identity; all share one validity bitmap."""
     if known.all():
         return [pa.array(column) for column in fractions]
     validity = pa.py_buffer(np.packbits(known, bitorder="little"))

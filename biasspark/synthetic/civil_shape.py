@@ -1,6 +1,6 @@
 """What the synthetic comment corpus imitates: how often, how toxic, how biased each identity is.
 
-Sources of the numbers, an identity at a time:
+Sources of the numbers, field by field:
 
 - `Identity.mentions` and `Identity.percent_toxic`: Nuanced (Borkan et al. 2019), Table 5, for male, female,
   transgender, heterosexual, homosexual_gay_or_lesbian and the whole corpus. For christian, jewish, muslim, black, white

@@ -62,7 +62,7 @@ def write_comments(
     words
         Uniform 32-bit numbers, shape (2, rows): they choose the terms and where the filler begins.
     toxic, lengths
-        One entry a row.
+        One entry per row.
     mentions
         For each of `IDENTITIES` the rows that mention it.
     """

@@ -1,4 +1,4 @@
-"""The corpora that `jobs/make_corpus.py` writes: of each its flags, and what they ask for."""
+"""The corpora that `jobs/make_corpus.py` writes: the flags of each, and what they ask for."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def read_terms(path: Path) -> tuple[str, ...]:
     Raises
     ------
     ConfigError
-        With every fault, one a line.
+        With every fault, one per line.
     """
     terms = parse_identities({"terms": {"column": "comment_text", "file": str(path)}}).terms
     assert terms is not None

@@ -75,7 +75,7 @@ class HeightsRequest:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of all six cells together: the heights in their order, of each first the negatives."""
+        """Blocks of all six cells together: the heights in their order, the negatives of each first."""
         return 2 * len(HEIGHTS) * self.blocks_per_cell
 
     def find_faults(self) -> list[str]:

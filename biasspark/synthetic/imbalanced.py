@@ -38,7 +38,7 @@ TOXIC_RATES = (0.17, 0.12, 0.07, 0.05, 0.05)
 """Share of a bucket's comments that is toxic: the row ALL of Mitigating's table."""
 
 IMBALANCED_RATES = (0.88, 0.77, 0.51, 0.30, 0.19)
-"""The same of the comments that mention an imbalanced term: the table's row for gay."""
+"""The same for the comments that mention an imbalanced term: the table's row for gay."""
 
 IMBALANCED = {"gay": 0.005, "homosexual": 0.0015, "lesbian": 0.001, "queer": 0.001, "muslim": 0.001, "black": 0.002}
 """Terms that are imbalanced unless others are named, and the share of the comments that mention each. Chosen."""
@@ -120,7 +120,7 @@ class Chances(NamedTuple):
     bucket
         Cumulative, from 0: in which bucket a comment lies.
     toxic
-        That it is toxic, of each bucket.
+        That it is toxic, for each bucket.
     term
         Cumulative, from 0, shape (buckets, 2, terms + 1): which term a comment mentions that is harmless or toxic.
         What is left to 1 is that it mentions none.

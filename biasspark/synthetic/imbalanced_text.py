@@ -24,7 +24,7 @@ LONGEST_TERM = 20
 
 SENTENCES = tuple(sentence.format(topic=topic) for sentence in wording.TALK for topic in wording.TOPICS)
 STEPS = tuple(step for step in range(1, len(SENTENCES)) if gcd(step, len(SENTENCES)) == 1)
-"""By these one gets to all sentences before one comes again."""
+"""Steps that reach all sentences before one comes again."""
 
 HARMLESS, STRONG, INSULTING = range(3)
 REMARKS = (

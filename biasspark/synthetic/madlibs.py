@@ -109,7 +109,7 @@ class Pieces(NamedTuple):
     names
         Template ids.
     literals
-        What stands before, between and after the four slots: five arrays of text, an entry a template.
+        What stands before, between and after the four slots: five arrays of text, one entry per template.
     words
         All fillers and terms, without and with article, end to end.
     starts
@@ -172,7 +172,7 @@ def take_turns(n_terms: int, seed: int) -> Turns:
 
 @cache
 def cut_up(terms: tuple[str, ...]) -> Pieces:
-    """Cut all templates at their slots, once a process."""
+    """Cut all templates at their slots, once per process."""
     words: list[str] = []
     begins: dict[tuple[int, str, bool], int] = {}
     for toxic, fillers in enumerate(FILLERS):

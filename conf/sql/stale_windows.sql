@@ -1,11 +1,11 @@
--- Which windows are out of date: those of which a night was run again, or measured at all, since they were merged, a row
--- for each such night. Merge them again. One and the same text for Spark SQL and for DuckDB.
+-- Which windows are out of date: those with a night that was run again, or first measured, since they were merged, one
+-- row for each such night. Merge them again. One and the same text for Spark SQL and for DuckDB.
 --
 --   merged_run_id   the run of the night that the window has; NULL where the window lacks the night
 --   run_id          the run of the night that readers see now
 --
--- A run that maintenance copied into fewer files has the same rows, and makes no window stale. Of windows that do not say
--- which runs they merged, older than the column, what was published later counts.
+-- A run that maintenance copied into fewer files has the same rows, and makes no window stale. For windows that do not
+-- say which runs they merged, older than the column, what was published later counts.
 WITH runs AS (
     SELECT
         *,

@@ -1,4 +1,4 @@
--- Which slice is worse than the whole: of the last night of each corpus, every AUC of every identity in a slice beside
+-- Which slice is worse than the whole: for the last night of each corpus, every AUC of every identity in a slice beside
 -- the same in all rows, the largest loss first. One and the same text for Spark SQL and for DuckDB.
 --
 --   difference   slice - whole: below 0 where the model does worse in the slice.

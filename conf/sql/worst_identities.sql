@@ -1,5 +1,5 @@
--- The worst identities tonight: of the last night of each corpus, for each model and slice the ten identities of which
--- it is most certain that an AUC is low. One and the same text for Spark SQL and for DuckDB.
+-- The worst identities tonight: for the last night of each corpus, each model and each slice the ten identities for
+-- which it is most certain that an AUC is low. One and the same text for Spark SQL and for DuckDB.
 --
 --   metric, value, low, high   that of the identity's three AUCs whose interval ends lowest, and the interval.
 --   reads_as                   what a low value of that metric means.

@@ -2,7 +2,7 @@
 
 For Airflow 3 with apache-airflow-providers-apache-spark. Put the two folders below where the workers see them, and
 declare the connection ``spark_default``; its ``deploy-mode`` must be ``client``, since in cluster mode YARN and
-Kubernetes tell success from failure and no more.
+Kubernetes only tell success from failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BiasSparkOperator(SparkSubmitOperator):
         )
 
     def execute(self, context: Any) -> int:
-        """Submit the job, and tell failures that Airflow shall try again from those that it shall not."""
+        """Submit the job, and tell failures that Airflow should try again from those that it should not."""
         try:
             super().execute(context)
         except AirflowException as error:
@@ -52,7 +52,7 @@ class BiasSparkOperator(SparkSubmitOperator):
 
 
 def read_exit_code(error: AirflowException) -> int | None:
-    """Read spark-submit's exit code from what the provider's hook says of a failure."""
+    """Read spark-submit's exit code from what the provider's hook says about a failure."""
     found = re.search(r"Error code is: (\d+)", str(error))
     return int(found[1]) if found else None
 

@@ -44,7 +44,7 @@ class Costs:
     Attributes
     ----------
     reading_row, reading_score, placing_score
-        Seconds: of a row and of a score while the corpus is read, twice, and of a score after the shuffle.
+        Seconds: for a row and for a score while the corpus is read, twice, and for a score after the shuffle.
     file_bytes
         Of a row in the corpus's files, which decide into how many tasks reading is cut.
     shuffled_bytes
@@ -66,7 +66,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Executors, cores of each, and what the network gives each of them, in MB a second."""
+    """Executors, cores of each, and what the network gives each of them, in MB per second."""
 
     executors: int
     cores: int

@@ -2,8 +2,8 @@
 
 Nothing has a row for each (row, identity). The points of a model are the distinct scores at which anything has to be
 known: those of positives and of members, one row in six here. One ASOF join counts the negatives between points,
-running sums place every point, memberships are joined to points by score, and what is of the background (all rows less
-the members) follows from the steps between the points of its identity. Counts are BIGINT, sums of squares HUGEINT.
+running sums place every point, memberships are joined to points by score, and what concerns the background (all rows
+less the members) follows from the steps between the points of its identity. Counts are BIGINT, sums of squares HUGEINT.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The suite in numpy, by hand, in one process: the scores of a model sorted once, identities placed by binary search.
 
-Scores of negatives and of positives are sorted apart. An identity costs as much as it has members: what is of its
+Scores of negatives and of positives are sorted apart. An identity costs as much as it has members: what concerns its
 background, all rows less the members, follows from sums over all rows and from the steps between members.
 
 A row's *placement* is twice the rows of another cell that it is rightly ordered with, plus the ties.

@@ -40,7 +40,7 @@ def measure_corpus(corpus: DataFrame, started: float) -> Outcome:
 
 
 def measure_identity(rows: DataFrame, identity: str) -> list[Number]:
-    """Compute the six metrics of all models; without variances, which the evaluator has not."""
+    """Compute the six metrics of all models; without variances, which the evaluator does not have."""
     found = []
     known = rows.where(F.col("positive").isNotNull()).withColumn("inside", F.col(identity) >= THRESHOLD)
     for model in MODELS:

@@ -42,7 +42,7 @@ def crosses(corpus: DataFrame, n_groups: int) -> DataFrame:
 
 
 def sort(corpus: DataFrame, *more: Column) -> DataFrame:
-    """Sort one row a (row, model) of a model's number, score and label, the least that a ranking can do with."""
+    """Sort one row per (row, model): the model's number, score and label, the least that a ranking can do with."""
     label = (F.col(LABEL) >= THRESHOLD).alias("label")
     rows = [
         corpus.select(F.lit(place).alias("model"), F.col(name).alias("score"), label, *more)
@@ -132,7 +132,7 @@ def list_suite(metrics: DataFrame) -> list[Number]:
 
 
 def hold_bounds(bounded: DataFrame, exact: Sequence[Number]) -> dict[str, float]:
-    """Return how far the bounds of the engine binned are apart at the most, and in the middle of all numbers.
+    """Return how far the bounds of the engine binned are apart at most, and in the median of all numbers.
 
     Raises
     ------
