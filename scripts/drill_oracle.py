@@ -1,4 +1,4 @@
-"""What the drill's tables must say of a night, from its corpus and the definitions: numpy, SciPy and scikit-learn.
+"""What the drill's tables must say about a night, from its corpus and the definitions: numpy, SciPy and scikit-learn.
 
 Nothing of biasspark computes here. Every table follows from the scores of the cells of each identity, which a mask
 picks out of the corpus; `u_statistics` counts pairs by looking every score up among the sorted ones of the other cell.

@@ -1,4 +1,4 @@
-"""What a warehouse publishes, held against the drill's oracle: every row of a table, and every number of a row.
+"""What a warehouse publishes, compared with the drill's oracle: every row of a table, and every number of a row.
 
 Not proved are reasons, and the other tables, such as that of the gate.
 """
