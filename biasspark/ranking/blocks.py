@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biasspark.arrays import Floats, Ints
 
@@ -124,6 +125,20 @@ def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
         for key, scores, counts in block.cells():
             parts.setdefault(key, []).append((scores, counts))
     return {key: merge_runs(*zip(*runs, strict=True)) for key, runs in parts.items()}
+
+
+def split_by_range(scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Ints]]:
+    """Yield each range that holds scores, ascending, with their places in order: see `sort_cells` for the ranges."""
+    ranges = np.searchsorted(boundaries, scores, "right").astype(np.uint16)  # radix sort
+    for score_range, places in enumerate(split_by_code(ranges, len(boundaries) + 1)):
+        if len(places):
+            yield score_range, places
+
+
+def split_by_code(codes: NDArray[np.int64 | np.uint16], n_codes: int) -> list[Ints]:
+    """Return for each code, 0 to ``n_codes - 1``, the places of its entries, in order."""
+    ends = np.cumsum(np.bincount(codes, minlength=n_codes))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
 
 def find_starts(*columns: Ints | Floats) -> Ints:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import LABEL, SCORE
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.blocks import double_below, number_runs
+from biasspark.ranking.blocks import double_below, number_runs, split_by_code, split_by_range
 from biasspark.ranking.fields import Fields, Words, hold_rows, read_scores
 from biasspark.ranking.memberships import find_entries
 from biasspark.ranking.row_blocks import columns_of, encode_rows
@@ -146,14 +146,10 @@ def _cut_rows(
 
 def cut_table(table: pa.Table, edges: Floats, crowds: Crowds, key: tuple[int, int]) -> Iterator[CrowdPart]:
     """Cut rows of one (model, slice), whose score is that of the model, at its boundaries."""
-    ranges = np.searchsorted(edges, table.column(SCORE).to_numpy(), "right").astype(np.uint16)
-    order = np.argsort(ranges, kind="stable")  # a radix sort
-    ends = np.cumsum(np.bincount(ranges, minlength=len(edges) + 1))
-    for score_range, rows in enumerate(np.split(order, ends[:-1])):
-        if len(rows):
-            own = table.take(pa.array(rows))
-            counts = [len(crowd) for crowd in find_crowds(own, crowds)]
-            yield CrowdPart(*key, score_range, counts, encode_rows(own))
+    for score_range, rows in split_by_range(table.column(SCORE).to_numpy(), edges):
+        own = table.take(pa.array(rows))
+        counts = [len(crowd) for crowd in find_crowds(own, crowds)]
+        yield CrowdPart(*key, score_range, counts, encode_rows(own))
 
 
 def find_crowds(table: pa.Table, crowds: Crowds) -> list[Ints]:
@@ -164,8 +160,7 @@ def find_crowds(table: pa.Table, crowds: Crowds) -> list[Ints]:
     lengths, codes = read_lists(table, ENTRIES)
     rows = np.repeat(np.arange(len(positive)), lengths)
     crowd = 2 * codes.astype(np.int64) + positive[rows]
-    ends = np.cumsum(np.bincount(crowd, minlength=4 * len(crowds.identities)))
-    return found + np.split(rows[np.argsort(crowd, kind="stable")], ends[:-1])
+    return found + [rows[entries] for entries in split_by_code(crowd, 4 * len(crowds.identities))]
 
 
 def _in_base(known: Ints, mask: int) -> Flags:

@@ -19,7 +19,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import IN_CROWDS, LABEL, N_OPPOSITE, ORDERED_DOUBLED, ORDERED_IN_CROWDS, SCORE
 from biasspark.corpus.codebook import Codebook
 from biasspark.errors import InputError
-from biasspark.ranking.blocks import double_below, find_starts, number_runs
+from biasspark.ranking.blocks import double_below, find_starts, number_runs, split_by_range
 from biasspark.ranking.fields import Fields, hold_rows, read_scores
 
 _ROWS_A_BATCH = 1 << 17
@@ -79,15 +79,12 @@ def _cut_table(
     for model, scores in enumerate(read_scores(table, codebook)):
         for number, inside in enumerate(fields.slices):
             rows = np.flatnonzero(fields.usable[model] & inside)
-            ranges = np.searchsorted(boundaries[model], scores[rows], "right").astype(np.uint16)
-            rows = rows[np.argsort(ranges, kind="stable")]  # a radix sort
-            ends = np.cumsum(np.bincount(ranges, minlength=len(boundaries[model]) + 1))
-            for score_range, own in enumerate(np.split(rows, ends[:-1])):
-                if len(own):
-                    negatives, positives = _count_labels(positive[own], [crowd[own] for crowd in crowds])
-                    labelled = {SCORE: scores[own], LABEL: positive[own]}
-                    data = encode_rows(pa.table(labelled | columns_of(along.take(pa.array(own)))))
-                    yield RowPart(model, number, score_range, negatives, positives, data)
+            for score_range, places in split_by_range(scores[rows], boundaries[model]):
+                own = rows[places]
+                negatives, positives = _count_labels(positive[own], [crowd[own] for crowd in crowds])
+                labelled = {SCORE: scores[own], LABEL: positive[own]}
+                data = encode_rows(pa.table(labelled | columns_of(along.take(pa.array(own)))))
+                yield RowPart(model, number, score_range, negatives, positives, data)
 
 
 def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.RecordBatch]:

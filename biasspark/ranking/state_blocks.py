@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from biasspark.ranking.blocks import (
     find_starts,
     merge_cells,
     order_entries,
+    split_by_range,
     unless_all_one,
 )
 from biasspark.ranking.memberships import pair_number
@@ -140,13 +140,8 @@ def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
             yield first + number, part
         return
     keys, scores, counts = _entries([block])
-    ranges = np.searchsorted(inner, scores, "right")
-    order = np.argsort(ranges.astype(np.uint16), kind="stable")  # a radix sort
-    keys, scores, counts = keys[order], scores[order], counts[order]
-    for number, (start, stop) in enumerate(pairwise(np.r_[0, np.cumsum(np.bincount(ranges))].tolist())):
-        if stop > start:
-            own = scores[start:stop], unless_all_one(counts[start:stop])
-            yield first + number, Block(*collapse(keys[start:stop]), *own)
+    for number, own in split_by_range(scores, inner):
+        yield first + number, Block(*collapse(keys[own]), scores[own], unless_all_one(counts[own]))
 
 
 def _entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:

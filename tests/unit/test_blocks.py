@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from biasspark.ranking.blocks import Block, collapse, merge_cells, merge_runs, sort_cells, sort_memberships
+from biasspark.ranking.blocks import (
+    Block,
+    collapse,
+    merge_cells,
+    merge_runs,
+    sort_cells,
+    sort_memberships,
+    split_by_range,
+)
 
 Sorter = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[int, Block]]]
 SORTERS = [sort_cells, sort_memberships]
@@ -75,6 +83,16 @@ def test_a_boundary_begins_its_range(sort: Sorter) -> None:
 @pytest.mark.parametrize("sort", SORTERS)
 def test_no_rows_make_no_block(sort: Sorter) -> None:
     assert list(sort(np.empty(0, np.int64), np.empty(0), np.array([0.5]))) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_places_are_split_by_range_and_stay_in_order(seed: int) -> None:
+    _, scores, boundaries = random_rows(seed)
+    found = {score_range: places.tolist() for score_range, places in split_by_range(scores, boundaries)}
+    wanted: dict[int, list[int]] = {}
+    for place, score in enumerate(scores.tolist()):
+        wanted.setdefault(bisect_right(boundaries.tolist(), score), []).append(place)
+    assert list(found.items()) == sorted(wanted.items())
 
 
 @pytest.mark.parametrize("sort", SORTERS)
