@@ -184,7 +184,7 @@ def merge_parts(parts: Iterable[Part], codebook: Codebook) -> Ranked:
         {key: combine_ranges(ranges) for key, ranges in sums.items()},
         dict(profiles),
         codebook.read_tally(counts.tolist()),
-        tuple(counts[len(counts) - len(codebook.pairs) :].tolist()),
+        tuple(counts[codebook.first_pair_tally :].tolist()),
     )
 
 

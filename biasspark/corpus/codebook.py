@@ -15,6 +15,9 @@ from functools import cached_property
 from itertools import combinations
 from typing import Literal
 
+import numpy as np
+
+from biasspark.arrays import Ints
 from biasspark.columns import ANNOTATION_OUT_OF_RANGE, OVERALL, PAIR, ROW_REASONS, SCORE_REASONS
 
 WORD_BITS = 63  # the sign bit stays clear
@@ -182,6 +185,20 @@ class Codebook:
         texts = [("unreadable", n) for n in range(len(self.texts))]
         pairs = [("pair", self.first_pair + n) for n in range(len(self.pairs))]
         return (("rows", 0), ("rejected", 0), ("annotation", 0), *reasons, *scores, *texts, *pairs)
+
+    @cached_property
+    def first_pair_tally(self) -> int:
+        """Place in `tallies` of the first crossed pair; the pairs are the last of them, in their order."""
+        return len(self.tallies) - len(self.pairs)
+
+    def list_identities(self, counts: Sequence[int] | Ints) -> list[int]:
+        """Return the numbers of ``(overall)``, of all identities and of crossed pairs with `min_rows` rows or more.
+
+        `counts` are those of all rows read, in the order of `tallies`.
+        """
+        n_rows = np.asarray(counts[self.first_pair_tally :], np.int64)
+        enough = np.flatnonzero(n_rows >= self.min_rows) + self.first_pair
+        return [*range(self.first_pair), *enough.tolist()]
 
     def read_tally(self, counts: Sequence[int]) -> Tally:
         """Name the counts that an engine made, in the order of `tallies`."""

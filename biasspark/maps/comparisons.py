@@ -158,7 +158,7 @@ def compare(
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):
         raise no_usable_row(tally.n_rows)
-    identities = tuple(list_identities(codebook, counted["counts"]))
+    identities = tuple(codebook.list_identities(counted["counts"]))
     return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept))
 
 
@@ -195,11 +195,3 @@ def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> lis
     chosen = min(-(-survey.n_rows // COMPARED_ROWS_A_RANGE), MOST_CHOSEN_RANGES)
     found = survey.boundaries(measures.ranking.ranges or chosen)
     return [found[list(measures.models).index(name)] for name in models]
-
-
-def list_identities(codebook: Codebook, counts: list[int]) -> Iterator[int]:
-    """Give the numbers of ``(overall)``, of every identity, and of the crossed pairs with enough rows of all read."""
-    yield from range(codebook.first_pair)
-    for place, n_rows in enumerate(counts[len(codebook.tallies) - len(codebook.pairs) :]):
-        if n_rows >= codebook.min_rows:
-            yield codebook.first_pair + place

@@ -14,7 +14,7 @@ from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.tallies import count_rows
-from biasspark.maps.comparisons import cut_finely, leave_out, list_identities
+from biasspark.maps.comparisons import cut_finely, leave_out
 from biasspark.metrics.suite import metric_of_pair
 from biasspark.pipeline import Measurement
 from biasspark.session import describe
@@ -68,7 +68,7 @@ def _list_asked(rules: Sequence[Rule], examples: DataFrame, codebook: Codebook) 
     asked = {number for rule in rules for number in _numbers_of(rule, codebook)}
     if asked and max(asked) >= codebook.first_pair:
         (counted,) = count_rows(examples, codebook).collect()
-        asked &= set(list_identities(codebook, counted["counts"]))
+        asked &= set(codebook.list_identities(counted["counts"]))
     return sorted(asked)
 
 

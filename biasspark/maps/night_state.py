@@ -44,7 +44,7 @@ def state_of(measurement: Measurement, config: Config) -> DataFrame:
         found = measurement.ranking.overview.collect()
     codebook, survey, schema = measurement.codebook, measurement.survey, measurement.corpus.schema
     counts = np.array(next(row["counts"] for row in found if row["counts"] is not None), np.int64)
-    members = counts[len(counts) - len(codebook.pairs) :]
+    members = counts[codebook.first_pair_tally :]
     of_night: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
         "types": _types_of(measurement),

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, GroupedData
 
-from biasspark.arrays import Floats, Ints
+from biasspark.arrays import Floats
 from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.corpus.codebook import Codebook
 from biasspark.ddl import arrow_schema, column_names, to_batch
@@ -275,7 +275,7 @@ def read_group(ranked: pd.DataFrame, codebook: Codebook) -> Group:
     model, number = codebook.models[ranked["model"].iloc[0]], codebook.slices[ranked["slice"].iloc[0]]
     first = int(ranked["first_identity"].iloc[0])
     identities = range(len(codebook.names))[first : first + _CHUNK]
-    return Group(model, number, identities, _listed(np.asarray(tally, np.int64), codebook), ranked.iloc[1:])
+    return Group(model, number, identities, set(codebook.list_identities(tally)), ranked.iloc[1:])
 
 
 def _split(data: bytes, parts: int) -> list[bytes]:
@@ -296,12 +296,6 @@ def _rows(sums: Sequence[RangeSums], chunk: range, listed: set[int], codebook: C
             cells = names if number else (NEGATIVE, POSITIVE)
             sizes = int(sums[0].cells[low][place]), int(sums[0].cells[high][place])
             yield name, *cells, crossed, *sizes, *(Decimal(int(column[place])) for pair in pairs for column in pair)
-
-
-def _listed(tally: Ints, codebook: Codebook) -> set[int]:
-    pairs = tally[len(codebook.tallies) - len(codebook.pairs) :]
-    enough = np.flatnonzero(pairs >= codebook.min_rows) + codebook.first_pair
-    return {*range(codebook.first_pair), *enough.tolist()}
 
 
 def _chunks(codebook: Codebook) -> list[range]:

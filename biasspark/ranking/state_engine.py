@@ -136,7 +136,7 @@ def _count_members(header: Header, renumbering: Renumbering, window: Codebook) -
 def _tallies(rows: DataFrame, members: Ints, window: Codebook) -> DataFrame:
     """Return the one tally of each model and slice; of a window it holds the rows of crossed pairs alone."""
     counts = np.zeros(len(window.tallies), np.int64)
-    counts[len(counts) - len(members) :] = members
+    counts[window.first_pair_tally :] = members
     n_slices = len(window.slices)
     return rows.sparkSession.range(len(window.models) * n_slices).select(
         F.floor(F.col("id") / n_slices).cast("int"),

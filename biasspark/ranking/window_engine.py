@@ -204,7 +204,7 @@ def _listed(statistics: DataFrame, examples: DataFrame, codebook: Codebook) -> D
     """Leave out crossed pairs with too few rows, of all that were read."""
     if not codebook.pairs:
         return statistics
-    first = len(codebook.tallies) - len(codebook.pairs)
+    first = codebook.first_pair_tally
     counts = count_rows(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
     enough = counts.where((F.col("place") >= first) & (F.col("n_members") >= codebook.min_rows))
     pairs = enough.select((F.col("place") - first + codebook.first_pair).alias(IDENTITY))

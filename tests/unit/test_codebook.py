@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -111,6 +112,15 @@ def test_a_tally_reads_back_what_was_counted() -> None:
 def test_a_tally_wants_a_count_for_everything() -> None:
     with pytest.raises(ValueError, match="zip"):
         mixed().read_tally([1, 2, 3])
+
+
+def test_crossed_pairs_are_listed_where_they_have_enough_rows() -> None:
+    codebook = replace(mixed(crossed=True), min_rows=3)
+    assert codebook.tallies[codebook.first_pair_tally] == ("pair", codebook.first_pair)
+    counts = [0] * codebook.first_pair_tally + [3, 2, 0, 4, 0, 3]
+    assert codebook.list_identities(counts) == [0, 1, 2, 3, 4, 5, 8, 10]
+    uncrossed = mixed()
+    assert uncrossed.list_identities([0] * len(uncrossed.tallies)) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
