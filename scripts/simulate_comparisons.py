@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.metrics.comparisons.differences import Ends, Paired, weigh
-from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, delong_aucs, jackknife_aucs
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, delong_aucs, jackknife_aucs
+from biasspark.ranking.paired_blocks import Products
 from scripts.simulate_intervals import CHOSEN, RULES, Estimate
 from scripts.simulations import ask_for_replicates, keep_results
 
@@ -89,7 +90,7 @@ def by_delong(low: Floats, high: Floats) -> PairedAucs:
     sides = []
     for rows, among in ((low, high), (high, low)):
         x, y = (place(own, other) for own, other in zip(rows, among, strict=True))
-        sides.append(PlacedTwice(len(x), *map(int, (x.sum(), y.sum(), x @ x, y @ y, x @ y))))
+        sides.append(Products(len(x), *map(int, (x.sum(), y.sum(), x @ x, y @ y, x @ y))))
     return delong_aucs(*sides)
 
 

@@ -139,13 +139,13 @@ def sum_products(blocks: Sequence[bytes], around: Around, crowds: Crowds) -> Ite
     for pattern in np.unique(known).tolist():
         own, asked = known == pattern, crowds.asked(pattern, around.totals)
         first = flat[np.repeat(own, lengths)].reshape(-1, len(asked))
-        placed = _PlacedTwice(table.column(LABEL).to_numpy(), own, dict(zip(asked, first.T, strict=True)), line)
+        placed = _RowsPlacedTwice(table.column(LABEL).to_numpy(), own, dict(zip(asked, first.T, strict=True)), line)
         for place, base in enumerate(crowds.base_of):
             if not crowds.masks[base] or crowds.masks[base] & pattern:
                 yield from _sum_identity(placed, crowds, place)
 
 
-class _PlacedTwice:
+class _RowsPlacedTwice:
     """Rows on which the same sources are known: the negatives before the positives."""
 
     def __init__(self, positive: np.ndarray, own: np.ndarray, first: dict[int, Ints], line: ScoreLine) -> None:
@@ -173,7 +173,7 @@ class _PlacedTwice:
         return np.stack([own, self._line.placements(crowd)[self._rows]])
 
 
-def _sum_identity(placed: _PlacedTwice, crowds: Crowds, place: int) -> Iterator[CellSums]:
+def _sum_identity(placed: _RowsPlacedTwice, crowds: Crowds, place: int) -> Iterator[CellSums]:
     identity, among = crowds.identities[place], {}
     for label, (inside, outside) in enumerate(_CELLS):
         among[inside] = placed.placements(crowds.entry(place, MEMBER, label))

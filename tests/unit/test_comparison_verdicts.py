@@ -12,8 +12,9 @@ from scipy import stats
 from scipy.stats import norm
 
 from biasspark.metrics.comparisons.differences import Paired, WeighedDifference, weigh, weigh_margin
-from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, PlacedTwice, delong_aucs, jackknife_aucs
+from biasspark.metrics.comparisons.paired import LeftOut, PairedAucs, delong_aucs, jackknife_aucs
 from biasspark.metrics.comparisons.verdicts import judge_differences
+from biasspark.ranking.paired_blocks import Products
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Z = norm.ppf(0.975)
@@ -25,9 +26,9 @@ def draw(seed: int, n_low: int = 12, n_high: int = 9) -> tuple[np.ndarray, np.nd
     return np.round(rng.normal(size=(2, n_low)), 0), np.round(rng.normal(1, 1, (2, n_high)), 0)
 
 
-def placed(rows: np.ndarray, among: np.ndarray) -> PlacedTwice:
+def placed(rows: np.ndarray, among: np.ndarray) -> Products:
     x, y = (ordered_doubled(other, own).sum(axis=0) for own, other in zip(rows, among, strict=True))
-    return PlacedTwice(*map(int, (len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y)))
+    return Products(*map(int, (len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y)))
 
 
 def paired_delong(low: np.ndarray, high: np.ndarray, sign: int) -> float:

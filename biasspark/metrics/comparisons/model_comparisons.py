@@ -13,10 +13,11 @@ from pyspark.sql import Column, DataFrame
 from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE
 from biasspark.ddl import column_names
 from biasspark.metrics.comparisons.differences import Paired, weigh
-from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, PlacedTwice, delong_aucs
+from biasspark.metrics.comparisons.paired import PAIRED_AUCS, PairedAucs, delong_aucs
 from biasspark.metrics.comparisons.verdicts import judge_differences
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.suite import BY_NAME, Auc, Gap
+from biasspark.ranking.paired_blocks import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS
 
 PAIRED_DELONG = "paired_delong"
@@ -37,7 +38,7 @@ def paired_by_delong(sums: DataFrame) -> DataFrame:
     Parameters
     ----------
     sums : DataFrame
-        ``slice, identity, crossed, cell, among``, each two cells of every identity, and the fields of `PlacedTwice`.
+        ``slice, identity, crossed, cell, among``, each two cells of every identity, and the fields of `Products`.
 
     Returns
     -------
@@ -92,9 +93,9 @@ def _interval(auc: str, variance: str, level: float) -> dict[str, Column]:
 
 def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
     """Pair the cells of all identities of a slice."""
-    fields = PlacedTwice._fields
+    fields = Products._fields
     cells = {
-        (row[IDENTITY], row["cell"], row["among"]): (row, PlacedTwice(*(int(row[name]) for name in fields)))
+        (row[IDENTITY], row["cell"], row["among"]): (row, Products(*(int(row[name]) for name in fields)))
         for row in sums.to_dict("records")
     }
     rows = [

@@ -8,6 +8,7 @@ from math import fsum
 from typing import NamedTuple
 
 from biasspark.metrics.delong import delong_part
+from biasspark.ranking.paired_blocks import Products
 
 _CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
 """How much of either AUC there is in what has a variance."""
@@ -15,34 +16,6 @@ _CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
 
 LEAST_GROUPS_OF_A_CELL = 5
 """With fewer the jackknife makes no variance: a cell's part in it would be no estimate."""
-
-
-class PlacedTwice(NamedTuple):
-    """Sums over the rows of one cell: x is a row's doubled placement among another cell by the model, y by a baseline.
-
-    Attributes
-    ----------
-    n
-        How many rows.
-    first, second, first_squares, second_squares, products
-        Sums of x, y, x², y² and x·y.
-    """
-
-    n: int = 0
-    first: int = 0
-    second: int = 0
-    first_squares: int = 0
-    second_squares: int = 0
-    products: int = 0
-
-    def variance_of_mean(self, n_among: int, x: int, y: int) -> Fraction:
-        """Return the variance of the mean of x·(placement by the model) + y·(placement by the baseline), as shares.
-
-        It is DeLong's part of these rows, of sums and squares that are linear in both placements.
-        """
-        total = x * self.first + y * self.second
-        squares = x * x * self.first_squares + y * y * self.second_squares + 2 * x * y * self.products
-        return delong_part(self.n, n_among, total, squares)
 
 
 class PairedAucs(NamedTuple):
@@ -75,7 +48,7 @@ PAIRED_AUCS = ", ".join(f"{name} {'BIGINT' if name.startswith('n_') else 'DOUBLE
 """Its fields, as Spark SQL declares them."""
 
 
-def delong_aucs(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
+def delong_aucs(low: Products, high: Products) -> PairedAucs:
     """Return both AUCs of two cells, and DeLong's variances.
 
     Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
@@ -86,8 +59,8 @@ def delong_aucs(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
 
     Parameters
     ----------
-    low, high : PlacedTwice
-        The rows of either cell among those of the other; ties count half.
+    low, high : Products
+        The rows of either cell, placed among those of the other by the model and by the baseline; ties count half.
 
     Returns
     -------
@@ -101,9 +74,19 @@ def delong_aucs(low: PlacedTwice, high: PlacedTwice) -> PairedAucs:
     aucs = (high.first / doubled_pairs, high.second / doubled_pairs)
     if min(low.n, high.n) < 2:
         return PairedAucs(low.n, high.n, *aucs)
-    variances = (low.variance_of_mean(high.n, *own) + high.variance_of_mean(low.n, *own) for own in _CONTRASTS)
+    variances = (_variance_of_mean(low, high.n, *own) + _variance_of_mean(high, low.n, *own) for own in _CONTRASTS)
     own_variance, baseline_variance, of_difference, of_sum = map(float, variances)
     return PairedAucs(low.n, high.n, *aucs, own_variance, baseline_variance, of_difference, of_sum)
+
+
+def _variance_of_mean(rows: Products, n_among: int, x: int, y: int) -> Fraction:
+    """Return the variance of the mean of x·(placement by the model) + y·(placement by the baseline), as shares.
+
+    It is DeLong's part of these rows, of sums and squares that are linear in both placements.
+    """
+    total = x * rows.first + y * rows.second
+    squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
+    return delong_part(rows.n, n_among, total, squares)
 
 
 class LeftOut(NamedTuple):
