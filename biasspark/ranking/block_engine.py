@@ -20,7 +20,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, GroupedData
 
 from biasspark.arrays import Floats
-from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
+from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.codebook import Codebook
 from biasspark.ddl import arrow_schema, column_names, to_batch
 from biasspark.errors import corpus_changed
@@ -28,7 +28,16 @@ from biasspark.ranking.bins import count_bins, profile_bins
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
 from biasspark.ranking.edge_counts import add_reached, count_places, decode_places, encode_places
-from biasspark.ranking.placements import CELLS_OF_PAIRS, RIGHT, WRONG, Profile, RangeSums, measure_range, no_sums
+from biasspark.ranking.placements import (
+    CELLS_OF_PAIRS,
+    RIGHT,
+    WRONG,
+    Profile,
+    RangeSums,
+    list_pairs,
+    measure_range,
+    no_sums,
+)
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather, gather_ranges
 from biasspark.ranking.sorting import BALANCE_RANGE, CELLS, MEMBERSHIPS, TALLIES_RANGE, UNSEEN, Part, sort_rows
 from biasspark.ranking.state_blocks import merge_blocks, write_pieces
@@ -289,13 +298,10 @@ def _rows(sums: Sequence[RangeSums], chunk: range, listed: set[int], codebook: C
         if number not in listed:
             continue
         name, crossed = codebook.names[number], number >= codebook.first_pair
-        of_pairs = zip(*(ordered.pairs for ordered in sums), strict=True)
-        for (low, high), names, pairs in zip(CELLS_OF_PAIRS, CELL_PAIRS, of_pairs, strict=True):
-            if number == 0 and names != (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE):
-                continue
-            cells = names if number else (NEGATIVE, POSITIVE)
-            sizes = int(sums[0].cells[low][place]), int(sums[0].cells[high][place])
-            yield name, *cells, crossed, *sizes, *(Decimal(int(column[place])) for pair in pairs for column in pair)
+        for pair, cells in list_pairs(number):
+            sizes = (int(sums[0].cells[cell][place]) for cell in CELLS_OF_PAIRS[pair])
+            of_orders = (Decimal(int(column[place])) for ordered in sums for column in ordered.pairs[pair])
+            yield name, *cells, crossed, *sizes, *of_orders
 
 
 def _chunks(codebook: Codebook) -> list[range]:

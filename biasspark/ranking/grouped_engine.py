@@ -12,22 +12,13 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CELL_PAIRS,
-    FOUR_CELLS,
-    GROUP,
-    MODEL,
-    NEGATIVE,
-    POSITIVE,
-    SLICE,
-)
+from biasspark.columns import GROUP, MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.ddl import column_names
 from biasspark.ranking.crowds import Crowds, cut_examples
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
 from biasspark.ranking.paired_engine import PARTS
+from biasspark.ranking.placements import CELLS_OF_PAIRS, list_pairs
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather_ranges, hand_over, read_ranges
 
 _BY_RANGE = "model INT, slice INT, score_range INT, data BINARY"
@@ -109,21 +100,18 @@ def _combine(codebook: Codebook, crowds: Crowds, n_groups: int) -> Callable[[pd.
         rows = [
             (model, number, name, crowds.identities[place] >= codebook.first_pair, *row)
             for place, name in enumerate(names)
-            for row in _list_pairs(sums, place, crowds.identities[place] == 0)
+            for row in _list_left(sums, place, crowds.identities[place])
         ]
         return pd.DataFrame(rows, columns=column_names(_GROUPED))
 
     return run
 
 
-def _list_pairs(sums: GroupSums, place: int, is_overall: bool) -> Iterator[tuple[Any, ...]]:
-    """Give every pair of cells of an identity; ``(overall)`` has those of a background alone, which is the slice."""
-    n, whole = sums.n[place], (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)
-    for pair, cells in enumerate(CELL_PAIRS):
-        if is_overall and cells != whole:
-            continue
-        sides = [n[FOUR_CELLS.index(cell)] for cell in cells]
+def _list_left(sums: GroupSums, place: int, identity: int) -> Iterator[tuple[Any, ...]]:
+    """Give every pair of cells of an identity, with and without each group."""
+    for pair, cells in list_pairs(identity):
+        sides = [sums.n[place][cell] for cell in CELLS_OF_PAIRS[pair]]
         totals, u = [int(side.sum()) for side in sides], int(sums.u_doubled[place, pair])
         kept = [[total - int(part) for part in side] for total, side in zip(totals, sides, strict=True)]
         left = [Decimal(u - int(part)) for part in sums.touched[place, pair]]
-        yield *((NEGATIVE, POSITIVE) if is_overall else cells), *totals, Decimal(u), *kept, left
+        yield *cells, *totals, Decimal(u), *kept, left

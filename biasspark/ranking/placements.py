@@ -15,7 +15,7 @@ them wrongly or rightly ordered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.columns import CELL_PAIRS, FOUR_CELLS
+from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.errors import InputError
 from biasspark.ranking.blocks import Block, find_starts, merge_cells, merge_runs, order_entries
 from biasspark.ranking.segments import Segments
@@ -89,6 +89,17 @@ def no_sums(size: int) -> RangeSums:
     cells = np.zeros((len(FOUR_CELLS), size), object)
     pairs = np.zeros((len(CELLS_OF_PAIRS), len(PairSums._fields), size), object)
     return RangeSums(tuple(cells), tuple(PairSums(*pair) for pair in pairs))
+
+
+def list_pairs(identity: int) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Give the pairs of cells of an identity by number: the place of each in `CELLS_OF_PAIRS`, and the cells' names.
+
+    ``(overall)`` has that of its background alone, which is the whole slice.
+    """
+    if identity:
+        yield from enumerate(CELL_PAIRS)
+    else:
+        yield CELL_PAIRS.index((BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE)), (NEGATIVE, POSITIVE)
 
 
 class Profile(NamedTuple):
