@@ -114,7 +114,7 @@ def profile_bins(cells: Sequence[Block], cuts: Floats) -> Profile:
         of a point; the scores lie from `lowest` to `highest`, the ends of the outermost bins.
     """
     bins = np.concatenate([block.scores for block in cells]).astype(np.int64)
-    counts = np.concatenate([block.counts if len(block.counts) else np.ones(len(block.scores)) for block in cells])
+    counts = np.concatenate([block.full_counts for block in cells])
     rows = np.bincount(bins, counts).astype(np.int64)
     found = np.flatnonzero(rows)
     is_open = found % 2 == 0

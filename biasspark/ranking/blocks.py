@@ -46,6 +46,11 @@ class Block:
     scores: Floats
     counts: Ints
 
+    @property
+    def full_counts(self) -> Ints:
+        """The counts of all entries, also where all are one."""
+        return self.counts if len(self.counts) else np.ones(len(self.scores), np.int64)
+
     def encode(self) -> bytes:
         """Return the block as bytes: three sizes, then the arrays as they are in memory, counts as narrow as they fit.
 
@@ -66,10 +71,9 @@ class Block:
 
     def cells(self) -> Iterator[tuple[int, Floats, Ints]]:
         """Yield every key with its scores and their counts."""
-        ends = np.cumsum(self.lengths)
+        ends, counts = np.cumsum(self.lengths), self.full_counts
         for key, start, end in zip(self.keys, ends - self.lengths, ends, strict=True):
-            counts = self.counts[start:end] if len(self.counts) else np.ones(end - start, np.int64)
-            yield int(key), self.scores[start:end], counts
+            yield int(key), self.scores[start:end], counts[start:end]
 
 
 def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:

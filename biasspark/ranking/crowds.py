@@ -19,7 +19,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import LABEL, SCORE
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import double_below, number_runs, split_by_code, split_by_range
-from biasspark.ranking.fields import Fields, Words, hold_rows, read_scores
+from biasspark.ranking.fields import Fields, Words, hold_rows, one_array, read_scores
 from biasspark.ranking.memberships import find_entries
 from biasspark.ranking.row_blocks import columns_of, encode_rows
 
@@ -196,8 +196,7 @@ def with_columns(table: pa.Table, **columns: pa.Array) -> pa.Table:
 
 def _list_entries(table: pa.Table, words: Words, codebook: Codebook, crowds: Crowds) -> pa.ListArray:
     """Return for each row its entries: twice the place of the identity, plus one where it is unknown."""
-    values = {place: table.column(name).combine_chunks() for place, name in codebook.value_columns.items()}
-    values = {p: v.combine_chunks() if isinstance(v, pa.ChunkedArray) else v for p, v in values.items()}
+    values = {place: one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
     place_of = np.full(len(codebook.names), -1)
     place_of[list(crowds.identities)] = np.arange(len(crowds.identities))

@@ -67,8 +67,8 @@ def _count_entries(memberships: Sequence[Block], n_identities: int, inner: Float
     states = np.zeros((4, n_identities, len(inner) + 1), np.int64)
     for block in memberships:
         keys = np.repeat(block.keys, block.lengths)
-        counts = block.counts if len(block.counts) else 1
-        np.add.at(states, (keys & 3, keys >> 2, np.searchsorted(inner, block.scores, "right")), counts)
+        places = np.searchsorted(inner, block.scores, "right")
+        np.add.at(states, (keys & 3, keys >> 2, places), block.full_counts)
     return states
 
 

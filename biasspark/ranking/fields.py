@@ -80,3 +80,9 @@ def hold_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.Table.from_batches(held)
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    chunks = column.combine_chunks()
+    return chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks

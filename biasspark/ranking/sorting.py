@@ -12,7 +12,7 @@ from biasspark.arrays import Floats, Ints
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.blocks import Block, sort_cells, sort_memberships
-from biasspark.ranking.fields import Fields, Words, hold_rows, read_field, read_scores
+from biasspark.ranking.fields import Fields, Words, hold_rows, one_array, read_field, read_scores
 from biasspark.ranking.memberships import Entries, find_entries, find_unseen
 from biasspark.ranking.placements import cell_key, membership_key
 
@@ -68,7 +68,7 @@ def gather_rows(batches: Iterable[pa.RecordBatch], codebook: Codebook, gather: G
 def _gather_table(table: pa.Table, codebook: Codebook, gather: Gather) -> Iterator[Part]:
     fields = Fields.of(table, codebook)
     words, label = fields.words, fields.label
-    values = {place: _one_array(table.column(name)) for place, name in codebook.value_columns.items()}
+    values = {place: one_array(table.column(name)) for place, name in codebook.value_columns.items()}
     entries = find_entries(words, values, codebook)
     cells = cell_key(fields.known, label)
     sparse = [(MEMBERSHIPS, entries)]
@@ -130,8 +130,3 @@ def _tally(words: Words, entries: Entries, codebook: Codebook) -> Ints:
             np.bincount(pairs - codebook.first_pair, minlength=len(codebook.pairs)),
         ]
     ).astype(np.int64)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.combine_chunks()
-    return chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks

@@ -148,7 +148,7 @@ def _entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:
     """Return key, score and count of every entry."""
     nothing = np.empty(0, np.int64)
     keys = [np.repeat(block.keys, block.lengths) for block in blocks]
-    counts = [block.counts if len(block.counts) else np.ones(len(block.scores), np.int64) for block in blocks]
+    counts = [block.full_counts for block in blocks]
     scores = np.concatenate([np.empty(0), *(block.scores for block in blocks)])
     return np.concatenate([nothing, *keys]), scores, np.concatenate([nothing, *counts])
 

@@ -150,7 +150,7 @@ def test_counts(n_rows: int, n_keys: int) -> None:
     bins = [bin_of(score, CUTS.tolist()) for score in scores]
     wanted = [(*pair, n) for pair, n in sorted(Counter(zip(keys.tolist(), bins, strict=True)).items())]
     for block in (count_cells(keys, scores, CUTS), count_memberships(keys, scores, CUTS)):
-        counts = block.counts if len(block.counts) else np.ones(len(block.scores), int)
+        counts = block.full_counts
         found = zip(np.repeat(block.keys, block.lengths).tolist(), block.scores.tolist(), counts.tolist(), strict=True)
         assert list(found) == wanted
 
