@@ -31,15 +31,15 @@ def combine_ranges(ranges: Sequence[RangeSums]) -> RangeSums:
     above = [column.sum(axis=0) - lower - column for column, lower in zip(counts, below, strict=True)]
     pairs = []
     for place, (low, high) in enumerate(CELLS_OF_PAIRS):
-        u, low_squares, high_squares = (
+        u, low_square_sum, high_square_sum = (
             np.stack(column) for column in zip(*(r.pairs[place] for r in ranges), strict=True)
         )
         a, b = below[low], above[high]
         pairs.append(
             PairSums(
                 (u + 2 * a * counts[high]).sum(axis=0),
-                (low_squares + 4 * b * u + 4 * b * b * counts[low]).sum(axis=0),
-                (high_squares + 4 * a * u + 4 * a * a * counts[high]).sum(axis=0),
+                (low_square_sum + 4 * b * u + 4 * b * b * counts[low]).sum(axis=0),
+                (high_square_sum + 4 * a * u + 4 * a * a * counts[high]).sum(axis=0),
             )
         )
     return RangeSums(tuple(column.sum(axis=0) for column in counts), tuple(pairs))

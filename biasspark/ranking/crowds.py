@@ -91,6 +91,10 @@ class CrowdPart(NamedTuple):
     data: bytes
 
 
+CROWD_PARTS = "model INT, slice INT, score_range INT, counts ARRAY<BIGINT>, data BINARY"
+"""The fields of `CrowdPart`."""
+
+
 class Around(NamedTuple):
     """What a range does not know of itself, by crowd: rows below it, and all."""
 

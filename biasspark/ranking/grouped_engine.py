@@ -15,9 +15,8 @@ from biasspark.arrays import Floats
 from biasspark.columns import GROUP, MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.ddl import column_names
-from biasspark.ranking.crowds import Crowds, cut_examples
+from biasspark.ranking.crowds import CROWD_PARTS, Crowds, cut_examples
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
-from biasspark.ranking.paired_engine import PARTS
 from biasspark.ranking.placements import CELLS_OF_PAIRS, list_pairs
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather_ranges, hand_over, read_ranges
 
@@ -60,7 +59,7 @@ def rank_without_groups(
     """
     crowds = Crowds.of(codebook, identities)
     columns = (*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values(), GROUP)
-    parts = examples.select(*columns).mapInArrow(_cut(codebook, crowds, boundaries), PARTS)
+    parts = examples.select(*columns).mapInArrow(_cut(codebook, crowds, boundaries), CROWD_PARTS)
     ranges = gather_ranges(parts, boundaries, codebook).sortWithinPartitions(*RANGE_KEY)
     by_range = ranges.mapInArrow(_sum(crowds, n_groups), _BY_RANGE)
     n_slices = len(codebook.slices)
@@ -73,7 +72,7 @@ def rank_without_groups(
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return hand_over(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)), PARTS)
+        return hand_over(cut_examples(batches, codebook, crowds, boundaries, (GROUP,)), CROWD_PARTS)
 
     return run
 

@@ -20,12 +20,9 @@ from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
 from biasspark.ddl import arrow_schema, to_batch
-from biasspark.ranking.crowds import OTHER, Around, Crowds, cut_examples
+from biasspark.ranking.crowds import CROWD_PARTS, OTHER, Around, Crowds, cut_examples
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges
-
-PARTS = "model INT, slice INT, score_range INT, counts ARRAY<BIGINT>, data BINARY"
-"""The fields of `CrowdPart`."""
 
 _SUMS = "slice INT, identity INT, cell INT, among INT, n BIGINT, " + ", ".join(
     f"{name} DECIMAL(38,0)" for name in Products._fields[1:]
@@ -61,8 +58,8 @@ def sum_paired_placements(
     """
     crowds = Crowds.of(codebook, identities)
     scored = examples.select(*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values())
-    first = scored.mapInArrow(_cut(codebook, crowds, boundaries), PARTS)
-    second = _surround(first, boundaries[:1], codebook).mapInArrow(_place(crowds, boundaries[1]), PARTS)
+    first = scored.mapInArrow(_cut(codebook, crowds, boundaries), CROWD_PARTS)
+    second = _surround(first, boundaries[:1], codebook).mapInArrow(_place(crowds, boundaries[1]), CROWD_PARTS)
     sums = _surround(second, boundaries[1:], codebook).mapInArrow(_sum(crowds), _SUMS)
     return _name_cells(_add_up(sums, len(codebook.slices), len(identities)), codebook, identities)
 
@@ -116,7 +113,7 @@ def _name_cells(sums: DataFrame, codebook: Codebook, identities: Sequence[int]) 
 
 def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> OnBatches:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return hand_over(cut_examples(batches, codebook, crowds, boundaries[:1], (OTHER,)), PARTS)
+        return hand_over(cut_examples(batches, codebook, crowds, boundaries[:1], (OTHER,)), CROWD_PARTS)
 
     return run
 
@@ -124,7 +121,7 @@ def _cut(codebook: Codebook, crowds: Crowds, boundaries: Sequence[Floats]) -> On
 def _place(crowds: Crowds, edges: Floats) -> OnBatches:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number, blocks, around in _read_surrounded(batches):
-            yield from hand_over(place_by_first(blocks, around, crowds, edges, number), PARTS)
+            yield from hand_over(place_by_first(blocks, around, crowds, edges, number), CROWD_PARTS)
 
     return run
 

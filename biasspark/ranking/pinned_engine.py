@@ -1,7 +1,7 @@
 """Sampled trials of the pinned AUC on Spark: parts and RANKED -> mean and standard deviation of every identity.
 
-    RANKED --small shuffle--> offsets --+
-    parts -------------------------------+--cogroup--> counts of every trial by range --small shuffle--> mean, sd
+    RANKED --small shuffle--> standings --+
+    parts ---------------------------------+--cogroup--> counts of every trial by range --small shuffle--> mean, sd
 
 RANKED says where the rows of each range stand on the score line, and so every range draws its part of each trial alone.
 """
@@ -23,7 +23,7 @@ from biasspark.errors import InputError
 from biasspark.ranking.block_engine import Beside, group_by_identities, measure_beside, read_group
 from biasspark.ranking.blocks import Block
 from biasspark.ranking.combine import decode_sums
-from biasspark.ranking.pinned_trials import Offsets, Trials, mean_and_sd, measure_trials, pool_ranges
+from biasspark.ranking.pinned_trials import Standings, Trials, mean_and_sd, measure_trials, pool_ranges
 from biasspark.ranking.ranges import gather
 
 _BY_RANGE = "model INT, slice INT, score_range INT, first_identity INT, data BINARY"
@@ -72,8 +72,8 @@ def sampled_pinned_auc(parts: DataFrame, ranked: DataFrame, codebook: Codebook, 
     the corpus; then as many rows are looked up as are drawn, trials times the rows of all subgroups.
     """
     _refuse_too_many(codebook, pinned)
-    offsets = group_by_identities(ranked, codebook).applyInPandas(_find_offsets(codebook), _BY_RANGE)
-    drawn = measure_beside(parts, offsets, _draw(codebook, pinned), _BY_RANGE)
+    standings = group_by_identities(ranked, codebook).applyInPandas(_find_standings(codebook), _BY_RANGE)
+    drawn = measure_beside(parts, standings, _draw(codebook, pinned), _BY_RANGE)
     keys = ("model", "slice", "first_identity")
     rows = -(-len(codebook.names) // _identities_a_row(pinned))
     drawn = gather(drawn, len(codebook.models) * len(codebook.slices) * rows, *keys)
@@ -94,7 +94,7 @@ def _identities_a_row(pinned: PinnedAuc) -> int:
     return max(_TRIALS_A_ROW // pinned.trials, 1)
 
 
-def _find_offsets(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _find_standings(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Number the rows of every range; identities that are not listed get none, for nobody asks for their trials."""
 
     def run(ranked: pd.DataFrame) -> pd.DataFrame:
@@ -103,7 +103,7 @@ def _find_offsets(codebook: Codebook) -> Callable[[pd.DataFrame], pd.DataFrame]:
         here = [_sizes(data) for data in group.ranges["data"]]
         total = np.asarray(sum(here)) * listed
         below = np.cumsum([np.zeros_like(total), *here], axis=0)
-        data = [Offsets(*columns, total).encode() for columns in zip(below[:-1], here, strict=True)]
+        data = [Standings(*columns, total).encode() for columns in zip(below[:-1], here, strict=True)]
         return group.ranges[["model", "slice", "score_range", "first_identity"]].assign(data=data)
 
     return run
@@ -117,12 +117,12 @@ def _sizes(data: bytes) -> Ints:
 
 def _draw(codebook: Codebook, pinned: PinnedAuc) -> Beside:
     def run(
-        key: tuple[int, int, int], cells: list[Block], memberships: list[Block], offsets: pd.DataFrame
+        key: tuple[int, int, int], cells: list[Block], memberships: list[Block], standings: pd.DataFrame
     ) -> Iterator[tuple[Any, ...]]:
         model, number, _ = key
         trials = Trials(pinned, codebook.models[model], codebook.slices[number], codebook.names)
-        every_offset = Offsets.decode(offsets.sort_values("first_identity")["data"])
-        counted = measure_trials(cells, memberships, codebook.base_masks, every_offset, trials)
+        every_standing = Standings.decode(standings.sort_values("first_identity")["data"])
+        counted = measure_trials(cells, memberships, codebook.base_masks, every_standing, trials)
         return ((*key, first, data) for first, data in _bundle(counted, _identities_a_row(pinned)))
 
     return run

@@ -3,7 +3,7 @@
 A trial pools equally many rows of the subgroup and of a background, and takes the AUC of the pool. At least one of the
 two sets is taken whole, so only the other is drawn. The rows of a set are numbered by their place in the order (score,
 label) over the whole score line, and a draw is a subset of places: rows of the same score and label are worth the same,
-so nothing depends on how the rows lie. Where the rows of a set begin in a range is its offset, counted in the ranking.
+so nothing depends on how the rows lie. Where the rows of a set stand, range by range, is counted in the ranking.
 
 The set that is drawn from is dense, but it is a base less a few sparse rows, and only what is drawn is looked up. The
 cost of a trial is the rows drawn, and never more than the distinct scores of the range. numpy only.
@@ -33,7 +33,7 @@ BATCH_ROWS = 1 << 18
 """Trials are measured together up to so many drawn rows: calls of numpy cost more than few rows."""
 
 
-class Offsets(NamedTuple):
+class Standings(NamedTuple):
     """Rows of every identity in lower ranges, in this one, and in all: of its subgroup and of its background.
 
     int64 arrays, shape (2, identities). Without rows in all, no trial is drawn.
@@ -44,13 +44,13 @@ class Offsets(NamedTuple):
     total: Ints
 
     def encode(self) -> bytes:
-        """Return the offsets as bytes."""
+        """Return the standings as bytes."""
         return np.stack(self).tobytes()
 
     @staticmethod
-    def decode(chunks: Iterable[bytes]) -> Offsets:
-        """Return the offsets that `encode` wrote of consecutive identities."""
-        return Offsets(*np.concatenate([np.frombuffer(data, np.int64).reshape(3, 2, -1) for data in chunks], axis=2))
+    def decode(chunks: Iterable[bytes]) -> Standings:
+        """Return the standings that `encode` wrote of consecutive identities."""
+        return Standings(*np.concatenate([np.frombuffer(data, np.int64).reshape(3, 2, -1) for data in chunks], axis=2))
 
 
 class Draw(NamedTuple):
@@ -74,10 +74,10 @@ class Trials:
     slice: str
     identities: tuple[str, ...]
 
-    def choose(self, offsets: Offsets, number: int) -> Draw:
+    def choose(self, standings: Standings, number: int) -> Draw:
         """Say which set of an identity is drawn from, and how many rows."""
-        subgroup, background = (int(rows) for rows in offsets.total[:, number])
-        below = [int(rows) for rows in offsets.below[:, number]]
+        subgroup, background = (int(rows) for rows in standings.total[:, number])
+        below = [int(rows) for rows in standings.below[:, number]]
         if self.pinned.include_subgroup_in_background:
             return Draw(ALL_KNOWN, subgroup + background, sum(below), subgroup)
         if subgroup <= background:
@@ -92,7 +92,11 @@ class Trials:
 
 
 def measure_trials(
-    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], offsets: Offsets, trials: Trials
+    cells: Sequence[Block],
+    memberships: Sequence[Block],
+    base_masks: Sequence[int],
+    standings: Standings,
+    trials: Trials,
 ) -> Iterator[Ints]:
     """Draw the part of every trial that lies in a range, and count it.
 
@@ -122,10 +126,10 @@ def measure_trials(
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
     bases = {mask: _Base(*merge_base(runs, mask)) for mask in set(base_masks)}
     points = find_points(memberships)
-    _refuse_other_rows(points, [bases[mask].rows.size for mask in base_masks], offsets, trials.identities)
+    _refuse_other_rows(points, [bases[mask].rows.size for mask in base_masks], standings, trials.identities)
     ends = np.searchsorted(points.identity, np.arange(len(base_masks) + 1))
     for number, mask in enumerate(base_masks):
-        draw = trials.choose(offsets, number)
+        draw = trials.choose(standings, number)
         if draw.size == 0:
             yield np.zeros((3, trials.pinned.trials), np.int64)
             continue
@@ -303,15 +307,17 @@ def _across(whole: _Pool, drawn: _Pool) -> Ints:
     return doubled
 
 
-def _refuse_other_rows(points: Points, base_sizes: Sequence[int], offsets: Offsets, identities: Sequence[str]) -> None:
+def _refuse_other_rows(
+    points: Points, base_sizes: Sequence[int], standings: Standings, identities: Sequence[str]
+) -> None:
     """Refuse a range with other rows than the ranking counted: its parts were read from the corpus once more."""
     here = np.zeros((2, len(base_sizes)), np.int64)
     np.add.at(here[0], points.identity, sum(points.members))
     np.add.at(here[1], points.identity, sum(points.taken))
     here[1] = base_sizes - here[1]
-    other = np.flatnonzero((here != offsets.here).any(axis=0))
+    other = np.flatnonzero((here != standings.here).any(axis=0))
     if len(other):
-        (inside, outside), (was_inside, was_outside) = here[:, other[0]], offsets.here[:, other[0]]
+        (inside, outside), (was_inside, was_outside) = here[:, other[0]], standings.here[:, other[0]]
         raise corpus_changed(
             f"a range of scores has {inside:,} rows in '{identities[other[0]]}' and {outside:,} outside, and had "
             f"{was_inside:,} and {was_outside:,} when it was ranked"

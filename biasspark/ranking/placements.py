@@ -48,13 +48,13 @@ class PairSums(NamedTuple):
     ----------
     u_doubled
         2 x pairs with the high row's score above, + ties.
-    low_squares, high_squares
+    low_square_sum, high_square_sum
         Sum over the rows of that cell of its doubled placement, squared.
     """
 
     u_doubled: BigInts
-    low_squares: BigInts
-    high_squares: BigInts
+    low_square_sum: BigInts
+    high_square_sum: BigInts
 
     def reversed(self, n_low: BigInts, n_high: BigInts) -> PairSums:
         """Return the sums with the cells exchanged; `n_low`, `n_high` are their sizes before.
@@ -64,8 +64,8 @@ class PairSums(NamedTuple):
         """
         return PairSums(
             2 * n_low * n_high - self.u_doubled,
-            4 * n_low * n_low * n_high - 4 * n_low * self.u_doubled + self.high_squares,
-            4 * n_high * n_high * n_low - 4 * n_high * self.u_doubled + self.low_squares,
+            4 * n_low * n_low * n_high - 4 * n_low * self.u_doubled + self.high_square_sum,
+            4 * n_high * n_high * n_low - 4 * n_high * self.u_doubled + self.low_square_sum,
         )
 
 

@@ -38,7 +38,11 @@ class RowPart(NamedTuple):
     data: bytes
 
 
-class Surroundings(NamedTuple):
+ROW_PARTS = "model INT, slice INT, score_range INT, negatives ARRAY<BIGINT>, positives ARRAY<BIGINT>, data BINARY"
+"""The fields of `RowPart`."""
+
+
+class AroundByLabel(NamedTuple):
     """What a range does not know of itself, by crowd: rows beyond it that its own are rightly ordered with, and all."""
 
     negatives_below: Ints
@@ -87,7 +91,7 @@ def _cut_table(
                 yield RowPart(model, number, score_range, negatives, positives, data)
 
 
-def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.RecordBatch]:
+def place_rows(blocks: Sequence[bytes], around: AroundByLabel) -> Iterator[pa.RecordBatch]:
     """Give every row of a range its placements, ascending by score.
 
     A positive is rightly ordered with the negatives below it, a negative with the positives above it; ties count half,
@@ -108,7 +112,7 @@ def place_rows(blocks: Sequence[bytes], around: Surroundings) -> Iterator[pa.Rec
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     crowds = [np.ones(len(scores), bool), *_find_crowds(table, len(around.every_negative) - 1)]
     placed = [
-        double_placements(scores, positive, crowd, Surroundings(*(counts[place] for counts in around)))
+        double_placements(scores, positive, crowd, AroundByLabel(*(counts[place] for counts in around)))
         for place, crowd in enumerate(crowds)
     ]
     opposite = np.where(positive, around.every_negative[0], around.every_positive[0])
@@ -132,14 +136,14 @@ def read_rows(blocks: Sequence[bytes]) -> pa.Table:
     return table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
 
 
-def double_placements(scores: Floats, positive: Flags, crowd: Flags, around: Surroundings) -> Ints:
+def double_placements(scores: Floats, positive: Flags, crowd: Flags, around: AroundByLabel) -> Ints:
     """Return for each of the sorted rows twice the opposite rows of a crowd it is rightly ordered with, plus its ties.
 
     Parameters
     ----------
     crowd : bool array
         Which of the rows are in it.
-    around : Surroundings
+    around : AroundByLabel
         Of the crowd alone.
     """
     first, run = find_starts(scores), number_runs(scores)

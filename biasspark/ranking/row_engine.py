@@ -21,10 +21,7 @@ from biasspark.columns import IN_CROWDS, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBL
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges
-from biasspark.ranking.row_blocks import Surroundings, cut_rows, place_rows
-
-_PARTS = "model INT, slice INT, score_range INT, negatives ARRAY<BIGINT>, positives ARRAY<BIGINT>, data BINARY"
-"""The fields of `RowPart`."""
+from biasspark.ranking.row_blocks import ROW_PARTS, AroundByLabel, cut_rows, place_rows
 
 
 def rank_rows(
@@ -65,7 +62,7 @@ def rank_rows(
     """
     carried = [*carried, IN_CROWDS] if n_crowds else list(carried)
     parts = cut_into_ranges(examples, codebook, boundaries, carried, n_crowds)
-    surrounded = surround_ranges(parts, ("negatives", "positives"), _look_around, Surroundings._fields)
+    surrounded = surround_ranges(parts, ("negatives", "positives"), _look_around, AroundByLabel._fields)
     placed = surrounded.mapInArrow(_place, _schema_of_rows(examples, carried, n_crowds))
     return placed.withColumns(
         {MODEL: name_of(F.col(MODEL), codebook.models), SLICE: name_of(F.col(SLICE), codebook.slices)}
@@ -77,7 +74,7 @@ def cut_into_ranges(
 ) -> DataFrame:
     """Bring the rows of each (model, slice, range) together, as blocks: see `RowPart`. One scan and one shuffle."""
     rows = examples.select(*codebook.word_columns, *codebook.score_columns, *carried)
-    parts = rows.mapInArrow(_cut(codebook, boundaries, tuple(carried), n_crowds), _PARTS)
+    parts = rows.mapInArrow(_cut(codebook, boundaries, tuple(carried), n_crowds), ROW_PARTS)
     return gather_ranges(parts, boundaries, codebook)
 
 
@@ -91,20 +88,20 @@ def _schema_of_rows(examples: DataFrame, carried: Sequence[str], n_crowds: int) 
 
 def _cut(codebook: Codebook, boundaries: Sequence[Floats], carried: tuple[str, ...], n_crowds: int) -> OnBatches:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return hand_over(cut_rows(batches, codebook, boundaries, carried, n_crowds), _PARTS)
+        return hand_over(cut_rows(batches, codebook, boundaries, carried, n_crowds), ROW_PARTS)
 
     return run
 
 
-def _look_around(negatives: Ints, positives: Ints) -> Surroundings:
-    """Return the surroundings of every range of a (model, slice)."""
+def _look_around(negatives: Ints, positives: Ints) -> AroundByLabel:
+    """Return what lies around every range of a (model, slice)."""
     every = (np.broadcast_to(counts.sum(0), counts.shape) for counts in (negatives, positives))
-    return Surroundings(negatives.cumsum(0) - negatives, positives.sum(0) - positives.cumsum(0), *every)
+    return AroundByLabel(negatives.cumsum(0) - negatives, positives.sum(0) - positives.cumsum(0), *every)
 
 
 def _place(batches: Batches) -> Iterator[pa.RecordBatch]:
     for (model, number, _), parts in read_ranges(batches):
-        around = Surroundings(*(np.array(parts[0][name], np.int64) for name in Surroundings._fields))
+        around = AroundByLabel(*(np.array(parts[0][name], np.int64) for name in AroundByLabel._fields))
         for batch in place_rows([part["data"] for part in parts], around):
             keys = [pa.array(np.full(len(batch), key, np.int32)) for key in (model, number)]
             yield pa.RecordBatch.from_arrays([*keys, *batch.columns], names=[MODEL, SLICE, *batch.schema.names])

@@ -21,7 +21,7 @@ from biasspark.ranking.pinned_trials import (
     BACKGROUND,
     SUBGROUP,
     Draw,
-    Offsets,
+    Standings,
     Trials,
     mean_and_sd,
     measure_trials,
@@ -67,7 +67,7 @@ class Corpus:
                 found[part.score_range][part.kind].append(Block.decode(part.data))
         return dict(sorted(found.items()))
 
-    def offsets(self, cuts: Sequence[float]) -> dict[int, Offsets]:
+    def standings(self, cuts: Sequence[float]) -> dict[int, Standings]:
         """Count the rows of every range and identity one by one."""
         here = np.zeros((len(cuts) + 1, 2, len(self.codebook.names)), np.int64)
         for example in self.examples():
@@ -76,15 +76,15 @@ class Corpus:
                 if state is not None:
                     here[score_range, 0 if state else 1, number] += 1
         return {
-            place: Offsets(here[:place].sum(axis=0), here[place], here.sum(axis=0)) for place in range(len(cuts) + 1)
+            place: Standings(here[:place].sum(axis=0), here[place], here.sum(axis=0)) for place in range(len(cuts) + 1)
         }
 
     def measure(self, pinned: PinnedAuc, cuts: Sequence[float] = ()) -> dict[str, list[float]]:
         """Give the AUCs of all trials of every identity by name, as the ranges make them."""
-        book, offsets = self.codebook, self.offsets(cuts)
+        book, standings = self.codebook, self.standings(cuts)
         trials = Trials(pinned, "model", "all", book.names)
         ranges = [
-            np.stack(list(measure_trials(*blocks, book.base_masks, offsets[place], trials)))
+            np.stack(list(measure_trials(*blocks, book.base_masks, standings[place], trials)))
             for place, blocks in self.blocks(cuts).items()
         ]
         return dict(zip(book.names, pool_ranges(ranges), strict=True))
@@ -153,7 +153,7 @@ def test_the_larger_set_is_drawn_from(sizes: tuple[int, int], of_all: Draw, of_o
     below, total = np.array([[2], [3]]), np.array(sizes)[:, None]
     for include, wanted in ((True, of_all), (False, of_others)):
         trials = Trials(PinnedAuc(trials=1, include_subgroup_in_background=include), "m", "all", ("g",))
-        assert trials.choose(Offsets(below, below, total), 0) == wanted
+        assert trials.choose(Standings(below, below, total), 0) == wanted
 
 
 @INCLUDED
@@ -220,7 +220,7 @@ def test_another_identity_model_or_order_changes_no_draw() -> None:
 
 def test_blocks_in_any_order_and_cut_in_any_way() -> None:
     corpus, pinned = random_corpus(6, rows=300), PinnedAuc(trials=4)
-    book, offsets = corpus.codebook, corpus.offsets([])[0]
+    book, standings = corpus.codebook, corpus.standings([])[0]
     pieces = [
         Corpus(
             corpus.scores[place::3],
@@ -231,7 +231,7 @@ def test_blocks_in_any_order_and_cut_in_any_way() -> None:
     ]
     cells, memberships = ([block for blocks in kind for block in blocks] for kind in zip(*pieces, strict=True))
     trials = Trials(pinned, "model", "all", book.names)
-    counts = np.stack(list(measure_trials(cells, memberships, book.base_masks, offsets, trials)))
+    counts = np.stack(list(measure_trials(cells, memberships, book.base_masks, standings, trials)))
     assert pool_ranges([counts]) == list(corpus.measure(pinned).values())
 
 
@@ -264,9 +264,9 @@ def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
         for inside in (False, True)
     }
     total = np.array([[0, 8 * quarter], [16 * quarter, 8 * quarter]])
-    offsets = Offsets(np.zeros((2, 2), np.int64), total, total)
+    standings = Standings(np.zeros((2, 2), np.int64), total, total)
     trials = Trials(PinnedAuc(trials=3, include_subgroup_in_background=include), "m", "all", ("(overall)", "g"))
-    counted = np.stack(list(measure_trials(*blocks_of(counts), [0, 0], offsets, trials)))
+    counted = np.stack(list(measure_trials(*blocks_of(counts), [0, 0], standings, trials)))
     assert counted[1, :2].sum(axis=0).tolist() == [16 * quarter] * 3
     [_, aucs] = pool_ranges([counted])
     assert aucs == pytest.approx([0.75] * 3, abs=1e-4)
@@ -276,12 +276,12 @@ def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
 def test_the_largest_range_that_is_ranked() -> None:
     """2^30 - 1 rows of each label in one range, all in the identity: twice U is 2 (2^31 - 2)^2, just within 63 bits."""
     most = 2**30 - 1
-    offsets = Offsets(
+    standings = Standings(
         np.zeros((2, 2), np.int64), np.array([[0, 2 * most], [2 * most, 0]]), np.array([[0, 2 * most], [2 * most, 0]])
     )
     trials = Trials(PinnedAuc(trials=1), "m", "all", ("(overall)", "g"))
     blocks = blocks_of({(0.25, False, True): most, (0.75, True, True): most})
-    [_, counted] = measure_trials(*blocks, [0, 0], offsets, trials)
+    [_, counted] = measure_trials(*blocks, [0, 0], standings, trials)
     assert counted[:, 0].tolist() == [2 * most, 2 * most, 2 * (2 * most) ** 2]
 
 
@@ -305,21 +305,21 @@ def test_mean_and_deviation() -> None:
 # ---- what travels
 
 
-def test_offsets_of_several_chunks_read_back() -> None:
-    one, other = (Offsets(*np.arange(6 * size).reshape(3, 2, size)) for size in (2, 3))
-    found = Offsets.decode([one.encode(), other.encode()])
+def test_standings_of_several_chunks_read_back() -> None:
+    one, other = (Standings(*np.arange(6 * size).reshape(3, 2, size)) for size in (2, 3))
+    found = Standings.decode([one.encode(), other.encode()])
     for column, parts in zip(found, zip(one, other, strict=True), strict=True):
         assert column.tolist() == np.concatenate(parts, axis=1).tolist()
 
 
 def test_a_corpus_that_changed_is_refused() -> None:
     corpus = random_corpus(1)
-    offsets = corpus.offsets([])[0]
-    offsets.here[:, 2] += (1, -1)
+    standings = corpus.standings([])[0]
+    standings.here[:, 2] += (1, -1)
     trials = Trials(PinnedAuc(trials=1), "model", "all", corpus.codebook.names)
     inside, outside = (sum(state is wanted for state in corpus.states["g1"]) for wanted in (True, False))
     with pytest.raises(InputError) as refused:
-        list(measure_trials(*corpus.blocks([])[0], corpus.codebook.base_masks, offsets, trials))
+        list(measure_trials(*corpus.blocks([])[0], corpus.codebook.base_masks, standings, trials))
     assert str(refused.value) == (
         f"corpus: a range of scores has {inside} rows in 'g1' and {outside} outside, and had {inside + 1} and "
         f"{outside - 1} when it was ranked. The corpus must not change while it is read. Run again when it is at rest."

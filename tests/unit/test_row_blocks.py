@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from biasspark.corpus.codebook import Codebook
 from biasspark.ranking.crosses import CrossCounts, combine_crosses, count_crosses
-from biasspark.ranking.row_blocks import Surroundings, cut_rows, place_rows, read_rows
+from biasspark.ranking.row_blocks import AroundByLabel, cut_rows, place_rows, read_rows
 
 LABELLED = st.lists(
     st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 0.5, 2.0]), st.booleans(), st.integers(0, 3)), min_size=1
@@ -54,7 +54,7 @@ def test_every_row_gets_its_placement_among_everybody_and_in_each_crowd(
     positives = np.array([part.positives for part in parts])
     ranges = np.array([part.score_range for part in parts])
     for score_range in set(ranges.tolist()):
-        around = Surroundings(
+        around = AroundByLabel(
             negatives[ranges < score_range].sum(axis=0),
             positives[ranges > score_range].sum(axis=0),
             negatives.sum(axis=0),
@@ -133,7 +133,7 @@ def test_crosses_pass_64_bits() -> None:
 def test_a_range_of_one_label_is_placed_by_what_surrounds_it(label: bool) -> None:
     book = Codebook(models=("m",), slices=("all",), sources=())
     (part,) = cut_rows(examples_of([(0.5, label, 0)] * 3, book).to_batches(), book, [np.empty(0)], ["row_id"])
-    around = Surroundings(*(np.array([size]) for size in (5, 7, 11, 13)))
+    around = AroundByLabel(*(np.array([size]) for size in (5, 7, 11, 13)))
     (batch,) = place_rows([part.data], around)
     assert batch.column("ordered_doubled").to_pylist() == [10 if label else 14] * 3
     assert batch.column("n_opposite").to_pylist() == [11 if label else 13] * 3
