@@ -15,7 +15,8 @@ from biasspark.arrays import Floats
 from biasspark.columns import GROUP, MODEL, SLICE
 from biasspark.corpus.codebook import Codebook
 from biasspark.ddl import column_names
-from biasspark.ranking.crowds import CROWD_PARTS, Crowds, cut_examples
+from biasspark.ranking.crowd_blocks import CROWD_PARTS, cut_examples
+from biasspark.ranking.crowds import Crowds
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
 from biasspark.ranking.placements import CELLS_OF_PAIRS, list_pairs
 from biasspark.ranking.ranges import RANGE_KEY, Batches, OnBatches, gather_ranges, hand_over, read_ranges

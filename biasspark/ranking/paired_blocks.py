@@ -23,20 +23,9 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
-from biasspark.ranking.crowds import (
-    KNOWN,
-    MEMBER,
-    OTHER,
-    UNKNOWN,
-    Around,
-    CrowdPart,
-    Crowds,
-    ScoreLine,
-    cut_table,
-    read_lists,
-    with_columns,
-)
-from biasspark.ranking.row_blocks import read_rows
+from biasspark.ranking.crowd_blocks import OTHER, Around, CrowdPart, ScoreLine, cut_table
+from biasspark.ranking.crowds import KNOWN, MEMBER, UNKNOWN, Crowds, read_lists
+from biasspark.ranking.row_blocks import columns_of, read_rows
 from biasspark.ranking.segments import Segments
 
 FIRST = "placed"
@@ -111,7 +100,7 @@ def place_by_first(
         placed = [line.placements(crowd)[own].astype(flat.dtype) for crowd in found]
         flat[np.repeat(own, lengths)] = np.stack(placed, axis=1).ravel()
     lists = pa.LargeListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)]), pa.array(flat))
-    second = with_columns(table, **{SCORE: table.column(OTHER), FIRST: lists}).drop([OTHER])
+    second = pa.table(columns_of(table) | {SCORE: table.column(OTHER), FIRST: lists}).drop([OTHER])
     yield from cut_table(second, edges, crowds, (1, number))
 
 

@@ -20,7 +20,8 @@ from biasspark.columns import BACKGROUND_NEGATIVE, CROSSED, FOUR_CELLS, IDENTITY
 from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import name_of
 from biasspark.ddl import arrow_schema, to_batch
-from biasspark.ranking.crowds import CROWD_PARTS, OTHER, Around, Crowds, cut_examples
+from biasspark.ranking.crowd_blocks import CROWD_PARTS, OTHER, Around, cut_examples
+from biasspark.ranking.crowds import Crowds
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from biasspark.ranking.ranges import Batches, OnBatches, gather_ranges, hand_over, read_ranges, surround_ranges
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, GROUP
-from biasspark.ranking.crowds import Crowds, cut_examples
+from biasspark.ranking.crowd_blocks import cut_examples
+from biasspark.ranking.crowds import Crowds
 from biasspark.ranking.fields import Fields
 from biasspark.ranking.grouped_blocks import GroupSums, combine_groups, sum_groups
 from tests.oracle.suite import ordered_doubled

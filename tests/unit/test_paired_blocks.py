@@ -12,7 +12,8 @@ import pytest
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.codebook import Codebook
-from biasspark.ranking.crowds import OTHER, Around, CrowdPart, Crowds, cut_examples
+from biasspark.ranking.crowd_blocks import OTHER, Around, CrowdPart, cut_examples
+from biasspark.ranking.crowds import Crowds
 from biasspark.ranking.paired_blocks import Products, place_by_first, sum_products
 from tests.ranking_without_spark import array, codebook_of, find_states, flags, membership_fields, pack
 
