@@ -1,6 +1,6 @@
 """What the bits and columns of EXAMPLES mean: the agreement between the corpus and the ranking.
 
-A row of EXAMPLES is narrow, because handing rows to Python is most of the cost of ranking them: one score a model,
+A row of EXAMPLES is narrow, because handing rows to Python is most of the cost of ranking them: one score per model,
 a few BIGINT words that pack label, reasons, slices and memberships, and one column of strings for each source whose
 identities are values of the data (a categorical column, an array, the terms found in a text).
 No Spark here: the kernels on the executors read this, too.

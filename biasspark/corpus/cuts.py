@@ -36,7 +36,7 @@ def sample_cuts(
     n_rows : int
         Of the corpus.
     edges : sequence of float64 arrays
-        For each model, scores at which it is always cut; none, or one array a model.
+        For each model, scores at which it is always cut; none, or one array per model.
     id_column : str, optional
         Rows are sampled by a hash of it as text, the same however the corpus is partitioned; without it at random, by a
         seed.

@@ -56,7 +56,7 @@ def keep_scored(corpus: DataFrame, measures: Measures) -> DataFrame:
 def label_examples(
     corpus: DataFrame, measures: Measures, codebook: Codebook, id_column: str | None, also: Sequence[Column] = ()
 ) -> DataFrame:
-    """Return EXAMPLES: the words, scores and values that the codebook describes, one row per row of the corpus.
+    """Return EXAMPLES: the words, scores and values that the codebook describes, one row for each row of the corpus.
 
     Parameters
     ----------

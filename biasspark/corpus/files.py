@@ -35,7 +35,7 @@ class Files(NamedTuple):
     Attributes
     ----------
     rows
-        A row per file, of any format; None of a format that says by a log of its own what its files are.
+        One row per file, of any format; None of a format that says by a log of its own what its files are.
     path
         Where they lie: the path of the corpus, or a pattern of the folders of a run date.
     """

@@ -122,8 +122,8 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
 
     Notes
     -----
-    Runs one Spark job when called. The driver receives the values and 1023 doubles a model, never a sample. Of a column
-    of too many values a task holds no more than a hundredth of the rows have, or its own rows.
+    Runs one Spark job when called. The driver receives the values and 1023 doubles per model, never a sample. Of a
+    column of too many values a task holds no more than a hundredth of the rows have, or its own rows.
     """
     schema = corpus.schema
     # Bins are cut by a sample of their own.

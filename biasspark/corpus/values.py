@@ -98,7 +98,7 @@ def analyse_condition(rows: DataFrame, condition: Column) -> None:
 
 
 def _read_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
-    """Return a text as BOOLEAN by Spark's words for it; its own cast is slow of what is none, one exception a value."""
+    """Return a text as BOOLEAN by Spark's words for it; its own cast is slow, an exception per value that is none."""
     word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
     return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))
 

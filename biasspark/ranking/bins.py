@@ -105,7 +105,7 @@ def count_memberships(keys: Ints, scores: Floats, cuts: Floats) -> Block:
 
 
 def profile_bins(cells: Sequence[Block], cuts: Floats) -> Profile:
-    """Say of the scores of a range what bins tell of them.
+    """Describe the scores of a range, as far as their bins say.
 
     Returns
     -------
@@ -131,7 +131,8 @@ def profile_bins(cells: Sequence[Block], cuts: Floats) -> Profile:
 def bins_of(scores: Floats, cuts: Floats) -> Floats:
     """Return the numbers of the bins of scores, 2i + 1 at cut i and 2i in the open interval below it.
 
-    A score reaches an edge, or the end of a range, that is a cut where its bin reaches the bin of that.
+    If an edge or boundary is one of the cuts, a score is at or above it exactly when the score's bin is at or above the
+    edge's bin.
     """
     place = np.searchsorted(cuts, scores)
     bins: Floats = 2.0 * place + (np.append(cuts, np.nan)[place] == scores)

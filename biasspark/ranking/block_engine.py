@@ -1,4 +1,4 @@
-"""The sorted-block engine: EXAMPLES -> RANKED, one row a (model, slice, range) -> U statistics.
+"""The sorted-block engine: EXAMPLES -> RANKED, one row per (model, slice, range) -> U statistics.
 
     EXAMPLES --mapInArrow--> parts --one shuffle--> RANKED --small shuffle--> integers of every identity
 
@@ -85,8 +85,8 @@ def sort_into_parts(
 
     Notes
     -----
-    Cost: one scan and one shuffle, of 8 bytes a score and 24 a membership, or of bins 16 bytes for each that a task has
-    of an identity.
+    Cost: one scan and one shuffle, of 8 bytes per score and 24 per membership, or of bins 16 bytes for each that a task
+    has of an identity.
     """
     columns = [*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values()]
     parts = examples.select(*columns).mapInArrow(_sort(codebook, boundaries, cuts), PARTS)
@@ -109,7 +109,7 @@ def rank_blocks(
 
 
 def integer_statistics(ranked: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return the integers of the U statistics: six rows an identity and one for the whole slice.
+    """Return the integers of the U statistics: six rows per identity and one for the whole slice.
 
     Crossed pairs with fewer than `Codebook.min_rows` rows, of all that were read, are left out. Of bins each sum has
     the least and the most that it may be beside it.

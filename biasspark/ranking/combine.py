@@ -2,7 +2,7 @@
 
 A row of range r is also above all rows of lower ranges and below all of higher ones. With a the rows of the low cell
 in lower ranges, a high row's doubled placement grows by 2a; with b the rows of the high cell in higher ranges, a low
-row's grows by 2b. So pairs across ranges cost one product a range and identity.
+row's grows by 2b. So pairs across ranges cost one product per range and identity.
 """
 
 from __future__ import annotations

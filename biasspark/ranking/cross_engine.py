@@ -52,8 +52,8 @@ def cross_pairs(
 
     Notes
     -----
-    Lazy. Cost: one scan and one shuffle, of 9 bytes a score and 4 a grouping; then for each grouping two passes over
-    the scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and 4 per grouping; then for each grouping two passes
+    over the scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
     """
     columns = list(map(group_name, range(len(groupings))))
     parts = cut_into_ranges(examples, codebook, boundaries, columns)

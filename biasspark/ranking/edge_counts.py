@@ -2,7 +2,7 @@
 
 The edges of a model cut its score line into places: place k holds the scores from edge k - 1 (with it) to edge k
 (without it), place 0 what lies below all edges. A range of the ranking touches few of them, and each block is sorted,
-so counting costs a search for each edge and one step a membership. numpy only.
+so counting costs a search for each edge and one step per membership. numpy only.
 """
 
 from __future__ import annotations

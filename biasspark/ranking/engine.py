@@ -24,7 +24,7 @@ class Ranking:
     ranked
         What the others come of: persist it to rank once for all of them.
     statistics
-        The integers of the U statistics: six rows an identity, and one for the whole slice. Of bins with the least and
+        The integers of the U statistics: six rows per identity, and one for the whole slice. Of bins with the least and
         the most that each of the sums may be, ``u_doubled_at_least`` to ``high_square_sum_at_most``.
     reached
         Of each (model, slice, identity) and each of its four cells, BIGINT arrays: all rows of the cell, and then how

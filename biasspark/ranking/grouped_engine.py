@@ -55,8 +55,8 @@ def rank_without_groups(
 
     Notes
     -----
-    Lazy. Cost: one scan and one shuffle, of 9 bytes a score and 8 an entry; then rows times identities of arithmetic,
-    and one shuffle of 80 bytes for each range, identity and group.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and 8 per entry; then rows times identities of
+    arithmetic, and one shuffle of 80 bytes for each range, identity and group.
     """
     crowds = Crowds.of(codebook, identities)
     columns = (*codebook.word_columns, *codebook.score_columns, *codebook.value_columns.values(), GROUP)

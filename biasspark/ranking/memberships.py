@@ -174,7 +174,21 @@ def _crossed(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
 
 
 def pair_number(low: Ints, high: Ints, codebook: Codebook) -> Ints:
-    """Return the number of the pair of two identities; pairs are numbered (1, 2), (1, 3), ..., (2, 3), ..."""
+    """Return the numbers of pairs of identities, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
+
+    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs begin with
+    `low` and come before the pair.
+
+    Parameters
+    ----------
+    low, high : int64 arrays, shape (k,)
+        Numbers of identities, 1 <= low < high <= ``len(codebook.singles)``.
+
+    Returns
+    -------
+    int64 array, shape (k,)
+        From `Codebook.first_pair` on.
+    """
     size = len(codebook.singles)
     return codebook.first_pair + (low - 1) * size - low * (low - 1) // 2 + high - low - 1
 

@@ -54,7 +54,7 @@ def sum_paired_placements(
 
     Notes
     -----
-    Lazy. Cost: one scan and two shuffles of rows, the second of 8 bytes a row and identity; rows times identities of
+    Lazy. Cost: one scan and two shuffles of rows, the second of 8 bytes per row and identity; rows times identities of
     arithmetic. One shuffle of the sums of every range.
     """
     crowds = Crowds.of(codebook, identities)

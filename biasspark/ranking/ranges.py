@@ -69,8 +69,8 @@ def surround_ranges(
     counted : sequence of str
         Columns of counts, arrays that are equally long everywhere. They are taken from the same exchange as the parts.
     surround : callable
-        From the counts of all ranges of a (model, slice), of each column a matrix with a row a range, ascending, gives
-        such matrices of `surroundings`, the ARRAY<BIGINT> columns that are added.
+        From the counts of all ranges of a (model, slice), of each column a matrix with one row per range, ascending,
+        gives such matrices of `surroundings`, the ARRAY<BIGINT> columns that are added.
     """
     declared = ", ".join(
         [*(f"of_{name} INT" for name in RANGE_KEY), *(f"{name} ARRAY<BIGINT>" for name in surroundings)]

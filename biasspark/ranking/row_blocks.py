@@ -3,8 +3,8 @@
 A block holds rows of one (model, slice) and one range of the score line, in any order: score, label and what goes
 along with the row. In each range the rows are sorted once; from there on every placement is a running count.
 
-Rows are placed among *crowds*: the first is everybody, and others may be asked for, sets of rows that are told by the
-bits of a word that goes along.
+Rows are placed among *crowds*: the first is everybody, and others may be asked for, sets of rows that are marked by
+the bits of a word that goes along with each row.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def cut_rows(
     boundaries : sequence of float64 arrays
         For each model, where its ranges meet.
     n_crowds : int
-        How many crowds there are besides everybody; the column ``in_crowds`` goes along and tells who is in them.
+        How many crowds there are besides everybody; the column ``in_crowds`` goes along and says who is in them.
     """
     for table in hold_rows(batches):
         yield from _cut_table(table, codebook, boundaries, carried, n_crowds)

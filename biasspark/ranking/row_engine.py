@@ -1,4 +1,4 @@
-r"""Row-level ranks from blocks: EXAMPLES -> one row a (model, slice, row) with its placement.
+r"""Row-level ranks from blocks: EXAMPLES -> one row per (model, slice, row) with its placement.
 
     EXAMPLES --mapInArrow--> parts --one shuffle--> counts of every range --broadcast--+
                                          \----------------------------------------------+--mapInArrow--> RANKED rows
@@ -57,8 +57,8 @@ def rank_rows(
 
     Notes
     -----
-    Lazy. Cost: one scan and one shuffle, of 9 bytes a score and what goes along; each range is sorted once. Crowds cost
-    a pass over the rows each.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and what goes along; each range is sorted once. Crowds
+    cost a pass over the rows each.
     """
     carried = [*carried, IN_CROWDS] if n_crowds else list(carried)
     parts = cut_into_ranges(examples, codebook, boundaries, carried, n_crowds)

@@ -31,7 +31,7 @@ class Segments:
         self.lengths = np.diff(np.append(starts, size))
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Repeat one value a run for each of its entries."""
+        """Repeat the value of each run for each of its entries."""
         return np.repeat(values, self.lengths)
 
     def total(self, values: Ints) -> Ints:

@@ -32,7 +32,7 @@ _SCORES_A_TASK = 4_000_000
 
 
 def state_rows(ranked: DataFrame, codebook: Codebook, headers: Sequence[Header], cuts: Sequence[Cut]) -> DataFrame:
-    """Return the rows of the table ``score_blocks``, less the run's columns: a header a model, and all blocks.
+    """Return the rows of the table ``score_blocks``, less the run's columns: one header per model, and all blocks.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def read_states(
 
     Notes
     -----
-    Lazy. Cost: the blocks are read once and shuffled once, of 8 bytes a score and 16 a membership.
+    Lazy. Cost: the blocks are read once and shuffled once, of 8 bytes per score and 16 per membership.
     """
     renumberings = [Renumbering.between(night, window) for night in nights]
     n_scores = sum(own[model].n_rows for own in headers for model in window.models)

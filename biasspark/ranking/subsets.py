@@ -57,8 +57,8 @@ def draw_places(
     start, stop : int
         Any cut of the places gives parts of the same subset.
     alike : callable, optional
-        Says of a stretch [a, b) within [start, stop) whether all its places are alike. Of such a stretch it may be
-        told no more than how many places are in the subset.
+        Says whether all places of a stretch [a, b) within [start, stop) are alike. Of such a stretch only the number of
+        its places in the subset may be given.
 
     Returns
     -------

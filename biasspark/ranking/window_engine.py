@@ -1,4 +1,4 @@
-"""The windows engine: exact ranks in pure Spark SQL, one window a cell over the whole score line.
+"""The windows engine: exact ranks in pure Spark SQL, one window per cell over the whole score line.
 
 The definition written down, and the way for clusters that allow no Python workers. Every row is repeated for every
 identity in whose base it is, so it costs rows times identities, where the blocks engine costs mentions; the fast engine
@@ -45,6 +45,11 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
         EXAMPLES, as the codebook describes it.
     boundaries : list of float64 arrays
         For each model, where its ranges meet; no result depends on them.
+
+    Notes
+    -----
+    Lazy. Cost: one scan, every row repeated for each identity in whose base it is; two shuffles and a sort, of a row
+    per identity and distinct score; small shuffles of a row per identity and range.
     """
     memberships = _memberships(_scored(examples, codebook, boundaries), codebook)
     cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
@@ -61,7 +66,13 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
 
 
 def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return the integers of the U statistics from ranks, in the form of the blocks engine."""
+    """Return the integers of the U statistics from ranks, in the form of the blocks engine.
+
+    Notes
+    -----
+    Lazy. Cost: one pass over the ranks and one shuffle of a row per identity and task; where there are crossed pairs
+    also a scan of the corpus, to count their rows.
+    """
     sums = ranked.groupBy(*_GROUP).agg(*(column for pair in CELL_PAIRS for column in _pair_sums(*pair)))
     statistics = _every_group(sums, codebook).select(
         *_GROUP, F.explode(F.array(*map(_pair_row, CELL_PAIRS))).alias("pair")
@@ -84,7 +95,13 @@ def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codeboo
 
 
 def reached(ranked: DataFrame, examples: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
-    """Return for every cell of every identity how many rows reach each edge: see `Ranking.reached`."""
+    """Return for every cell of every identity how many rows reach each edge: see `Ranking.reached`.
+
+    Notes
+    -----
+    Lazy. Cost: one pass over the ranks and two shuffles, of a row per identity and place between edges; where there are
+    crossed pairs also a scan of the corpus, to count their rows.
+    """
     place = reduce(
         lambda chosen, n: F.when(F.col(MODEL) == n, _range_of(F.col("score"), edges[n])).otherwise(chosen),
         range(len(edges)),
