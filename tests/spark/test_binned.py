@@ -34,7 +34,11 @@ def measures_of(**ranking: Any) -> Measures:
         {
             "label": {"column": "target", "threshold": 0.5},
             "models": MODELS,
-            "identities": {"columns": ["c1", "c2"], "categorical": ["cat"], "predicates": {"big": "k > 5", "lone": "id = 0"}},
+            "identities": {
+                "columns": ["c1", "c2"],
+                "categorical": ["cat"],
+                "predicates": {"big": "k > 5", "lone": "id = 0"},
+            },
             "slices": {"odd": "k % 2 = 1"},
             "ranking": ranking,
             "pinned_auc": {},
