@@ -28,6 +28,9 @@ MOST_THRESHOLDS = 3
 MOST_ALERTS = 200
 """Of either table are read, and of both are shown."""
 
+MOST_WORSE = 500
+"""Significant worsenings of either two models that are read beside those of the identities that are shown."""
+
 WORST = {
     **{name: f"{name}_min" for name in SUMMARISED_AUCS},
     **{name: f"{name}_max_abs" for name in SUMMARISED_GAPS},

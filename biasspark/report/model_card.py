@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biasspark.columns import ALL_ROWS, FAIL, WARN
+from biasspark.columns import ALL_ROWS, BETTER, FAIL, WARN, WORSE
 from biasspark.report.cells import show_count, show_name
 from biasspark.report.comparisons import MOST_CHANGES, Against, Change, hold_against, name_whole
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
@@ -82,9 +82,11 @@ def _write_against(own: Against) -> list[list[str]]:
         [f"#### {escape_markdown(own.model)} against {escape_markdown(own.baseline)}"],
         [escape_markdown(own.sentence)],
     ]
-    for title, changes in (("Significantly worse", own.worse), ("Significantly better", own.better)):
-        if changes:
-            parts += [[f"{title}:"], write_table(heads, map(_list_change, changes[:MOST_CHANGES]))]
+    for verdict, changes in ((WORSE, own.worse), (BETTER, own.better)):
+        shown, n = changes[:MOST_CHANGES], own.counts[verdict]
+        if shown:
+            of = f", {len(shown):,} of {n:,}" if len(shown) < n else ""
+            parts += [[f"Significantly {verdict}{of}:"], write_table(heads, map(_list_change, shown))]
     return parts
 
 

@@ -13,11 +13,10 @@ from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OUTCOMES, OVER
 from biasspark.expressions.ordering import place_among
 from biasspark.expressions.sums import add_up
 from biasspark.report.cells import WIDE
-from biasspark.report.facts import MOST_ALERTS
+from biasspark.report.facts import MOST_ALERTS, MOST_WORSE
 from biasspark.tables.schemas import RUN_DATE, RUN_ID
 
 MOST_PAIRS = 8
-MOST_WORSE = 50
 MOST_GONE = 50
 
 _LOWEST = ("lowest_sure", "lowest_with_interval", "lowest")
@@ -133,11 +132,13 @@ def keep_all_rows(frame: DataFrame) -> DataFrame:
 
 def keep_comparisons(comparisons: DataFrame, shown: Sequence[str]) -> DataFrame:
     """Return what is compared of identities, and of whatever else got worse that with the smallest p-values."""
-    of_all_rows = keep_all_rows(comparisons)
+    compared = keep_all_rows(comparisons)
     is_shown = F.col(IDENTITY).isin(*shown)
-    order = (F.col("p_value"), F.abs("difference").desc(), IDENTITY, "metric", MODEL)
-    worse = of_all_rows.where(~is_shown & (F.col("verdict") == WORSE)).orderBy(*order).limit(MOST_WORSE)
-    return of_all_rows.where(is_shown).unionByName(worse)
+    surest = Window.partitionBy(MODEL, "baseline_model").orderBy(
+        "p_value", F.abs("difference").desc(), IDENTITY, "metric"
+    )
+    worse = compared.where(~is_shown & (F.col("verdict") == WORSE)).withColumn("place", F.row_number().over(surest))
+    return compared.where(is_shown).unionByName(worse.where(F.col("place") <= MOST_WORSE).drop("place"))
 
 
 def keep_worst_alerts(alerts: DataFrame) -> DataFrame:

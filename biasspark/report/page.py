@@ -40,7 +40,7 @@ from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned
 from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
-from biasspark.report.facts import NightFacts, Row, Rows
+from biasspark.report.facts import MOST_WORSE, NightFacts, Row, Rows
 from biasspark.report.ledger import read_alpha, read_config, read_level
 from biasspark.report.overview import (
     Worst,
@@ -211,6 +211,7 @@ def _gather_overview(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) ->
         "against": hold_against(facts),
         "against_metrics": METRICS,
         "most_changes": MOST_CHANGES,
+        "most_worse": MOST_WORSE,
         "axis": axis,
         "on_axis": lambda value: round(200 * (value - axis) / (1 - axis), 1),
         "metric_tables": [(cut, tabulate_metrics(facts, cut)) for cut in facts.slices()],

@@ -136,7 +136,7 @@ def test_what_comes_to_the_driver_does_not_grow_with_identities(read: tuple[Nigh
     facts, n_brought = read
     worst, named = 100, 1  # i000 has the largest AEGs, which are equal, with enough rows
     identities = worst + named
-    ledger, pairs, alerts, compared, templates = 3, 8, 200, identities + 50, identities
+    ledger, pairs, alerts, compared, templates = 3, 8, 200, identities + 500, identities
     of_metrics = worst + 1 + 2 * identities + 1 + 2 * pairs + 2
     assert n_brought == ledger + of_metrics + 4 + 2 * alerts + 2 + compared + 1 + templates
     assert facts.identities() == [*(f"i{n:03}" for n in range(N_WEAK, N_WEAK + 100)), "i000"]
@@ -151,7 +151,7 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(read: tuple[NightFact
     (own,) = hold_against(facts)
     assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
     assert len(own.rows) == 101
-    assert len(own.worse) == 151
+    assert len(own.worse) == 601
     worst = [row["identity"] for row in facts.rows("crossed_pairs", model=MODELS[0])]
     assert sorted(worst) == [f"i{n:03} & b" for n in range(8)]  # of i077 the lowest has no interval
     assert facts.count_summed("summed_aucs", "competition_score", model=MODELS[0]) == (N_WEAK + 1, MANY)

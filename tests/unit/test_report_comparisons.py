@@ -126,6 +126,39 @@ def test_pairs_that_got_worse_are_named(facts: NightFacts) -> None:
     assert own.rows == []
 
 
+def test_every_pair_that_got_worse_is_on_the_page(facts: NightFacts) -> None:
+    """Beyond the first twelve below a fold, which says how many they are."""
+    pairs = [f"gay & number {n:02}" for n in range(37)]
+    crossed = [
+        compare_values(pair, "bpsn_auc", 0.9, 0.7 - n / 100) | {"crossed": True}
+        for n, pair in enumerate(reversed(pairs))
+    ]
+    own = hold(facts, *crossed)
+    assert [one.identity for one in own.worse] == pairs
+    night = with_rows(facts, model_comparisons=crossed)
+    page = write_undrawn(night)
+    first, folded = page.split("<summary>Significantly worse: 25 more of 37</summary>")
+    assert "<caption>Significantly worse: 12 of 37</caption>" in first
+    assert (first.count("gay &amp; number"), folded.count("gay &amp; number")) == (13, 25)  # the top names the largest
+    assert "Significantly worse, 12 of 37:" in write_model_card(night)
+
+
+def test_a_list_that_is_not_whole_says_of_how_many(facts: NightFacts) -> None:
+    """Of pairs that got better only their number is read."""
+    kinds = {"model": NEW, "baseline_model": OLD, "slice": "all"}
+    counts = [{**kinds, "verdict": "worse", "n": 1}, {**kinds, "verdict": "better", "n": 8}]
+    rows = [compare_values(name, "bpsn_auc", *own) for name, own in {"gay": (0.9, 0.8), "black": (0.8, 0.9)}.items()]
+    night = replace(with_rows(facts, model_comparisons=rows), counts={"model_comparisons": counts})
+    page, card = write_undrawn(night), write_model_card(night)
+    assert "<caption>Significantly worse</caption>" in page
+    assert "<caption>Significantly better: 1 of 8</caption>" in page
+    assert "Significantly worse:\n" in card
+    assert "Significantly better, 1 of 8:\n" in card
+    alone = replace(night, tables={**night.tables, "model_comparisons": rows[:1]})
+    assert "Significantly better: none of 8 is of an identity that is shown." in write_undrawn(alone)
+    assert "there is only what is significantly worse, at most 500 of a model" in page
+
+
 def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> None:
     page = write_undrawn(facts)
     section = page.index('<section id="against">')
