@@ -149,10 +149,29 @@ def test_sentences_say_both_values() -> None:
     assert ": lower by no more than 0.02 (adjusted p " in same.message
     assert alike.message.startswith("bpsn_auc of c is 0.8000, that of old 0.8000, a change of +0.0000 (+0.0000 to +0")
     assert few.message == (
-        "bpsn_auc of d is 0.3000, that of old 0.8000: a cell has too few rows or groups of them, or the difference no "
-        "variance."
+        "bpsn_auc of d is 0.3000, that of old 0.8000: its cells have 3 and 27 rows, and a verdict takes 10 in each."
     )
     assert (few.change, few.p_violation, few.outcome) == (-0.5, None, "insufficient_evidence")
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ({"n": 9}, "its cells have 9 and 81 rows, and a verdict takes 10 in each."),
+        ({"n_groups": 7}, "the 50 and 450 rows of its cells are in 7 groups, and a verdict takes 10."),
+        ({"n_groups": 40, "variance": None}, "its cells have 50 and 450 rows, those of one in fewer than 5 groups."),
+        (
+            {"variance": 0.0},
+            "by the 50 and 450 rows of its cells the difference has no variance, so nothing tells how sure it is.",
+        ),
+    ],
+)
+def test_without_evidence_the_sentence_names_the_cause(own: dict[str, Any], why: str) -> None:
+    known = {name: value for name, value in own.items() if name != "n_groups"}
+    paired = replace(paired_of(0.3, 0.8, **known), n_groups=own.get("n_groups"))
+    (found,) = judge(Contender(key=("new", "all", "a"), paired=paired))
+    assert found.message == f"bpsn_auc of a is 0.3000, that of old 0.8000: {why}"
+    assert found.p_violation is None
 
 
 def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
@@ -166,8 +185,10 @@ def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     ]
     assert found[1].message == "bpsn_auc of a: the run has no such row."
     assert {alert.baseline_model for alert in found} == {"old"}
-    empty = Contender(key=("new", "all", "a"), paired=paired_of(None, None, None))
-    assert judge(empty)[0].message == "bpsn_auc of a has no value: no row of a cell is scored by both models."
+    empty = Contender(key=("new", "all", "a"), paired=paired_of(None, None, None, n=0))
+    assert judge(empty)[0].message == (
+        "bpsn_auc of a has no value: its cells have 0 and 0 rows that both models score."
+    )
 
 
 def test_a_rule_that_warns_fails_nothing() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from biasspark.config import Rule, show_visibly
-from biasspark.metrics.comparisons.differences import Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.differences import LEAST_GROUPS, LEAST_ROWS, Paired, weigh, weigh_margin
+from biasspark.metrics.comparisons.paired import LEAST_GROUPS_OF_A_CELL
 from biasspark.metrics.gate.alerts import Alert, Key, Ruling, list_missing, name_metric, settle
 
 
@@ -54,15 +55,29 @@ def _describe(rule: Rule, level: float, contender: Contender) -> Alert:
         change_high=weighed.high,
     )
     if p_values is None:
-        return replace(alert, message=_say_insufficient(alert))
+        return replace(alert, message=_say_insufficient(alert, paired))
     return replace(alert, p_violation=p_values[0], p_compliance=p_values[1])
 
 
-def _say_insufficient(alert: Alert) -> str:
+def _say_insufficient(alert: Alert, paired: Paired) -> str:
     what = name_metric(alert)
     if alert.value is None:
-        return f"{what} has no value: no row of a cell is scored by both models."
-    return (
-        f"{what} is {alert.value:.4f}, that of {show_visibly(str(alert.baseline_model))} {alert.baseline_value:.4f}: "
-        "a cell has too few rows or groups of them, or the difference no variance."
+        return (
+            f"{what} has no value: its cells have {paired.n_low:,} and {paired.n_high:,} rows that both models score."
+        )
+    values = (
+        f"{what} is {alert.value:.4f}, that of {show_visibly(str(alert.baseline_model))} {alert.baseline_value:.4f}"
     )
+    return f"{values}: {_say_cause(paired)}"
+
+
+def _say_cause(paired: Paired) -> str:
+    """Say why there is no evidence on a difference that has a value."""
+    rows = f"{paired.n_low:,} and {paired.n_high:,} rows"
+    if min(paired.n_low, paired.n_high) < LEAST_ROWS:
+        return f"its cells have {rows}, and a verdict takes {LEAST_ROWS} in each."
+    if paired.n_groups is not None and paired.n_groups < LEAST_GROUPS:
+        return f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {LEAST_GROUPS}."
+    if paired.difference_variance is None:
+        return f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
+    return f"by the {rows} of its cells the difference has no variance, so nothing tells how sure it is."
