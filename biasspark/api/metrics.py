@@ -324,7 +324,8 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
     groups : int, default 100
         Of the jackknife.
     cluster : str, optional
-        A column whose equal values, such as an author's rows, the jackknife keeps in one group.
+        A column whose equal values, such as an author's rows, the jackknife keeps in one group. A row on which it is
+        NULL stands for itself.
     id : str, optional
         The column that identifies a row; the jackknife needs it.
     **measures

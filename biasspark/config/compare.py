@@ -30,8 +30,8 @@ class Compare:
     groups
         How many groups the jackknife divides the rows into, by a hash. ``delong`` has none.
     cluster
-        A column, such as the author: the jackknife keeps rows with equal values in one group; None where rows are
-        independent.
+        A column, such as the author: the jackknife keeps rows with equal values in one group, and takes a row on which
+        it is NULL for independent of all others; None where rows are independent.
     """
 
     baseline: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
@@ -12,9 +13,10 @@ from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import field, states
 
 
-def count_rows(examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return one row, `counts`, in the order of `Codebook.tallies`."""
-    return examples.agg(F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook))).alias("counts"))
+def count_rows(examples: DataFrame, codebook: Codebook, further: Sequence[str] = ()) -> DataFrame:
+    """Return one row: `counts`, in the order of `Codebook.tallies`, and on how many rows further columns are true."""
+    counts = F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook)))
+    return examples.agg(counts.alias("counts"), *(F.count_if(name).alias(name) for name in further))
 
 
 def _counted(codebook: Codebook) -> list[Column]:

@@ -13,7 +13,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
 from biasspark.corpus.check import check_schema
-from biasspark.corpus.clusters import group_of
+from biasspark.corpus.clusters import UNCLUSTERED, group_of, is_unclustered
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, keep_scored, label_examples
@@ -28,6 +28,7 @@ from biasspark.metrics.comparisons.model_comparisons import (
     name_models,
     paired_by_delong,
 )
+from biasspark.metrics.comparisons.scope import Scope, scope_warnings, scopes, unclustered_warnings
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
@@ -54,6 +55,8 @@ class Comparison:
         Numbers of those that are compared: crossed pairs need enough rows.
     kept
         What is used more than once: persist these frames.
+    n_unclustered
+        Rows read on which the column of clusters is NULL.
     """
 
     corpus: DataFrame
@@ -64,6 +67,7 @@ class Comparison:
     tally: Tally
     identities: tuple[int, ...]
     kept: tuple[DataFrame, ...]
+    n_unclustered: int = 0
 
     @property
     def extent(self) -> str:
@@ -85,6 +89,22 @@ class Comparison:
     def compared(self) -> DataFrame:
         """Both models' AUCs of every pair of cells, with their variances: persist it to use it twice. Lazy."""
         return reduce(DataFrame.unionByName, map(self._compare, self.asked.models))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should look at of the corpus."""
+        loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.tally.n_rows)
+        return (*self.survey.warnings, *loose)
+
+    def warn_of_scope(self) -> tuple[str, ...]:
+        """Say which models share no row with the baseline, and where clusters are too few.
+
+        One job over `compared`, which should be persisted.
+        """
+        spark = self.corpus.sparkSession
+        with describe(spark, "compare the models"), corpus_faults(self.corpus, self.measures.expressions):
+            found = [Scope(*row) for row in scopes(self.compared).collect()]
+        return tuple(scope_warnings(self.asked, found))
 
     @property
     def level(self) -> float:
@@ -152,14 +172,16 @@ def compare(
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     corpus, kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = build_codebook(measures, survey)
-    examples = label_examples(corpus, measures, codebook, id_column)
+    unclustered = is_unclustered(asked.cluster).alias(UNCLUSTERED)
+    examples = label_examples(corpus, measures, codebook, id_column, [unclustered])
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
-        (counted,) = count_rows(examples, codebook).collect()
+        (counted,) = count_rows(examples, codebook, [UNCLUSTERED]).collect()
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):
         raise no_usable_row(tally.n_rows)
     identities = tuple(codebook.list_identities(counted["counts"]))
-    return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept))
+    n_unclustered = counted[UNCLUSTERED]
+    return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept), n_unclustered)
 
 
 def compared_alone(measures: Measures) -> Measures:

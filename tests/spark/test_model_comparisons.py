@@ -43,6 +43,7 @@ column = "y"
 new = "s"
 old = "t"
 other = "s"
+late = "late"
 [identities]
 columns = ["a", "b", "few"]
 [compare]
@@ -64,6 +65,7 @@ def make_rows() -> pd.DataFrame:
     unknown = rng.random((N, 3)) < 0.1
     rows[["a", "b"]] = rows[["a", "b"]].astype("boolean").mask(unknown[:, :2])
     rows["s"] = rows["s"].mask(unknown[:, 2])
+    rows["late"] = rows["t"].where(rows["s"].isna())
     return rows
 
 
@@ -74,7 +76,7 @@ def rows() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def corpus(spark_session: SparkSession, rows: pd.DataFrame) -> DataFrame:
-    schema = "id BIGINT, y BOOLEAN, s DOUBLE, t DOUBLE, a BOOLEAN, b BOOLEAN, few BOOLEAN, author STRING"
+    schema = "id BIGINT, y BOOLEAN, s DOUBLE, t DOUBLE, a BOOLEAN, b BOOLEAN, few BOOLEAN, author STRING, late DOUBLE"
     values = [tuple(None if pd.isna(v) else v for v in row) for row in rows.astype(object).itertuples(index=False)]
     return spark_session.createDataFrame(values, schema)
 
@@ -296,7 +298,7 @@ def test_the_plan(folder: Path) -> None:
     jackknife = ("--set", 'compare={baseline="old", method="jackknife", cluster="author"}')
     code, out, _ = run(folder, "--dry-run", *jackknife)
     assert code == 0
-    assert "compared:    new, other with old\n" in out
+    assert "compared:    new, other, late with old\n" in out
     assert "method:      jackknife, 100 groups by id, whole clusters of author\n" in out
     assert not (folder / "warehouse").exists()
 
@@ -378,6 +380,34 @@ def test_a_rule_on_a_baseline_is_left_to_the_comparison(folder: Path) -> None:
     assert "gate:        fails, warns, keeps\n" in run(folder, "--dry-run", *rules).out
 
 
+def warn(folder: Path, name: str, asked: str) -> list[str]:
+    """Give what the job says of a comparison that is published all the same."""
+    code, out, err = run(folder, "--set", f"compare={{{asked}}}", "--set", f"output.path={folder}/{name}")
+    assert code == 0, err
+    return [text for text in json.loads(out.splitlines()[-1])["warnings"] if text.startswith("compare: ")]
+
+
+def test_rows_without_a_cluster_are_counted(folder: Path, rows: pd.DataFrame) -> None:
+    n = int(rows["author"].isna().sum())
+    assert warn(folder, "loose", 'baseline="old", models=["new"], method="jackknife", cluster="author"') == [
+        f"compare: 'author' is NULL on {n / N:.0%} of the rows ({n} of 400). Each of them stands for itself."
+    ]
+
+
+def test_too_few_clusters_are_warned_of(folder: Path) -> None:
+    assert warn(folder, "few", 'baseline="old", models=["new", "other"], method="jackknife", cluster="few"') == [
+        "compare: new, other with old: 'few' has so few values that only 2 of 100 groups have rows, and a verdict "
+        "takes 10. Name another column, or take more `groups` if it has more values."
+    ]
+
+
+@pytest.mark.parametrize("method", ["delong", "jackknife"])
+def test_models_that_score_no_row_in_common_are_named(folder: Path, method: str) -> None:
+    assert warn(folder, method, f'baseline="new", models=["old", "late"], method="{method}"') == [
+        "compare: late with new: no row with a label is scored by both, so nothing is compared."
+    ]
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
@@ -386,7 +416,7 @@ def test_a_rule_on_a_baseline_is_left_to_the_comparison(folder: Path) -> None:
             3,
             "[compare] cluster: the corpus has",
         ),
-        (('--set=compare.models=["old"]',), 2, '[compare] models: "old": It must be one of "new", "other"'),
+        (('--set=compare.models=["old"]',), 2, '[compare] models: "old": It must be one of "new", "other", "late"'),
     ],
 )
 def test_faults(folder: Path, flags: tuple[str, ...], code: int, message: str) -> None:
