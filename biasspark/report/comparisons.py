@@ -20,6 +20,7 @@ from biasspark.columns import (
     VERDICTS,
     WORSE,
 )
+from biasspark.config import JACKKNIFE
 from biasspark.report.cells import (
     TableCell,
     is_weak,
@@ -117,6 +118,25 @@ class Against:
             by = show_number(lost.difference.value, signed=True)
             most = f", most of all in {lost.title} of {name_whole(lost.identity)} ({by})"
         return f"{model} is significantly worse than {baseline} in {n[WORSE]:,} of {of}{most}; {rest}"
+
+
+def say_method(facts: NightFacts) -> str:
+    """Say how differences are judged: the method and groups that the rows have, and the run's column of clusters."""
+    rows = facts.rows("model_comparisons", slice=ALL_ROWS)
+    if not rows:
+        return ""
+    if all(row["method"] != JACKKNIFE for row in rows):
+        return "Differences are judged by paired DeLong, which takes rows for independent."
+    sizes = {row["n_groups"] for row in rows if row["p_value"] is not None}
+    of = " to ".join(f"{n:,}" for n in sorted({min(sizes), max(sizes)})) + " groups" if sizes else "groups"
+    said = f"Differences are judged by a jackknife over {of} of rows"
+    cluster = (facts.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
+    if cluster is None:
+        return f"{said}, which takes rows for independent."
+    return (
+        f"{said}, where rows with the same {show_name(cluster)} are in one group. The intervals of the values "
+        "themselves take rows for independent."
+    )
 
 
 def hold_against(facts: NightFacts) -> list[Against]:

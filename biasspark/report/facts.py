@@ -98,6 +98,8 @@ class NightFacts:
         apart.
     runs
         By job the run that the rows are of.
+    configs
+        By job the configuration of that run.
     history
         The nights before, oldest first, each with the run that readers see.
     baseline, standing
@@ -116,6 +118,7 @@ class NightFacts:
     tables: Mapping[str, Rows]
     counts: Mapping[str, Rows] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     history: Sequence[PastNight] = ()
     baseline: PastNight | None = None
     standing: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biasspark.columns import ALL_ROWS, BETTER, FAIL, WARN, WORSE
 from biasspark.report.cells import show_count, show_name
-from biasspark.report.comparisons import MOST_CHANGES, Against, Change, hold_against, name_whole
+from biasspark.report.comparisons import MOST_CHANGES, Against, Change, hold_against, name_whole, say_method
 from biasspark.report.definitions import PROBLEMS, Definition, define, list_definitions
 from biasspark.report.facts import NightFacts, Row
 from biasspark.report.model_card_details import write_cell, write_details, write_item, write_table
@@ -40,7 +40,7 @@ def write_model_card(facts: NightFacts) -> str:
         [write_item(f"{WORDS[own.outcome]}: {own.model} {own.sentence}") for own in verdict.decisions],
         *_entitle("Broken rules:", list(map(_write_broken, _broken(verdict)))),
         *_entitle("What changed:", [*map(write_item, verdict.changes), *map(_write_move, verdict.moves)]),
-        *(part for own in hold_against(facts) for part in _write_against(own)),
+        *(part for own in hold_against(facts) for part in _write_against(own, say_method(facts))),
         ["#### Models"],
         _write_summary(facts),
         *(part for model in facts.models() for part in _write_worst(facts, model)),
@@ -76,11 +76,11 @@ def _write_move(move: Move) -> str:
     return write_item(f"{way}: {whose}, {SUITE_TITLES[move.metric]} {move.after}, was {move.before}.")
 
 
-def _write_against(own: Against) -> list[list[str]]:
+def _write_against(own: Against, judged_by: str) -> list[list[str]]:
     heads = ["Identity", "Metric", "Difference", own.model, own.baseline, "Adjusted p", "Rows low, high"]
     parts = [
         [f"#### {escape_markdown(own.model)} against {escape_markdown(own.baseline)}"],
-        [escape_markdown(own.sentence)],
+        [escape_markdown(f"{own.sentence} {judged_by}".rstrip())],
     ]
     for verdict, changes in ((WORSE, own.worse), (BETTER, own.better)):
         shown, n = changes[:MOST_CHANGES], own.counts[verdict]

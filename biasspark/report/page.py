@@ -37,7 +37,7 @@ from biasspark.report.cells import (
     show_percent,
 )
 from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned
-from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against
+from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against, say_method
 from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
 from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
 from biasspark.report.facts import MOST_WORSE, NightFacts, Row, Rows
@@ -209,6 +209,7 @@ def _gather_overview(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) ->
         "worst": worst,
         "worst_pairs": pairs,
         "against": hold_against(facts),
+        "judged_by": say_method(facts),
         "against_metrics": METRICS,
         "most_changes": MOST_CHANGES,
         "most_worse": MOST_WORSE,

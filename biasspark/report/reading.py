@@ -147,6 +147,7 @@ def read_night(
         tables=tables,
         counts=counts,
         runs={job: found.run_id for job, found in runs.items()},
+        configs={job: configs[found.run_id] for job, found in runs.items() if found.run_id in configs},
         history=[past[row["run_id"]] for row in nights],
         baseline=past[baseline.row["run_id"]] if baseline else None,
         standing=baseline.standing if baseline else "",

@@ -120,7 +120,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     ):
         write(store, run, name, rows)
     enter(store, night)
-    enter(store, comparison)
+    enter(store, comparison, config='{"compare": {"baseline": "toxicity_1", "cluster": "author"}}')
     return store
 
 
@@ -148,6 +148,7 @@ def test_what_is_not_read_is_counted_and_the_worst_is_read(read: tuple[NightFact
     assert reach_verdict(facts).title == f"The gate failed: {MANY} of {2 * MANY} checks"
     assert [row["identity"] for row in facts.alerts()[:3]] == [f"i{MANY - n}" for n in (1, 2, 3)]
     assert facts.alerts()[0]["excess"] == pytest.approx(0.8 - 0.77 + (MANY - 1) / 1000)
+    assert facts.configs["compare_models"]["compare"]["cluster"] == "author"
     (own,) = hold_against(facts)
     assert own.counts == {"worse": 2 * MANY, "better": 0, "no_evidence": 0, "insufficient_data": 0}
     assert len(own.rows) == 101

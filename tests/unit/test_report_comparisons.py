@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from biasspark.report.cells import show_interval, show_number
-from biasspark.report.comparisons import Against, hold_against
+from biasspark.report.comparisons import Against, hold_against, say_method
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
 from biasspark.report.overview import list_worst_pairs
@@ -25,6 +26,7 @@ from tests.report_rows import (
     alert_against,
     compare_values,
     night_facts,
+    read_text,
     write_undrawn,
 )
 
@@ -157,6 +159,33 @@ def test_a_list_that_is_not_whole_says_of_how_many(facts: NightFacts) -> None:
     alone = replace(night, tables={**night.tables, "model_comparisons": rows[:1]})
     assert "Significantly better: none of 8 is of an identity that is shown." in write_undrawn(alone)
     assert "there is only what is significantly worse, at most 500 of a model" in page
+
+
+def judge_by(facts: NightFacts, config: dict[str, Any], *n_groups: int | None) -> str:
+    """Give the sentence on how differences are judged, which the page and the card have alike."""
+    rows = [compare_values(f"name {place}", "bpsn_auc", 0.9, 0.8) for place in range(len(n_groups))]
+    method = "paired_delong" if None in n_groups else "jackknife"
+    rows = [row | {"method": method, "n_groups": n} for row, n in zip(rows, n_groups, strict=True)]
+    rows.append(compare_values(EMPTY, "bpsn_auc", None, None) | {"method": method, "n_groups": 0})
+    night = replace(with_rows(facts, model_comparisons=rows), configs={"compare_models": {"compare": config}})
+    said = say_method(night)
+    assert said in read_text(write_undrawn(night))
+    assert escape_markdown(said) in write_model_card(night)
+    return said
+
+
+def test_the_report_says_how_differences_are_judged(facts: NightFacts) -> None:
+    assert judge_by(facts, {"baseline": OLD}, None) == (
+        "Differences are judged by paired DeLong, which takes rows for independent."
+    )
+    assert judge_by(facts, {"method": "jackknife", "groups": 100}, 100, 100) == (
+        "Differences are judged by a jackknife over 100 groups of rows, which takes rows for independent."
+    )
+    assert judge_by(facts, {"cluster": f"by {IMAGE}"}, 97, 40) == (
+        f"Differences are judged by a jackknife over 40 to 97 groups of rows, where rows with the same by {IMAGE} are "
+        "in one group. The intervals of the values themselves take rows for independent."
+    )
+    assert say_method(replace(facts, tables={})) == ""
 
 
 def test_the_page_says_it_first_and_in_its_own_section(facts: NightFacts) -> None:
