@@ -6,6 +6,9 @@ give the costs. On a cluster tasks start in order, each as soon as a core is fre
 are dealt to tasks by a hash, so some tasks have more of them than others, which is drawn. Bytes that come from another
 executor go through the network.
 
+That benchmark is the suite alone, in a warm session. A job makes more tables, by Java code compiled less. So its tasks
+are taken to be slower than those by one factor, which least squares give with the fixed cost, from whole jobs.
+
 A task keeps what it shuffles, and then what it sorts by range, in its share of the executor's heap, of which Spark sets
 some megabytes aside and lends a fraction of the rest to its tasks: what does not fit is spilled. A Python worker holds
 what the largest one held in that benchmark, times as many as the scores of a range are more than they were there.
@@ -18,13 +21,16 @@ import heapq
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biasspark.corpus.survey import MOST_CHOSEN_RANGES, ROWS_A_RANGE
+from biasspark.config.model import MOST_RANGES
+from biasspark.config.wording import say_count
+from biasspark.corpus.survey import MOST_CHOSEN_RANGES, MOST_ROWS_A_RANGE, ROWS_A_RANGE
+from biasspark.errors import InputError
 from biasspark.ranking.ranges import GROUPS_A_TASK
 from scripts.benchmarks.event_log import PLACING, READING
 from scripts.benchmarks.task import whole
@@ -36,6 +42,9 @@ SPLIT_MB = 128
 RESERVED_MB, LENT = 315, 0.6
 """What Spark sets aside of a heap (300 MiB), and which part of the rest it lends to tasks (spark.memory.fraction)."""
 
+MEASURED = "24 identities, one slice, all rows annotated"
+"""What the benchmarks had besides rows and models, and so what is planned."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -44,7 +53,7 @@ class Costs:
     Attributes
     ----------
     reading_row, reading_score, placing_score
-        Seconds: for a row and for a score while the corpus is read, twice, and for a score after the shuffle.
+        Seconds of a job: for a row and for a score while the corpus is read, twice, and for a score after the shuffle.
     file_bytes
         Of a row in the corpus's files, which decide into how many tasks reading is cut.
     shuffled_bytes
@@ -86,6 +95,8 @@ class Plan:
     ----------
     reading_tasks, placing_tasks, ranges
         How many; ranges of all models together.
+    ranges_to_set
+        The ``[ranking] ranges`` without which the job would refuse so many rows; None where it chooses them itself.
     reading, network, placing
         Seconds.
     shuffled_gb
@@ -101,6 +112,7 @@ class Plan:
     reading_tasks: int
     placing_tasks: int
     ranges: int
+    ranges_to_set: int | None
     reading: float
     network: float
     placing: float
@@ -109,25 +121,47 @@ class Plan:
     worker_mb: float
     heap_mb: float
 
+    @property
+    def seconds(self) -> float:
+        """How long it takes, without what is fixed."""
+        return self.reading + self.network + self.placing
 
-def fit_costs(growth: Mapping[str, Any], file_bytes: float, fixed: float, worker_mb: float) -> Costs:
-    """Return the costs that explain the cases of rows and of models best."""
+
+def fit_costs(growth: Mapping[str, Any], file_bytes: float, worker_mb: float) -> Costs:
+    """Return the costs that explain the cases of rows and of models best: those of the suite, in a warm session."""
     cases, rows, scores = _sized_cases(growth)
     of = {kind: [growth["tasks"][name][kind] for name in cases] for kind in (READING, PLACING)}
     ones = np.ones(len(cases))
     reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in of[READING]])
     placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in of[PLACING]])
     shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in of[READING]])
-    return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], fixed, worker_mb)))
+    return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], 0, worker_mb)))
+
+
+def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs:
+    """Return the costs of a job: what is fixed, and how much slower than the suite it is, explain whole jobs best.
+
+    ``jobs`` are the seconds of jobs with two models, by their rows, on the machine that was measured.
+    """
+    planned = np.array([plan_night(suite, machine, rows, 2).seconds for rows in jobs])
+    fixed, slower = map(float, _solve([np.ones(len(jobs)), planned], list(jobs.values())))
+    slowed = {name: getattr(suite, name) * slower for name in ("reading_row", "reading_score", "placing_score")}
+    return replace(suite, fixed=fixed, **slowed)
 
 
 def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
-    """Plan a night of so many rows and models on a cluster."""
+    """Plan a night of so many rows and models on a cluster.
+
+    Raises
+    ------
+    InputError
+        If the job would refuse so many rows, whatever ranges are set.
+    """
     scores = rows * models
     reading_tasks = max(math.ceil(rows * costs.file_bytes / 1e6 / SPLIT_MB), 1)
     reading = (rows * costs.reading_row + scores * costs.reading_score) / reading_tasks
-    a_model = min(math.ceil(rows / ROWS_A_RANGE), MOST_CHOSEN_RANGES)
-    ranges = a_model * models
+    ranges_to_set = _find_ranges_to_set(rows)
+    ranges = (ranges_to_set or _choose_ranges(rows)) * models
     placing_tasks = math.ceil(ranges / GROUPS_A_TASK)
     dealt = np.bincount(np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks)
     a_range = scores / ranges
@@ -138,6 +172,7 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
         reading_tasks=reading_tasks,
         placing_tasks=placing_tasks,
         ranges=ranges,
+        ranges_to_set=ranges_to_set,
         reading=schedule([reading] * reading_tasks, cluster.slots),
         network=elsewhere / (cluster.network * 1e6),
         placing=schedule([count * a_range * costs.placing_score for count in dealt.tolist()], cluster.slots),
@@ -156,37 +191,71 @@ def schedule(tasks: Sequence[float], slots: int) -> float:
     return max(free)
 
 
+def read_jobs(results: Path = RESULTS) -> dict[int, float]:
+    """Read the seconds that the kept benchmarks of the whole job took, by its rows."""
+    kept = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-job*.json"))]
+    return {found["corpus"]["rows"]: found["figures"]["job seconds"] for found in kept}
+
+
 def read_costs(results: Path = RESULTS) -> Costs:
-    """Read the costs from the kept benchmarks of growth and of the job at two sizes."""
+    """Read the costs from the kept benchmarks of growth and of the job, which were made on one machine."""
     growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
-    jobs = [
-        (found["corpus"]["rows"], found["figures"]["job seconds"])
-        for name in ("civil-1800000-job-pandas-numpy-duckdb.json", "civil-18000000-job-further-numpy-duckdb.json")
-        for found in [json.loads((results / name).read_text("utf-8"))]
-    ]
-    (few, quick), (many, slow) = jobs
-    fixed = quick - few * (slow - quick) / (many - few)
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
-    return fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], fixed, worker_mb)
+    suite = fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], worker_mb)
+    machine = Cluster(executors=1, cores=growth["machine"]["cores_used"], network=1)
+    return fit_jobs(suite, machine, read_jobs(results))
 
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
     """Say in a table what a night takes."""
     plan = plan_night(costs, cluster, rows, models)
-    workers_gb = cluster.cores * plan.worker_mb / 1e3
-    total = costs.fixed + plan.reading + plan.network + plan.placing
+    tasks = f"{say_count(plan.reading_tasks, 'task')} on {say_count(cluster.slots, 'core')}"
+    ranges = f"{say_count(plan.ranges, 'range')} of {rows * models / plan.ranges:,.0f} scores"
+    total, by_all = costs.fixed + plan.seconds, _show_mb(cluster.cores * plan.worker_mb)
     lines = [
         ("fixed, on the driver", f"{costs.fixed:.0f} s", ""),
-        ("reading and sorting", f"{plan.reading:.0f} s", f"{plan.reading_tasks:,} tasks on {cluster.slots:,} cores"),
-        ("through the network", f"{plan.network:.1f} s", f"{plan.shuffled_gb:.1f} GB shuffled"),
-        ("placing", f"{plan.placing:.0f} s", f"{plan.ranges:,} ranges of {rows * models / plan.ranges:,.0f} scores"),
-        ("the night", f"{total:.0f} s", f"{total / 60:.0f} min" if total >= 90 else ""),
-        ("shuffle files of an executor", f"{plan.shuffled_gb * 1e3 / cluster.executors:.0f} MB", "on its disk"),
-        ("spilled", "nothing", f"with {plan.heap_mb / 1e3:.1f} GB of heap or more in an executor"),
-        ("a range as a worker receives it", f"{plan.range_mb:.0f} MB", ""),
-        ("held by a worker", f"{plan.worker_mb:.0f} MB", f"at most; {workers_gb:.1f} GB by those of an executor"),
+        ("reading and sorting", f"{plan.reading:,.0f} s", tasks),
+        ("through the network", f"{plan.network:,.1f} s", f"{_show_mb(plan.shuffled_gb * 1e3)} shuffled"),
+        ("placing", f"{plan.placing:,.0f} s", ranges),
+        ("the night", f"{total:,.0f} s", f"{total / 60:,.0f} min" if total >= 90 else ""),
+        ("shuffle files of an executor", _show_mb(plan.shuffled_gb * 1e3 / cluster.executors), "on its disk"),
+        ("spilled", "nothing", f"with {plan.heap_mb / 1e3:,.1f} GB of heap or more in an executor"),
+        ("a range as a worker receives it", _show_mb(plan.range_mb), ""),
+        ("held by a worker", _show_mb(plan.worker_mb), f"at most; {by_all} by those of an executor"),
     ]
-    return "\n".join(f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines)
+    told = [f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines]
+    return "\n".join([*told, *_warn_of_ranges(plan, rows), f"as measured: {MEASURED}"])
+
+
+def _choose_ranges(rows: int) -> int:
+    """Return into how many ranges the job cuts the scores of a model unless it is told."""
+    return min(math.ceil(rows / ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+
+
+def _find_ranges_to_set(rows: int) -> int | None:
+    """Return how many ranges are best set where the job refuses those that it chooses; None where it does not."""
+    if rows <= _choose_ranges(rows) * MOST_ROWS_A_RANGE:
+        return None
+    if rows > MOST_RANGES * MOST_ROWS_A_RANGE:
+        raise InputError(
+            f"{rows:,} rows. The job refuses more than {MOST_RANGES * MOST_ROWS_A_RANGE:,}: [ranking] ranges may be "
+            f"{MOST_RANGES:,} at most, and a range may hold {MOST_ROWS_A_RANGE:,} rows. Plan several corpora."
+        )
+    return MOST_RANGES
+
+
+def _warn_of_ranges(plan: Plan, rows: int) -> list[str]:
+    if plan.ranges_to_set is None:
+        return []
+    chosen = _choose_ranges(rows)
+    return [
+        f"refused unless you set [ranking] ranges = {plan.ranges_to_set}, as planned here: the job chooses {chosen:,},",
+        f"with {rows / chosen:,.0f} rows in a range, and a range may hold {MOST_ROWS_A_RANGE:,}",
+    ]
+
+
+def _show_mb(megabytes: float) -> str:
+    return f"{megabytes:.0f} MB" if megabytes < 999.5 else f"{megabytes / 1e3:,.1f} GB"
 
 
 def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -217,7 +286,10 @@ def main() -> None:
     parser.add_argument("--network", type=whole, default=500)
     asked = parser.parse_args()
     cluster = Cluster(asked.executors, asked.cores, asked.network)
-    print(describe_plan(read_costs(), cluster, asked.rows, asked.models))
+    try:
+        print(describe_plan(read_costs(), cluster, asked.rows, asked.models))
+    except InputError as refused:
+        parser.error(f"--rows: {refused}")
 
 
 if __name__ == "__main__":

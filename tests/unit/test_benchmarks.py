@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from biasspark.errors import InputError
 from scripts.benchmarks.cluster import (
     RESULTS,
     Cluster,
     Costs,
     describe_plan,
     fit_costs,
+    fit_jobs,
     plan_night,
     read_costs,
+    read_jobs,
     schedule,
 )
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
@@ -55,8 +58,17 @@ def test_exponents_are_slopes_of_logarithms() -> None:
 
 
 def test_costs_are_found_again() -> None:
-    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.fixed, COSTS.worker_mb)
-    assert vars(found) == pytest.approx(vars(COSTS))
+    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.worker_mb)
+    assert vars(found) == pytest.approx(vars(COSTS) | {"fixed": 0})
+
+
+def test_what_a_job_takes_besides_the_suite_is_found_again() -> None:
+    machine, slower = Cluster(executors=1, cores=2, network=1), 2.5
+    sizes = (1_000_000, 10_000_000, 100_000_000)
+    jobs = {rows: 12 + slower * plan_night(COSTS, machine, rows, 2).seconds for rows in sizes}
+    found = fit_jobs(COSTS, machine, jobs)
+    slowed = {name: getattr(COSTS, name) * slower for name in ("reading_row", "reading_score", "placing_score")}
+    assert vars(found) == pytest.approx(vars(COSTS) | slowed | {"fixed": 12})
 
 
 def test_tasks_start_as_slots_become_free() -> None:
@@ -99,16 +111,66 @@ def test_the_documents_have_the_plan_that_kept_benchmarks_give() -> None:
         assert f"\n{plan}\n" in (ROOT / page).read_text(encoding="utf-8")
 
 
-def test_the_plan_of_one_machine_is_what_was_measured_there() -> None:
+def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> None:
     growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text(encoding="utf-8"))
     costs, alone = read_costs(), Cluster(executors=1, cores=growth["machine"]["cores_used"], network=500)
-    plan = plan_night(costs, alone, growth["corpus"]["rows"], models=2)
-    suite = growth["candidates"]["growth"]["details"]["medians"]["rows: 100000000"]
-    assert plan.reading + plan.network + plan.placing == pytest.approx(suite, rel=0.15)
-    assert growth["figures"]["growth worker_mb"] <= plan.worker_mb
-    tasks = growth["candidates"]["growth"]["details"]["tasks"]["rows: 100000000"]
+    kept = read_jobs()
+    assert sorted(kept) == [1_800_000, 18_000_000, 100_000_000]
+    planned = {rows: costs.fixed + plan_night(costs, alone, rows, models=2).seconds for rows in kept}
+    assert planned == pytest.approx(kept, rel=0.15)
+    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    for rows, seconds in sorted(kept.items()):
+        assert f"| {rows / 1e6:g} million | {seconds:.0f} | {planned[rows]:.0f} |" in page
+    # Also where the largest job is not known.
+    largest = max(kept)
+    fewer = fit_jobs(costs, alone, {rows: seconds for rows, seconds in kept.items() if rows != largest})
+    assert fewer.fixed + plan_night(fewer, alone, largest, models=2).seconds == pytest.approx(kept[largest], rel=0.15)
+
+
+def test_the_benchmarks_that_the_plan_takes_together_are_of_one_commit() -> None:
+    paths = [RESULTS / "civil-100000000-growth.json", *RESULTS.glob("*-job*.json")]
+    kept = [json.loads(path.read_text(encoding="utf-8"))["machine"] for path in paths]
+    assert len({(machine["commit"], machine["cpu"], machine["cores_used"]) for machine in kept}) == 1
+
+
+def test_the_tasks_of_the_suite_are_planned_as_they_were_measured() -> None:
+    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text(encoding="utf-8"))
+    corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
+    found = growth["candidates"]["growth"]["details"]
+    suite = fit_costs(found, corpus["bytes"] / corpus["rows"], worker_mb)
+    plan = plan_night(suite, Cluster(1, growth["machine"]["cores_used"], 500), corpus["rows"], models=2)
+    assert plan.seconds == pytest.approx(found["medians"]["rows: 100000000"], rel=0.15)
+    assert worker_mb <= plan.worker_mb
     assert plan.heap_mb < 1074  # of which both had 1 GiB
-    assert [own["spilled_mb"] for own in tasks.values()] == [0, 0]
+    assert [own["spilled_mb"] for own in found["tasks"]["rows: 100000000"].values()] == [0, 0]
+
+
+def test_a_plan_says_what_it_takes_for_granted_and_counts_in_plain_words() -> None:
+    plan = describe_plan(COSTS, Cluster(executors=1, cores=1, network=500), rows=100_000, models=1)
+    assert "   1 task on 1 core\n" in plan
+    assert "   1 range of 100,000 scores\n" in plan
+    assert plan.endswith("\nas measured: 24 identities, one slice, all rows annotated")
+    assert "[ranking]" not in plan
+
+
+def test_what_is_large_is_told_in_gigabytes() -> None:
+    plan = describe_plan(COSTS, Cluster(executors=10, cores=4, network=500), rows=100_000_000_000, models=2)
+    assert "   2,000.0 GB shuffled\n" in plan
+    assert "shuffle files of an executor       200.0 GB   on its disk\n" in plan
+
+
+def test_a_night_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
+    cluster = Cluster(executors=10, cores=4, network=500)
+    most = 1024 * 2**26
+    assert plan_night(COSTS, cluster, most, models=2).ranges_to_set is None
+    plan = plan_night(COSTS, cluster, most + 1, models=2)
+    assert (plan.ranges_to_set, plan.ranges) == (4096, 8192)
+    assert (
+        "\nrefused unless you set [ranking] ranges = 4096, as planned here: the job chooses 1,024,\n"
+        "with 97,656,250 rows in a range, and a range may hold 67,108,864\n"
+    ) in describe_plan(COSTS, cluster, rows=100_000_000_000, models=2)
+    with pytest.raises(InputError, match=r"\[ranking\] ranges may be 4,096 at most"):
+        plan_night(COSTS, cluster, 4096 * 2**26 + 1, models=1)
 
 
 def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
