@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,18 @@ def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
     return groups[group]
 
 
+@contextmanager
+def tag_jobs(spark: SparkSession, tag: str | None) -> Iterator[None]:
+    """Give the Spark jobs within a tag, and those after it none."""
+    spark.sparkContext.clearJobTags()
+    if tag is not None:
+        spark.sparkContext.addJobTag(tag)
+    try:
+        yield
+    finally:
+        spark.sparkContext.clearJobTags()
+
+
 def time_cases(spark: SparkSession, cases: Mapping[str, Case], repeat: int) -> dict[str, list[float]]:
     """Run the cases in turn, and return the seconds of each, the round to warm up first.
 
@@ -114,11 +127,8 @@ def time_cases(spark: SparkSession, cases: Mapping[str, Case], repeat: int) -> d
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for number in range(repeat + 1):
         for name, case in cases.items():
-            spark.sparkContext.clearJobTags()
-            if number:
-                spark.sparkContext.addJobTag(name)
             begun = time.perf_counter()
-            with describe(spark, name):
+            with tag_jobs(spark, name if number else None), describe(spark, name):
                 case().write.format("noop").mode("overwrite").save()
             seconds[name].append(time.perf_counter() - begun)
             print(f"{name}: {seconds[name][-1]:.2f} s", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from scripts.benchmarks.cluster import (
 )
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.growth import exponents
+from scripts.benchmarks.spark_session import tag_jobs
 from tests.documents import ROOT
 
 COSTS = Costs(
@@ -205,3 +207,29 @@ def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
             PLACING: {"tasks": 1, "task_seconds": 0.25, "shuffled_mb": 0, "spilled_mb": 0.5},
         }
     }
+
+
+class TaggedContext:
+    """The part of a Spark context that tags jobs."""
+
+    def __init__(self) -> None:
+        self.tags: set[str] = set()
+
+    def clearJobTags(self) -> None:
+        self.tags.clear()
+
+    def addJobTag(self, tag: str) -> None:
+        self.tags.add(tag)
+
+
+def test_only_the_jobs_of_a_case_bear_its_tag() -> None:
+    context = TaggedContext()
+    spark: Any = SimpleNamespace(sparkContext=context)
+    with tag_jobs(spark, "scan"):
+        assert context.tags == {"scan"}
+    assert context.tags == set()
+    with pytest.raises(ZeroDivisionError), tag_jobs(spark, "sort"):
+        _ = 1 / 0
+    assert context.tags == set()
+    with tag_jobs(spark, None):
+        assert context.tags == set()
