@@ -69,7 +69,7 @@ def _read_models(section: Section, baseline: str, models: Collection[str]) -> tu
     found = section.names("models")
     if not found and section.table["models"] == []:
         section.refuse("models", "At least one is required.", "Remove the line to compare all with the baseline.")
-    for name in found:
+    for name in dict.fromkeys(found):
         if name not in others:
             rule = f"It must be one of {list_choices(others) or 'the models'} and not the baseline."
             section.complain(f"models: {show_value(name)}", f"{rule} Correct or remove it.")

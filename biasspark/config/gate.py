@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config.compare import Compare
 from biasspark.config.faults import Faults
 from biasspark.config.identities import Identities
 from biasspark.config.section import Section, find_repeated, guess, keys_of
@@ -213,8 +214,13 @@ def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: F
 def _read_metric(section: Section) -> str:
     metric = section.text("metric", "bpsn_auc")
     if metric and metric not in METRICS:
-        rule = f"It must be one of {list_choices(METRICS)}."
-        section.refuse("metric", rule, guess(metric, METRICS, "Correct it."))
+        compared = "baseline" in section.table
+        known = SUITE_METRICS if compared else METRICS
+        rule, mend = f"It must be one of {list_choices(known)}.", guess(metric, known, "Correct it.")
+        if metric == "pinned_auc":
+            verb = "compared" if compared else "judged by the gate"
+            rule, mend = f"Pinned AUC is not {verb}. {rule}", "Name one of them."
+        section.refuse("metric", rule, mend)
     return metric
 
 
@@ -249,7 +255,7 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
     else:
         return None
     section.refuse_repeated(plural, names)
-    for name in names:
+    for name in dict.fromkeys(names):
         if known and name not in known:  # where there is no model at all, that is mended first
             what = f"there is no such {singular}. The {plural} are {list_choices(known)}. {guess(name, tuple(known))}"
             section.complain(f"{singular}: {quote(name)}", what)
@@ -321,12 +327,18 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
         what = f"[compare] is missing. jobs/compare_models.py judges the rule by it. Write, for example, {example}."
         section.complain("baseline", what)
     elif not section.faults.lie_in("compare"):
-        others = [model for model in rule.models if compare.baseline != name or model not in compare.models]
-        for model in others:
-            what = f"[compare] compares {list_choices(compare.models)} with {quote(compare.baseline)}, and nothing else"
-            section.complain(
-                f"baseline: {quote(model)} with {quote(name)}", f"{what}. Name what it compares, or change [compare]."
-            )
+        _check_compared(section, rule, compare)
+
+
+def _check_compared(section: Section, rule: Rule, compare: Compare) -> None:
+    """Refuse what ``[compare]`` does not compare: one fault for the baseline, or one for all models."""
+    if rule.baseline != compare.baseline:
+        right = f"baseline = {quote(compare.baseline)}"
+        what = f"baseline = {show_value(rule.baseline)}, but [compare] baseline is {quote(compare.baseline)}"
+        section.complain("", f"{what}. Write {right}, or change [compare].")
+    elif others := [model for model in rule.models if model not in compare.models]:
+        what = f"[compare] compares {list_choices(compare.models)} with {quote(compare.baseline)}, and nothing else"
+        section.complain(f"models: {list_choices(others)}", f"{what}. Name what it compares, or change [compare].")
 
 
 def _check_identities(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:

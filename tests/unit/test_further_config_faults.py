@@ -191,6 +191,13 @@ def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(changed(**tables)) == (fault,)
 
 
+def test_a_model_to_compare_that_is_listed_twice_and_unknown_is_unknown_once() -> None:
+    assert faults_of(changed(compare={"baseline": "a", "models": ["b", "b"]}, models={"a": "a"})) == (
+        '[compare] models: "b": It must be one of "toxicity" and not the baseline. Correct or remove it.',
+        '[compare] models: "b" is listed twice. Remove one.',
+    )
+
+
 def test_faults_of_links_stand_beside_all_others() -> None:
     attribution = {"link": {"old": "logit", "toxicity": 1}, "targets": ["recall"], "tree": {}, "numeric": ["length"]}
     assert faults_of(changed(corpus={"id": "id"}, attribution=attribution, intervals={"level": 2})) == (

@@ -352,20 +352,50 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
         (
             {"model": "toxicity"},
             {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}},
-            'baseline: "toxicity" with "old": [compare] compares "new" with "old", and nothing else. Name what it '
-            "compares, or change [compare].",
-        ),
-        (
-            {"model": "old", "baseline": "toxicity"},
-            TWO,
-            'baseline: "old" with "toxicity": [compare] compares "toxicity" with "old", and nothing else. Name what it '
-            "compares, or change [compare].",
+            'models: "toxicity": [compare] compares "new" with "old", and nothing else. Name what it compares, or '
+            "change [compare].",
         ),
         ({"baseline": ""}, TWO, 'baseline = "". It must not be empty. Write, for example, baseline = "old".'),
     ],
 )
 def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables: dict[str, Any], fault: str) -> None:
     assert faults_of(gate={"rule": [AGAINST | changes]}, **tables) == (f'[[gate.rule]] "no worse" {fault}',)
+
+
+@pytest.mark.parametrize("models", [{"model": "old"}, {}])
+def test_a_wrong_baseline_is_one_fault_of_a_rule_however_many_models_it_is_on(models: dict[str, Any]) -> None:
+    several = {"models": {"old": "x", "new": "y", "newer": "z"}, "compare": {"baseline": "old"}}
+    assert faults_of(gate={"rule": [AGAINST | models | {"baseline": "toxicity"}]}, **several) == (
+        '[[gate.rule]] "no worse": baseline = "toxicity", but [compare] baseline is "old". Write baseline = "old", or '
+        "change [compare].",
+    )
+
+
+def test_models_that_are_not_compared_are_one_fault_of_a_rule() -> None:
+    several = {"models": {"old": "x", "new": "y", "newer": "z"}, "compare": {"baseline": "old", "models": ["new"]}}
+    assert faults_of(gate={"rule": [AGAINST | {"models": ["new", "toxicity", "newer"]}]}, **several) == (
+        '[[gate.rule]] "no worse" models: "toxicity", "newer": [compare] compares "new" with "old", and nothing else. '
+        "Name what it compares, or change [compare].",
+    )
+
+
+def test_an_unknown_name_that_is_listed_twice_is_unknown_once() -> None:
+    found = faults_of(gate={"rule": [LEAST_RULE | {"models": ["b", "b"]}]})
+    assert [fault.partition(": ")[2] for fault in found] == [
+        '"b" is listed twice. Remove one.',
+        '"b": there is no such model. The models are "toxicity". Remove it.',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said", "known"),
+    [(AGAINST, "compared", AUCS), (LEAST_RULE, "judged by the gate", METRICS)],
+)
+def test_pinned_auc_is_no_metric_of_a_rule(rule: dict[str, Any], said: str, known: str) -> None:
+    assert faults_of(gate={"rule": [rule | {"metric": "pinned_auc"}]}, **TWO) == (
+        f'[[gate.rule]] "{rule["name"]}" metric = "pinned_auc". Pinned AUC is not {said}. It must be one of {known}. '
+        "Name one of them.",
+    )
 
 
 @pytest.mark.parametrize(
