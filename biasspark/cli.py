@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from biasspark.config import cut_to_width, measure_width, show_value, show_visibly
+from biasspark.config import cut_to_width, measure_width, show_p_value, show_value, show_visibly
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
 
 EXIT_CODES = """\
@@ -316,10 +316,10 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
     -------
     str
         A line of headings and a line for each row. Numbers stand right-aligned, fractions with four decimals, or as
-        3.1e-09 where all of these are 0 and the number is not; NULL and NaN are ``-``; characters that a terminal would
-        obey or hide are written out; long text is cut.
+        3.1e-09 where all of these are 0 and the number is not, and in columns of p-values, ``p_...``, as < 0.0001; NULL
+        and NaN are ``-``; characters that a terminal would obey or hide are written out; long text is cut.
     """
-    lines = [list(columns), *([_show_cell(row.get(column)) for column in columns] for row in rows)]
+    lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
     numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
     return "\n".join(_lay_out(line, widths, numeric) for line in lines)
@@ -355,14 +355,16 @@ def _json_value(value: object) -> object:
     return int(value) if isinstance(value, numbers.Integral) else str(value)
 
 
-def _show_cell(value: object) -> str:
+def _show_cell(value: object, column: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if isinstance(value, bool | str) or not isinstance(value, numbers.Number):
         return cut_to_width(show_visibly(str(value)), WIDEST_CELL)
     if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
         return f"{value:f}"
-    return str(value) if isinstance(value, numbers.Integral) else _show_fraction(value)
+    if isinstance(value, numbers.Integral):
+        return str(value)
+    return show_p_value(float(value)) if column.startswith("p_") else _show_fraction(value)  # type: ignore[arg-type]
 
 
 def _show_fraction(value: Any) -> str:

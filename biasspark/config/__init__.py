@@ -41,7 +41,15 @@ from biasspark.config.redaction import redact
 from biasspark.config.section import find_close
 from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
-from biasspark.config.wording import cut_to_width, list_first, measure_width, say_count, show_value, show_visibly
+from biasspark.config.wording import (
+    cut_to_width,
+    list_first,
+    measure_width,
+    say_count,
+    show_p_value,
+    show_value,
+    show_visibly,
+)
 
 __all__ = [
     "FILTER",
@@ -93,6 +101,7 @@ __all__ = [
     "say_count",
     "say_no_place",
     "say_unknown_identity",
+    "show_p_value",
     "show_value",
     "show_visibly",
 ]

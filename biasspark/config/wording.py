@@ -98,6 +98,12 @@ def say_count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def show_p_value(value: float, decimals: int = 4) -> str:
+    """Write a p-value; where decimals cannot tell it from 0, only that it is lower than the least that they show."""
+    least = 10.0**-decimals
+    return f"< {least:.{decimals}f}" if value < least else f"{value:.{decimals}f}"
+
+
 def quote(text: str) -> str:
     """Put text in double quotes, visibly and cut where it is long."""
     cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from biasspark.columns import SUMMARISED_GAPS
-from biasspark.config import show_visibly
+from biasspark.config import show_p_value, show_visibly
 from biasspark.report.definitions import METHODS, say_reason
 from biasspark.report.side_by_side_metrics import write_value
 
@@ -114,7 +114,7 @@ def drop_zeros(text: str) -> str:
 
 def show_p(value: float | None) -> str:
     """Write a p-value; below a thousandth only that it is."""
-    return DASH if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return DASH if value is None else show_p_value(value, 3)
 
 
 def show_name(name: object) -> str:

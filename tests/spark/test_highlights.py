@@ -44,7 +44,7 @@ def read_rows(paragraph: str) -> Iterator[tuple[str, str, str]]:
     assert " ".join(headings.split()) == HEADINGS
     for line in lines:
         if not line.startswith("and "):
-            own, *identity, metric = line.split()[:-6]
+            own, *identity, metric = line.replace("< ", "<").split()[:-6]
             yield own, " ".join(identity), metric
 
 

@@ -307,6 +307,14 @@ class TestTable:
     def test_only_0_is_shown_as_0(self, number: object, shown: str) -> None:
         assert format_table([{"p": number}], ["p"]).split() == ["p", shown]
 
+    @pytest.mark.parametrize(
+        ("p", "shown"),
+        [(0.0, "< 0.0001"), (6.4e-311, "< 0.0001"), (0.000099, "< 0.0001"), (0.0001, "0.0001"), (1.0, "1.0000")],
+    )
+    def test_small_p_values_are_shown_alike(self, p: float, shown: str) -> None:
+        table = format_table([{"p_adjusted": p}, {"p_adjusted": None}], ["p_adjusted"])
+        assert table.splitlines() == ["p_adjusted", shown.rjust(10), "-".rjust(10)]
+
     def test_what_a_terminal_would_obey_is_written_out(self) -> None:
         shown = format_table([{"identity": "a\x1b[2J\n\u202eb\u200d"}], ["identity"])
         assert shown.splitlines()[1] == r"a\x1b[2J\n\u202eb\u200d"
