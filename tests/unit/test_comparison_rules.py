@@ -51,6 +51,13 @@ def test_few_rows_show_no_margin_to_be_kept_that_few_rows_may_break(variance: fl
     assert found[1] > 0.05
 
 
+def test_models_that_are_alike_on_too_few_rows_are_undecided_and_the_sentence_says_why() -> None:
+    alike = Contender(key=("new", "all", "a"), paired=paired_of(0.8, 0.8, 0.0, n=30))
+    (alert,) = judge_contenders(Ruling(RULE, 0.05), 0.95, [alike])
+    assert (alert.outcome, alert.change_low, alert.change_high) == ("insufficient_evidence", 0, 0)
+    assert alert.message.endswith("; alike row by row, on too few rows to show that the bound is kept.")
+
+
 def test_without_a_margin_either_p_value_is_half_of_the_two_sided_one() -> None:
     paired = paired_of(0.77, 0.8)
     p_value, found = weigh(paired, 0.95).p_value, weigh_margin(paired, "max_drop", 0)

@@ -166,6 +166,24 @@ def test_a_change_is_judged_by_the_ids_that_both_nights_have() -> None:
     )
 
 
+def test_nights_that_are_alike_on_too_few_rows_are_undecided_and_the_sentence_says_why() -> None:
+    rows = [by_id("few", 0.8, 0.8, 0, n=30), by_id("many", 0.8, 0.8, 0, n=500), by_id("varied", 0.8, 0.8, n=30)]
+    found = by_identity(judge_candidates(Ruling(rule_of(max_drop=0.02), 0.05), rows))
+    alike = "; alike row by row, on too few rows to show that the bound is kept."
+    assert found["few"].message.endswith(
+        "a change of +0.0000 (+0.0000 to +0.0000), paired by id: undecided, fell by more than 0.02 (adjusted p 1) or "
+        f"fell by no more than 0.02 (adjusted p 0.55){alike}"
+    )
+    assert {name: (alert.outcome, alert.message.endswith(alike)) for name, alert in found.items()} == {
+        "few": ("insufficient_evidence", True),
+        "many": ("pass", False),
+        "varied": ("insufficient_evidence", False),
+    }
+    # No number of rows shows that nothing changed.
+    nothing = judge_candidates(Ruling(rule_of(max_drop=0.0), 0.05), rows[:1])[0]
+    assert (nothing.outcome, nothing.message.endswith(alike)) == ("insufficient_evidence", False)
+
+
 def test_the_ids_tell_nothing_of_a_bound_on_the_value() -> None:
     row = by_id("a", 0.7, 0.8)
     assert judge_candidates(Ruling(rule_of(min=0.75), 0.05), [row]) == judge_candidates(

@@ -130,7 +130,8 @@ def list_missing(rule: Rule, found: Sequence[Key]) -> list[Key]:
 def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
     """Return the alert with its outcome and the sentence that says it; without evidence that says why already.
 
-    Of what is undecided only because so many rows of the rule were tested, the sentence says that.
+    Of what is undecided only because so many rows of the rule were tested, the sentence says that, and of paired rows
+    that are alike that they are too few: their interval excludes the bound.
     """
     against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favour is None:
@@ -147,7 +148,15 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
             if p is not None and p < ruling.alpha:
                 said += f"; {claim}: significant on its own (p {p:.2g}), but not after correcting for the rule's "
                 said += f"{n_tested} tests"
+        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= ruling.alpha:
+            said += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
+
+
+def _is_alike(alert: Alert) -> bool:
+    """Tell whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
+    is_paired = alert.paired or alert.baseline_model is not None
+    return bool(is_paired) and alert.change is not None and alert.change_low == alert.change_high
 
 
 def _list_claims(rule: Rule) -> tuple[str, str]:
