@@ -47,7 +47,7 @@ def corpus_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFa
         ((2 * share[0] + share[1]) / 3).alias("toxicity_6"),
         F.when(F.col("id") % 3 > 0, share[3]).alias("male"),
         F.when(F.col("id") % 3 > 0, share[4]).alias("female"),
-        F.repeat(F.lit("word "), (F.col("id") % 90).cast("int")).alias("text"),
+        F.expr("repeat('word ', CAST(id % 90 AS INT))").alias("text"),
         F.concat(F.lit("t"), F.col("id") % 7).alias("template"),
     ).write.parquet(path)
     return path
