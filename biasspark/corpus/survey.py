@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StringType
+from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
 from biasspark.config import Measures
@@ -125,7 +126,6 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     Runs one Spark job when called. The driver receives the values and 1023 doubles per model, never a sample. Of a
     column of too many values a task holds no more than a hundredth of the rows have, or its own rows.
     """
-    schema = corpus.schema
     # Bins are cut by a sample of their own.
     ranges = 1 if measures.ranking.bins else measures.ranking.ranges or MOST_CHOSEN_RANGES
     valued = list_valued(measures)
@@ -152,9 +152,14 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     found = _in_two_steps(narrow, groups, parts, whole).collect()[0].asDict()
     if found["n_rows"] == 0:
         raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
+    return _read_survey(found, measures, corpus.schema)
+
+
+def _read_survey(found: Mapping[str, Any], measures: Measures, schema: StructType) -> Survey:
+    """Name what the aggregate found."""
     values = {
         name: order_values(found[f"values_{place}"], name, isinstance(schema[name].dataType, NumericType))
-        for place, name in enumerate(valued)
+        for place, name in enumerate(list_valued(measures))
     }
     quantiles = (np.array(found[f"quantiles_{place}"] or [], np.float64) for place in range(len(measures.models)))
     extremes = {name: found.get(f"extremes_{place}") for place, name in enumerate(measures.models)}
