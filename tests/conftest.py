@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -154,10 +154,13 @@ def has_views(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def compiling(spark: SparkSession) -> Iterator[None]:
-    """Have Spark plan and compile the queries of a block as it does outside of tests, whatever the run asks for."""
-    before = {key: spark.conf.get(key) for key in COMPILED}
-    for key, value in COMPILED.items():
+def compiling(spark: SparkSession, settings: Mapping[str, str] = COMPILED) -> Iterator[None]:
+    """Have Spark plan and compile the queries of a block as it does outside of tests, or as the settings say.
+
+    Whatever the run asks for.
+    """
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield
