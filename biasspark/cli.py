@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import SupportsFloat, TextIO
 
 from biasspark.config import cut_to_width, measure_width, show_p_value, show_value, show_visibly
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
@@ -358,16 +358,16 @@ def _json_value(value: object) -> object:
 def _show_cell(value: object, column: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    if isinstance(value, bool | str) or not isinstance(value, numbers.Number):
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         return cut_to_width(show_visibly(str(value)), WIDEST_CELL)
     if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
         return f"{value:f}"
     if isinstance(value, numbers.Integral):
         return str(value)
-    return show_p_value(float(value)) if column.startswith("p_") else _show_fraction(value)  # type: ignore[arg-type]
+    return show_p_value(float(value)) if column.startswith("p_") else _show_fraction(float(value))
 
 
-def _show_fraction(value: Any) -> str:
+def _show_fraction(value: float) -> str:
     shown = f"{value:z.4f}"
     return f"{value:.1e}" if value and not float(shown) else shown
 
