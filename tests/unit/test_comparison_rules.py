@@ -152,7 +152,7 @@ def test_sentences_say_both_values() -> None:
     )
     assert (worse.baseline_model, worse.bound_kind, worse.bound, worse.severity) == ("old", "max_drop", 0.02, "fail")
     assert worse.message.startswith("bpsn_auc of a is 0.7200, that of old 0.8000, a change of -0.0800 (-0.0996 to -0.0")
-    assert ": lower by more than 0.02 (adjusted p 3e-09)." in worse.message
+    assert ": lower by more than 0.02 (adjusted p < 0.0001)." in worse.message
     assert ": lower by no more than 0.02 (adjusted p " in same.message
     assert alike.message.startswith("bpsn_auc of c is 0.8000, that of old 0.8000, a change of +0.0000 (+0.0000 to +0")
     assert few.message == (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS
-from biasspark.config import Intervals, Rule, show_visibly
+from biasspark.config import Intervals, Rule, show_p_value, show_visibly
 from biasspark.metrics.testing import adjust
 
 _CLAIMS = {
@@ -138,19 +138,28 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
         return alert
     violated, kept = (f"{claim} {alert.bound:g}" for claim in _list_claims(ruling.rule))
     if against < ruling.alpha:
-        outcome, said = ruling.rule.severity, f"{violated} (adjusted p {against:.2g})"
+        outcome, said = ruling.rule.severity, f"{violated} ({_say_adjusted(against)})"
     elif in_favour < ruling.alpha:
-        outcome, said = PASS, f"{kept} (adjusted p {in_favour:.2g})"
+        outcome, said = PASS, f"{kept} ({_say_adjusted(in_favour)})"
     else:
         outcome = INSUFFICIENT
-        said = f"undecided, {violated} (adjusted p {against:.2g}) or {kept} (adjusted p {in_favour:.2g})"
+        said = f"undecided, {violated} ({_say_adjusted(against)}) or {kept} ({_say_adjusted(in_favour)})"
         for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
             if p is not None and p < ruling.alpha:
-                said += f"; {claim}: significant on its own (p {p:.2g}), but not after correcting for the rule's "
+                said += f"; {claim}: significant on its own ({_say_p(p)}), but not after correcting for the rule's "
                 said += f"{n_tested} tests"
         if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= ruling.alpha:
             said += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
+
+
+def _say_adjusted(p: float) -> str:
+    return f"adjusted {_say_p(p)}"
+
+
+def _say_p(p: float) -> str:
+    """Say a p-value to two digits, and of a tiny one only that it is below the least that is shown on the screen."""
+    return f"p {show_p_value(p)}" if p < 1e-4 else f"p {p:.2g}"
 
 
 def _is_alike(alert: Alert) -> bool:
