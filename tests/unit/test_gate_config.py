@@ -8,32 +8,15 @@ from typing import Any
 
 import pytest
 
-from biasspark.config import EvidenceSettings, Gate, Privacy, Rule, load_config, parse_config
-from biasspark.errors import ConfigError
+from biasspark.config import EvidenceSettings, Privacy, Rule, parse_config
+from tests.gate_rules import AUCS, LEAST_RULE, METRICS, gate_faults, gate_of
 from tests.least_configuration import changed
 
-ROOT = Path(__file__).parents[2]
-LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 FALL = {"name": "fall", "metric": "auc", "max_drop": 0.02}
-AUCS = '"subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "auc", "negative_aeg", "positive_aeg"'
-RATES = '"tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"'
-METRICS = f'{AUCS}, {RATES}, "tpr_gap", "fpr_gap", "tnr_gap", "fnr_gap", "precision_gap", "selection_rate_gap"'
-
-
-def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
-    gate = parse_config(changed(gate={"rule": list(rules)}, **tables), Path()).gate
-    assert gate is not None
-    return gate
-
-
-def faults_of(**tables: Any) -> tuple[str, ...]:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(changed(**tables), Path())
-    return caught.value.faults
 
 
 def rule_faults(**changes: Any) -> tuple[str, ...]:
-    return faults_of(gate={"rule": [LEAST_RULE | changes]})
+    return gate_faults(gate={"rule": [LEAST_RULE | changes]})
 
 
 def test_a_rule_is_on_everything_unless_it_says_otherwise() -> None:
@@ -88,14 +71,14 @@ def test_it_reads_back_from_the_ledger() -> None:
 def test_thresholds_that_a_broken_grid_lacks_are_not_missed_by_a_rule() -> None:
     """The grid is mended first."""
     rule = {"name": "even", "metric": "fpr_gap", "threshold": 0.2, "max_abs": 0.1}
-    assert faults_of(thresholds={"grid": {"steps": 0}}, gate={"rule": [rule]}) == (
+    assert gate_faults(thresholds={"grid": {"steps": 0}}, gate={"rule": [rule]}) == (
         "[thresholds.grid] steps = 0. It must lie between 1 and 10000. Remove the line to use the default, 100.",
     )
 
 
 def test_an_identity_is_asked_for_whatever_faults_other_tables_have() -> None:
     male = LEAST_RULE | {"identity": "nobody"}
-    slices, identities = faults_of(slices={"[identities": 1}, gate={"rule": [male]})
+    slices, identities = gate_faults(slices={"[identities": 1}, gate={"rule": [male]})
     assert slices.startswith("[slices] ")
     assert identities.startswith('[[gate.rule]] "floor" identity: "nobody": nothing in [identities] gives it.')
 
@@ -217,7 +200,7 @@ CROSSED = {
     ],
 )
 def test_a_pair_that_no_night_names_is_refused(name: str, fault: str) -> None:
-    found = faults_of(gate={"rule": [LEAST_RULE | {"identity": name}]}, identities=CROSSED)
+    found = gate_faults(gate={"rule": [LEAST_RULE | {"identity": name}]}, identities=CROSSED)
     assert found == (f'[[gate.rule]] "floor" identity: "{name}": {fault}',)
 
 
@@ -298,104 +281,15 @@ def test_every_rate_may_have_either_bound_of_its_value_and_its_change(metric: st
 )
 def test_each_fault_of_a_rule_on_a_rate_word_for_word(changes: dict[str, Any], fault: str) -> None:
     given = {key: value for key, value in (EVEN | changes).items() if value is not None}
-    assert faults_of(gate={"rule": [given]}, **AT) == (f'[[gate.rule]] "even" {fault}',)
-
-
-AGAINST = {"name": "no worse", "metric": "bpsn_auc", "baseline": "old", "max_drop": 0.02}
-TWO = {"models": {"old": "x"}, "compare": {"baseline": "old"}}
-
-
-def test_a_rule_may_hold_models_against_a_baseline() -> None:
-    gate = gate_of(LEAST_RULE, AGAINST, AGAINST | {"name": "b", "model": "toxicity"}, **TWO)
-    own, every, named = gate.rule
-    assert (gate.of_nights, gate.of_comparisons) == ((own,), (every, named))
-    assert (every.models, every.baseline, every.kind) == (("toxicity",), "old", "max_drop")
-    assert named.models == ("toxicity",)
-    assert own.models == ("toxicity", "old")
-    config = parse_config(changed(gate={"rule": [LEAST_RULE, AGAINST]}, **TWO), Path())
-    assert parse_config(json.loads(config.json), Path()) == config
-    three = {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}}
-    assert gate_of(AGAINST, **three).rule[0].models == ("new",)
-
-
-@pytest.mark.parametrize(
-    ("changes", "tables", "fault"),
-    [
-        (
-            {"baseline": "odl"},
-            TWO,
-            'baseline: "odl": there is no such model. The models are "toxicity", "old". Did you mean old?',
-        ),
-        (
-            {"models": ["toxicity", "old"]},
-            TWO,
-            'baseline: "old": it is also the model. A model is compared with a different one. Name another.',
-        ),
-        (
-            {"max_drop": None, "min": 0.8},
-            TWO,
-            "min = 0.8. A rule with a baseline bounds how much worse a model is than it. Write max_drop in its place, "
-            "or remove baseline.",
-        ),
-        (
-            {"metric": "negative_aeg", "max_drop": None, "max_abs": 0.1},
-            TWO,
-            "max_abs = 0.1. A rule with a baseline bounds how much worse a model is than it. Write max_rise in its "
-            "place, or remove baseline.",
-        ),
-        (
-            {"model": "toxicity"},
-            TWO | {"compare": None},
-            "baseline: [compare] is missing. jobs/compare_models.py judges the rule by it. Write, for example, "
-            '[compare] baseline = "old".',
-        ),
-        (
-            {"model": "toxicity"},
-            {"models": {"old": "x", "new": "y"}, "compare": {"baseline": "old", "models": ["new"]}},
-            'models: "toxicity": [compare] compares "new" with "old", and nothing else. Name what it compares, or '
-            "change [compare].",
-        ),
-        ({"baseline": ""}, TWO, 'baseline = "". It must not be empty. Write, for example, baseline = "old".'),
-    ],
-)
-def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables: dict[str, Any], fault: str) -> None:
-    assert faults_of(gate={"rule": [AGAINST | changes]}, **tables) == (f'[[gate.rule]] "no worse" {fault}',)
-
-
-@pytest.mark.parametrize("models", [{"model": "old"}, {}])
-def test_a_wrong_baseline_is_one_fault_of_a_rule_however_many_models_it_is_on(models: dict[str, Any]) -> None:
-    several = {"models": {"old": "x", "new": "y", "newer": "z"}, "compare": {"baseline": "old"}}
-    assert faults_of(gate={"rule": [AGAINST | models | {"baseline": "toxicity"}]}, **several) == (
-        '[[gate.rule]] "no worse": baseline = "toxicity", but [compare] baseline is "old". Write baseline = "old", or '
-        "change [compare].",
-    )
-
-
-def test_models_that_are_not_compared_are_one_fault_of_a_rule() -> None:
-    several = {"models": {"old": "x", "new": "y", "newer": "z"}, "compare": {"baseline": "old", "models": ["new"]}}
-    assert faults_of(gate={"rule": [AGAINST | {"models": ["new", "toxicity", "newer"]}]}, **several) == (
-        '[[gate.rule]] "no worse" models: "toxicity", "newer": [compare] compares "new" with "old", and nothing else. '
-        "Name what it compares, or change [compare].",
-    )
+    assert gate_faults(gate={"rule": [given]}, **AT) == (f'[[gate.rule]] "even" {fault}',)
 
 
 def test_an_unknown_name_that_is_listed_twice_is_unknown_once() -> None:
-    found = faults_of(gate={"rule": [LEAST_RULE | {"models": ["b", "b"]}]})
+    found = gate_faults(gate={"rule": [LEAST_RULE | {"models": ["b", "b"]}]})
     assert [fault.partition(": ")[2] for fault in found] == [
         '"b" is listed twice. Remove one.',
         '"b": there is no such model. The models are "toxicity". Remove it.',
     ]
-
-
-@pytest.mark.parametrize(
-    ("rule", "said", "known"),
-    [(AGAINST, "compared", AUCS), (LEAST_RULE, "judged by the gate", METRICS)],
-)
-def test_pinned_auc_is_no_metric_of_a_rule(rule: dict[str, Any], said: str, known: str) -> None:
-    assert faults_of(gate={"rule": [rule | {"metric": "pinned_auc"}]}, **TWO) == (
-        f'[[gate.rule]] "{rule["name"]}" metric = "pinned_auc". Pinned AUC is not {said}. It must be one of {known}. '
-        "Name one of them.",
-    )
 
 
 @pytest.mark.parametrize(
@@ -481,7 +375,7 @@ def test_pinned_auc_is_no_metric_of_a_rule(rule: dict[str, Any], said: str, know
     ],
 )
 def test_each_other_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
-    assert faults_of(**tables) == (fault,)
+    assert gate_faults(**tables) == (fault,)
 
 
 def test_without_a_model_nothing_is_said_of_models_that_rules_name() -> None:
@@ -489,19 +383,6 @@ def test_without_a_model_nothing_is_said_of_models_that_rules_name() -> None:
         LEAST_RULE | {"name": "one", "model": "m"},
         {"name": "two", "metric": "auc", "max_drop": 0.1, "baseline": "m"},
     ]
-    found = faults_of(models={"toxicity": None}, gate={"rule": rules}, compare={"baseline": "m"})
+    found = gate_faults(models={"toxicity": None}, gate={"rule": rules}, compare={"baseline": "m"})
     assert [fault for fault in found if "models are" in fault or "one model" in fault] == []
     assert found[0].startswith("[models]")
-
-
-def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -> None:
-    shown = (ROOT / "conf" / "compare.toml").read_text(encoding="utf-8")
-    _, rule = shown.partition("[corpus]")[0].split("# [[gate.rule]]")
-    path = tmp_path / "compare.toml"
-    lines = [line.removeprefix("# ") for line in rule.splitlines()]
-    path.write_text("\n".join([shown, "[[gate.rule]]", *lines]), encoding="utf-8")
-    gate = load_config(path).gate
-    assert gate is not None
-    assert [(own.baseline, own.models, own.kind) for own in gate.of_comparisons] == [
-        ("toxicity_1", ("toxicity_6",), "max_drop")
-    ]
