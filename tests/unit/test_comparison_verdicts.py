@@ -116,6 +116,25 @@ def test_the_jackknife_needs_rows_without_each_group() -> None:
     assert alone[4:] == (None, None, None, None, 9)
 
 
+@pytest.mark.parametrize("n_groups", [10, 20, 37, 50])
+def test_what_every_group_leaves_alike_has_variance_0(n_groups: int) -> None:
+    """Two rows of either label in a group, above those of all groups before: in each the baseline loses one pair."""
+    ordered = np.random.default_rng(1).integers(1, 5, n_groups).tolist()
+    between = 4 * n_groups * (n_groups - 1) // 2
+
+    def side(ordered: list[int]) -> LeftOut:
+        u, cell = between + sum(ordered), 2 * n_groups
+        left = [2 * (u - own - 4 * (n_groups - 1)) for own in ordered]
+        return LeftOut(cell, cell, 2 * u, [cell - 2] * n_groups, [cell - 2] * n_groups, left)
+
+    found = jackknife_aucs(side(ordered), side([own - 1 for own in ordered]))
+    assert found.auc_variance
+    assert found.baseline_variance
+    assert found.difference_variance == 0.0
+    weighed = weigh(Paired.of(found, ((None, None), (None, None)), is_gap=False), 0.95)
+    assert weighed == (pytest.approx(1 / (4 * n_groups), abs=1e-15), None, None, None, True)
+
+
 def test_two_nights_are_paired_by_the_groups_of_their_ids() -> None:
     """Half of the ids are in both nights, some with another label, all with other scores."""
     rng = np.random.default_rng(7)

@@ -110,9 +110,14 @@ class LeftOut(NamedTuple):
     u_doubled_left: Sequence[int]
 
     @property
+    def doubled_pairs(self) -> int:
+        """Twice as many as there are pairs."""
+        return 2 * self.n_low * self.n_high
+
+    @property
     def auc(self) -> float:
         """U over the pairs, of which there is at least one."""
-        return self.u_doubled / (2 * self.n_low * self.n_high)
+        return self.u_doubled / self.doubled_pairs
 
     @property
     def fewest_groups(self) -> int:
@@ -149,7 +154,8 @@ def jackknife_aucs(own: LeftOut, baseline: LeftOut) -> PairedAucs:
     -------
     PairedAucs
         With the lesser number of rows of either cell. Without variances where fewer than five groups have rows in a
-        cell, or where the groups differ in number. Each group's AUC is rounded once.
+        cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
+        each group, so that its variance is 0 only where every group leaves the same.
     """
     n = min(own.n_low, baseline.n_low), min(own.n_high, baseline.n_high)
     aucs = (own.auc, baseline.auc) if all(n) else (None, None)
@@ -160,8 +166,7 @@ def jackknife_aucs(own: LeftOut, baseline: LeftOut) -> PairedAucs:
     unknown = PairedAucs(*n, *aucs)._replace(n_groups=len(touched))
     if min(own.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
         return unknown
-    replicates = [(mine.auc, theirs.auc) for mine, theirs in touched]
-    variances = (_vary([x * a + y * b for a, b in replicates]) for x, y in _CONTRASTS)
+    variances = (_vary([_combine(x, mine, y, theirs) for mine, theirs in touched]) for x, y in _CONTRASTS)
     own_variance, baseline_variance, of_difference, of_sum = variances
     return unknown._replace(
         auc_variance=own_variance,
@@ -169,6 +174,12 @@ def jackknife_aucs(own: LeftOut, baseline: LeftOut) -> PairedAucs:
         difference_variance=of_difference,
         sum_variance=of_sum,
     )
+
+
+def _combine(x: int, own: LeftOut, y: int, baseline: LeftOut) -> float:
+    """Return x·A + y·B, rounded once: Python divides integers of any size so."""
+    pairs, baseline_pairs = own.doubled_pairs, baseline.doubled_pairs
+    return (x * own.u_doubled * baseline_pairs + y * baseline.u_doubled * pairs) / (pairs * baseline_pairs)
 
 
 def _vary(replicates: Sequence[float]) -> float:
