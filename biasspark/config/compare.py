@@ -31,7 +31,7 @@ class Compare:
         How many groups the jackknife divides the rows into, by a hash. ``delong`` has none.
     cluster
         A column, such as the author: the jackknife keeps rows with equal values in one group, and takes a row on which
-        it is NULL for independent of all others; None where rows are independent.
+        it is NULL or NaN for independent of all others; None where rows are independent.
     """
 
     baseline: str

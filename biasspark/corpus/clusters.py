@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
+from pyspark.sql.types import StructType
 
-from biasspark.corpus.values import column
+from biasspark.corpus.values import category, column
 
 UNCLUSTERED = "unclustered"
 """True on a row without a cluster."""
 
 
-def is_unclustered(cluster: str | None) -> Column:
-    """Return whether a row has no cluster: its value is NULL. Where nothing is clustered no row is said to lack one."""
-    return F.lit(False) if cluster is None else column(cluster).isNull()
+def cluster_of(name: str | None, schema: StructType) -> Column | None:
+    """Return the cluster of a row as STRING, NULL where it has none: -0.0 is 0.0, and NaN is NULL.
+
+    None where nothing is clustered.
+    """
+    return None if name is None else category(name, schema[name].dataType)
 
 
-def group_of(id_column: str, cluster: str | None, groups: int) -> Column:
-    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where that is NULL.
+def is_unclustered(cluster: Column | None) -> Column:
+    """Return whether a row has no cluster. Where nothing is clustered no row is said to lack one."""
+    return F.lit(False) if cluster is None else cluster.isNull()
+
+
+def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
+    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where it has none.
 
     A row without a cluster is in none, also where its id reads as the name of one.
     """
     row_id = column(id_column).cast("string")
     hashed = F.xxhash64(row_id)
     if cluster is not None:
-        alone = F.xxhash64(F.lit("row"), row_id)
-        hashed = F.when(is_unclustered(cluster), alone).otherwise(F.xxhash64(column(cluster).cast("string")))
+        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
     return F.pmod(hashed, F.lit(groups)).cast("int")

@@ -13,7 +13,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
 from biasspark.corpus.check import check_schema
-from biasspark.corpus.clusters import UNCLUSTERED, group_of, is_unclustered
+from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, keep_scored, label_examples
@@ -129,7 +129,7 @@ class Comparison:
     ) -> DataFrame:
         """Pair the AUCs of two models by leaving out groups of rows."""
         asked, groups = self.asked, self.asked.groups or GROUPS
-        group = group_of(str(self.id_column), asked.cluster, groups).alias(GROUP)
+        group = group_of(str(self.id_column), cluster_of(asked.cluster, corpus.schema), groups).alias(GROUP)
         examples = label_examples(corpus, measures, codebook, self.id_column, [group])
         left = leave_out(examples, codebook, boundaries, self.identities, groups)
         sides = left.withColumn(IS_BASELINE, F.col(MODEL) == F.lit(asked.baseline))
@@ -172,7 +172,7 @@ def compare(
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     corpus, kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = build_codebook(measures, survey)
-    unclustered = is_unclustered(asked.cluster).alias(UNCLUSTERED)
+    unclustered = is_unclustered(cluster_of(asked.cluster, corpus.schema)).alias(UNCLUSTERED)
     examples = label_examples(corpus, measures, codebook, id_column, [unclustered])
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
         (counted,) = count_rows(examples, codebook, [UNCLUSTERED]).collect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import product
 from math import sqrt
@@ -19,7 +20,7 @@ from scipy import stats
 from scipy.stats import false_discovery_control, norm
 
 import biasspark
-from biasspark.corpus.clusters import group_of
+from biasspark.corpus.clusters import cluster_of, group_of
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from jobs import bias_metrics
@@ -218,14 +219,29 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
     assert by_delong["n_groups"].isna().all()
 
 
+def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
+    """The group of every row, in the order of ids."""
+    group = group_of("id", cluster_of(cluster, rows.schema), n_groups)
+    return [row[0] for row in rows.orderBy("id").select(group).collect()]
+
+
 def test_a_row_without_a_cluster_is_in_none(spark: SparkSession) -> None:
     """Also where its id is the name of a cluster."""
-    n_groups = 1 << 20
     rows = spark.range(50).selectExpr("id", "if(id % 2 = 0, NULL, id - 1) AS cluster")
-    found = [row[0] for row in rows.orderBy("id").select(group_of("id", "cluster", n_groups)).collect()]
+    found = groups_of(rows, "cluster")
     assert len(set(found)) == 50
-    by_cluster = rows.where("cluster IS NOT NULL").orderBy("id").select(group_of("cluster", None, n_groups)).collect()
-    assert found[1::2] == [row[0] for row in by_cluster]
+    assert found[1::2] == groups_of(rows.where("cluster IS NOT NULL").selectExpr("cluster AS id"), None)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+def test_nan_is_no_cluster_and_both_zeros_are_one(spark: SparkSession, kind: str) -> None:
+    """As pandas makes of numbers of which some are missing."""
+    values = [math.nan, None, 0.0, -0.0, 2.5, 2.5, math.nan]
+    rows = spark.createDataFrame(list(enumerate(values)), f"id BIGINT, cluster {kind}")
+    found = groups_of(rows, "cluster")
+    assert found[2] == found[3]
+    assert found[4] == found[5]
+    assert len(set(found)) == 5
 
 
 def compare_flocks(corpus: DataFrame, n_flocks: int) -> pd.DataFrame:
@@ -390,7 +406,7 @@ def warn(folder: Path, name: str, asked: str) -> list[str]:
 def test_rows_without_a_cluster_are_counted(folder: Path, rows: pd.DataFrame) -> None:
     n = int(rows["author"].isna().sum())
     assert warn(folder, "loose", 'baseline="old", models=["new"], method="jackknife", cluster="author"') == [
-        f"compare: 'author' is NULL on {n / N:.0%} of the rows ({n} of 400). Each of them stands for itself."
+        f"compare: 'author' has no value on {n / N:.0%} of the rows ({n} of 400). Each of them stands for itself."
     ]
 
 

@@ -25,8 +25,10 @@ def test_a_model_that_has_no_row_or_is_not_found_is_apart() -> None:
 
 def test_rows_without_a_cluster_are_counted() -> None:
     assert list(unclustered_warnings("author", 20_123, 100_000)) == [
-        "compare: 'author' is NULL on 20% of the rows (20,123 of 100,000). Each of them stands for itself."
+        "compare: 'author' has no value on 20% of the rows (20,123 of 100,000). Each of them stands for itself."
     ]
-    assert next(unclustered_warnings("author", 3, 100_000)).startswith("compare: 'author' is NULL on less than 1% of")
+    assert next(unclustered_warnings("author", 3, 100_000)).startswith(
+        "compare: 'author' has no value on less than 1% of"
+    )
     assert not list(unclustered_warnings("author", 0, 100_000))
     assert not list(unclustered_warnings(None, 0, 100_000))

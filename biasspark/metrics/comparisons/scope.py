@@ -78,6 +78,6 @@ def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -
         share = n_unclustered / n_rows
         said = "less than 1%" if share < 0.01 else f"{share:.0%}"
         yield (
-            f"compare: '{cluster}' is NULL on {said} of the rows ({n_unclustered:,} of {n_rows:,}). "
+            f"compare: '{cluster}' has no value on {said} of the rows ({n_unclustered:,} of {n_rows:,}). "
             "Each of them stands for itself."
         )
