@@ -180,7 +180,11 @@ def list_settings() -> list[Setting]:
         for kind, values in (("auc", (0.8, 0.8)), ("auc", (0.85, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.1, 0.0)))
         for n in FEW_CLUSTERS
     ]
-    fewer_in_a_cell = [replace(left_out, sizes=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS)) for n in FEW_IN_A_CELL]
+    fewer_in_a_cell = [
+        replace(left_out, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS))
+        for kind, values in (("auc", (0.8, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.2, -0.2)))
+        for n in FEW_IN_A_CELL
+    ]
     return [*settings, clustered, left_out, *few, *fewer_in_a_cell]
 
 
