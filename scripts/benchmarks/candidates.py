@@ -194,6 +194,7 @@ CANDIDATES = {
                 ("columns", "one Spark session: 24 and 240 columns of identities, at the same number of mentions"),
                 ("unannotated", "one Spark session: the corpus, and one with 75 % of its rows unannotated"),
                 ("crossed", "one Spark session: without and with crossed pairs"),
+                ("comparison", "one Spark session: two models compared by DeLong and by the jackknife, suite"),
                 ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
                 ("window", "one Spark session: 7 nights that kept their state merged, and their rows measured again"),
                 ("growth", "one Spark session: more rows, identities, models and slices, each while the others stay"),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,19 +27,36 @@ from scripts.benchmarks.suite import suite
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
 from scripts.benchmarks.windows import Nights
 
-GROUPS = ("session", "binned", "array", "columns", "unannotated", "crossed", "attribution", "window", "growth")
-ATTRIBUTED: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
+GROUPS = (
+    "session",
+    "binned",
+    "array",
+    "columns",
+    "unannotated",
+    "crossed",
+    "comparison",
+    "attribution",
+    "window",
+    "growth",
+)
+BY_ROW: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
 def attributions(corpus: DataFrame) -> DataFrame:
     """Return every row of both models with its attribution."""
-    return biasspark.example_attributions(corpus, **ATTRIBUTED)
+    return biasspark.example_attributions(corpus, **BY_ROW)
 
 
 def crosses(corpus: DataFrame, n_groups: int) -> DataFrame:
     """Return the crosses of so many groups of about equally many rows."""
-    return biasspark.auc_crosses(corpus, groupings={"part": f"id % {n_groups}"}, **ATTRIBUTED)
+    return biasspark.auc_crosses(corpus, groupings={"part": f"id % {n_groups}"}, **BY_ROW)
+
+
+def comparison(corpus: DataFrame, method: Literal["delong", "jackknife"]) -> DataFrame:
+    """Return how the second model differs from the first, by all 24 identities."""
+    identities = {"columns": list(IDENTITY_NAMES), "threshold": THRESHOLD}
+    return biasspark.model_comparisons(corpus, baseline=MODELS[0], method=method, identities=identities, **BY_ROW)
 
 
 def sort(corpus: DataFrame, *more: Column) -> DataFrame:
@@ -96,6 +113,11 @@ def make_cases(group: str, corpora: Sequence[DataFrame]) -> Mapping[str, Case]:
         "crossed": {
             "without pairs": lambda: suite(corpus, columns=whole),
             "with pairs": lambda: suite(corpus, columns=whole, crossed={"pairs": True, "min_rows": 1000}),
+        },
+        "comparison": {
+            "comparison by DeLong": lambda: comparison(corpus, "delong"),
+            "comparison by the jackknife": lambda: comparison(corpus, "jackknife"),
+            "suite": lambda: suite(corpus, columns=whole),
         },
         "attribution": {
             "attribution of every row": lambda: attributions(corpus),
