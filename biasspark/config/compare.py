@@ -49,7 +49,7 @@ def read_compare(value: object, models: Collection[str], faults: Faults) -> Comp
         section.refuse("baseline", f"It must be one of the models {list_choices(tuple(models))}.", "Name one of them.")
     method = section.choice("method", COMPARE_METHODS)
     for key in ("groups", "cluster"):
-        if key in section.table and method != JACKKNIFE:
+        if key in section.table and method != JACKKNIFE and "method" not in section.refused:
             section.refuse(key, "Only the jackknife uses it.", 'Add method = "jackknife", or remove the line.')
     return Compare(
         baseline=baseline,

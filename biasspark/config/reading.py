@@ -301,7 +301,7 @@ def _read_slices(value: object, faults: Faults) -> dict[str, str]:
 def _read_ranking(value: object, faults: Faults) -> RankingSettings:
     section = Section("[ranking]", value, keys_of(RankingSettings), faults)
     engine, bins = section.choice("engine", ENGINES), section.whole("bins", USUAL_BINS, MOST_BINS, least=2)
-    if engine != "binned" and "bins" in section.table:
+    if engine != "binned" and "bins" in section.table and "engine" not in section.refused:
         section.refuse(
             "bins", f'The engine is "{engine}", which has no bins.', 'Write engine = "binned", or remove it.'
         )

@@ -44,6 +44,7 @@ class Section:
         self.where = where
         self.name = where.lstrip("[").partition("]")[0]
         self.faults = faults
+        self.refused: set[object] = set()
         self.usable = isinstance(value, Mapping) or (value is None and not example)
         self.table = (
             {key: entry for key, entry in value.items() if entry is not None} if isinstance(value, Mapping) else {}
@@ -60,7 +61,8 @@ class Section:
         self.faults.note(self.name, *texts)
 
     def refuse(self, key: object, rule: str, mend: str) -> None:
-        """Note that the value of a key breaks a rule; both are whole sentences."""
+        """Note that the value of a key breaks a rule; both are whole sentences. The key is ``refused`` from then on."""
+        self.refused.add(key)
         self.note(f"{self.where} {show_key(key)} = {show_value(self.table[key])}. {rule} {mend}")
 
     def complain(self, where: str, what: str) -> None:
@@ -100,7 +102,8 @@ class Section:
         value = self.table.get(key, choices[0])
         if isinstance(value, str) and value in choices:
             return value
-        self.refuse(key, f"It must be one of {list_choices(choices)}.", _mend_by_default(choices[0]))
+        mend = guess(value, choices, _mend_by_default(choices[0]))
+        self.refuse(key, f"It must be one of {list_choices(choices)}.", mend)
         return choices[0]
 
     def flag(self, key: str, default: bool) -> bool:

@@ -23,6 +23,10 @@ from tests.least_configuration import changed, faults_of
             "engine?",
         ),
         (
+            {"ranking": {"engine": "bined", "bins": 100}},
+            '[ranking] engine = "bined". It must be one of "blocks", "windows", "binned". Did you mean binned?',
+        ),
+        (
             {"ranking": {"ranges": 4097}},
             "[ranking] ranges = 4097. It must lie between 0 and 4096. Remove the line to use the default, 0.",
         ),
@@ -143,6 +147,13 @@ from tests.least_configuration import changed, faults_of
             '[compare] cluster = "author". Only the jackknife uses it. Add method = "jackknife", or remove the line.',
         ),
         (
+            {
+                "compare": {"baseline": "a", "method": "jacknife", "groups": 50, "cluster": "author"},
+                "models": {"a": "a"},
+            },
+            '[compare] method = "jacknife". It must be one of "delong", "jackknife". Did you mean jackknife?',
+        ),
+        (
             {"compare": {"baseline": "a", "method": "jackknife"}, "models": {"a": "a"}},
             '[corpus] id: missing. The jackknife of [compare] groups by it. Write, for example, id = "row_id".',
         ),
@@ -163,8 +174,8 @@ from tests.least_configuration import changed, faults_of
             "race=(a value). Did you mean female?",
         ),
         (
-            {"pinned_skew": {"identity": "male", "cell": "negative"}},
-            '[pinned_skew] cell = "negative". It must be one of "subgroup_negative", "subgroup_positive", '
+            {"pinned_skew": {"identity": "male", "cell": "none"}},
+            '[pinned_skew] cell = "none". It must be one of "subgroup_negative", "subgroup_positive", '
             '"background_negative", "background_positive". Remove the line to use the default, "subgroup_negative".',
         ),
         (
@@ -189,6 +200,14 @@ from tests.least_configuration import changed, faults_of
 )
 def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(changed(**tables)) == (fault,)
+
+
+def test_what_does_not_depend_on_a_faulty_choice_is_said_beside_it() -> None:
+    table = changed(ranking={"engine": "bined", "bins": 1}, state={"keep": True}, pinned_auc={"trials": 10})
+    assert faults_of(table) == (
+        '[ranking] engine = "bined". It must be one of "blocks", "windows", "binned". Did you mean binned?',
+        "[ranking] bins = 1. It must lie between 2 and 65536. Remove the line to use the default, 4096.",
+    )
 
 
 def test_a_model_to_compare_that_is_listed_twice_and_unknown_is_unknown_once() -> None:
