@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,7 +204,7 @@ def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: F
         crossed=section.flag("crossed", Rule.crossed),
         worst=section.flag("worst", Rule.worst),
         severity=section.choice("severity", SEVERITIES),
-        **_read_bound(section, metric),
+        **_read_bound(section, metric, baseline is not None),
     )
     _check_baseline(section, rule, measures)
     _check_identities(section, rule, measures)
@@ -262,16 +262,17 @@ def _read_names(section: Section, singular: str, known: Collection[str] | None =
     return names
 
 
-def _read_bound(section: Section, metric: str) -> dict[str, float]:
-    """Read the one bound of a rule, and whether it is one that the metric may have."""
+def _read_bound(section: Section, metric: str, compared: bool) -> dict[str, float]:
+    """Read the one bound of a rule, and whether it is one that the rule may have."""
     given = [kind for kind in BOUNDS if kind in section.table]
+    wrong = {kind: fault for kind in BOUNDS if (fault := _find_wrong_bound(metric, kind, compared))}
     if section.usable and len(given) != 1:
-        what = f"{' and '.join(given)} are given" if given else f"none of {', '.join(BOUNDS)} is given"
-        section.complain("", f"{what}. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.")
+        _refuse_number_of_bounds(section, given, [kind for kind in BOUNDS if kind not in wrong], metric)
     found = {kind: _read_number(section, kind, 0.1) for kind in given}
     for kind, bound in found.items():
-        if metric in METRICS and (mend := _find_right_bound(metric, kind)):
-            section.refuse(kind, f"{metric} cannot have this bound.", f"Write {mend} in its place.")
+        if kind in wrong:
+            if len(given) == 1:
+                section.refuse(kind, *wrong[kind])
             continue
         low, high = _find_span(metric, kind)
         ends = "the lower end included" if kind in CHANGES else "both excluded"
@@ -279,6 +280,15 @@ def _read_bound(section: Section, metric: str) -> dict[str, float]:
             rule = f"It must lie between {show_value(low)} and {show_value(high)}, {ends}."
             section.refuse(kind, rule, "At the ends every value would pass, or none. Correct it.")
     return found
+
+
+def _refuse_number_of_bounds(section: Section, given: Sequence[str], known: Sequence[str], metric: str) -> None:
+    """Refuse several bounds, or none, naming those that the rule may have."""
+    listed = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+    example = "min = 0.8" if "min" in known and metric not in GAPS else f"{known[-1]} = 0.1"
+    what = f"{' and '.join(given)} are given" if given else "there is no bound"
+    mend = "Write one, or split the rule." if given else f"Write, for example, {example}."
+    section.complain("", f"{what}. A rule has exactly one bound: {listed}. {mend}")
 
 
 def _read_number(section: Section, key: str, example: float) -> float:
@@ -293,16 +303,22 @@ def _find_span(metric: str, kind: str) -> tuple[float, float]:
     return (-widest if metric in GAPS and kind in ("min", "max") else 0.0), widest
 
 
-def _find_right_bound(metric: str, kind: str) -> str | None:
-    """Return the bound that is meant where a metric has none of this kind."""
+def _find_wrong_bound(metric: str, kind: str, compared: bool) -> tuple[str, str] | None:
+    """Say why a rule cannot have a bound of this kind, and which is meant; None where it may have it."""
+    if compared and kind not in CHANGES and metric not in AT_THRESHOLDS:
+        right = "max_rise" if metric in SUITE_GAPS else "max_drop"
+        rule = "A rule with a baseline bounds how much worse a model is than it."
+        return rule, f"Write {right} in its place, or remove baseline."
+    meant: dict[str, str] = {}  # of an unknown metric, which is mended first
     if metric in GAPS:
-        return {"max_drop": "max_rise"}.get(kind)
-    others = {} if metric in RATES else {"max_rise": "max_drop"}
-    return ({"max_abs": "max"} | others).get(kind)
+        meant = {"max_drop": "max_rise"}
+    elif metric in METRICS:
+        meant = {"max_abs": "max"} | ({} if metric in RATES else {"max_rise": "max_drop"})
+    return (f"{metric} cannot have this bound.", f"Write {meant[kind]} in its place.") if kind in meant else None
 
 
 def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -> None:
-    """Refuse a baseline that ``[compare]`` does not hold the models against, and a bound that is on one model alone."""
+    """Refuse a baseline that ``[compare]`` does not hold the models against."""
     name, compare, models = rule.baseline, measures["compare"], tuple(measures["models"])
     if name is None:
         return
@@ -310,10 +326,6 @@ def _check_baseline(section: Section, rule: Rule, measures: Mapping[str, Any]) -
         what = "jobs/compare_models.py compares AUCs and their gaps alone. Remove it, or take another metric."
         section.complain("baseline", what)
         return
-    for kind in [kind for kind in BOUNDS if kind in section.table and kind not in CHANGES]:
-        bound = "max_rise" if rule.metric in SUITE_GAPS else "max_drop"
-        what = "A rule with a baseline bounds how much worse a model is than it."
-        section.refuse(kind, what, f"Write {bound} in its place, or remove baseline.")
     if not models:
         return  # which is mended first
     if name not in models:

@@ -345,8 +345,8 @@ def test_all_faults_at_once() -> None:
         "10.",
         "[gate] alpha = 0. It must lie between 0 and 0.5, both excluded. Write, for example, alpha = 0.05.",
         '[[gate.rule]] "floor" metric: missing. It is required. Write, for example, metric = "bpsn_auc".',
-        '[[gate.rule]] "floor": none of min, max, max_abs, max_drop, max_rise is given. A rule has exactly one bound. '
-        "Write, for example, min = 0.8, or split the rule.",
+        '[[gate.rule]] "floor": there is no bound. A rule has exactly one bound: min, max, max_abs, max_drop or '
+        "max_rise. Write, for example, min = 0.8.",
         "[output]: path and catalog are both given. Exactly one of them is required. Remove one.",
         '[output] catalog = "y". It must be catalog.schema, two names of letters, digits, _ and -. Write, for example, '
         'catalog = "spark_catalog.bias".',

@@ -50,6 +50,12 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
             "or remove baseline.",
         ),
         (
+            {"max_drop": None, "max_abs": 0.1},
+            TWO,
+            "max_abs = 0.1. A rule with a baseline bounds how much worse a model is than it. Write max_drop in its "
+            "place, or remove baseline.",
+        ),
+        (
             {"metric": "negative_aeg", "max_drop": None, "max_abs": 0.1},
             TWO,
             "max_abs = 0.1. A rule with a baseline bounds how much worse a model is than it. Write max_rise in its "
@@ -72,6 +78,21 @@ def test_a_rule_may_hold_models_against_a_baseline() -> None:
 )
 def test_each_fault_of_a_baseline_word_for_word(changes: dict[str, Any], tables: dict[str, Any], fault: str) -> None:
     assert gate_faults(gate={"rule": [AGAINST | changes]}, **tables) == (f'[[gate.rule]] "no worse" {fault}',)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"min": 0.8, "max_rise": 0.1}, "min and max_rise are given. {one}: max_drop. Write one, or split the rule."),
+        ({}, "there is no bound. {one}: max_drop. Write, for example, max_drop = 0.1."),
+        ({"metric": "negative_aeg"}, "there is no bound. {one}: max_rise. Write, for example, max_rise = 0.1."),
+    ],
+)
+def test_a_rule_with_a_baseline_and_without_its_one_bound_has_one_fault(changes: dict[str, Any], fault: str) -> None:
+    said = fault.format(one="A rule has exactly one bound")
+    assert gate_faults(gate={"rule": [AGAINST | {"max_drop": None} | changes]}, **TWO) == (
+        f'[[gate.rule]] "no worse": {said}',
+    )
 
 
 @pytest.mark.parametrize("models", [{"model": "old"}, {}])

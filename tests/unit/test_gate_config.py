@@ -99,12 +99,22 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
         ({"name": None}, '1 name: missing. It is required. Write, for example, name = "bpsn".'),
         (
             {"max": 0.9},
-            ": min and max are given. A rule has exactly one bound. Write, for example, min = 0.8, or split the rule.",
+            ": min and max are given. A rule has exactly one bound: min, max or max_drop. Write one, or split the "
+            "rule.",
+        ),
+        (
+            {"max_rise": 0.1},
+            ": min and max_rise are given. A rule has exactly one bound: min, max or max_drop. Write one, or split the "
+            "rule.",
         ),
         (
             {"min": None},
-            ": none of min, max, max_abs, max_drop, max_rise is given. A rule has exactly one bound. Write, for "
-            "example, min = 0.8, or split the rule.",
+            ": there is no bound. A rule has exactly one bound: min, max or max_drop. Write, for example, min = 0.8.",
+        ),
+        (
+            {"metric": "positive_aeg", "min": None},
+            ": there is no bound. A rule has exactly one bound: min, max, max_abs or max_rise. Write, for example, "
+            "max_rise = 0.1.",
         ),
         (
             {"min": 1},
