@@ -44,6 +44,7 @@ _MEANT_KEYS = MAIN_KEYS | {"models": "columns", "identities": "columns"}
 _PLACE = re.compile(rf"\[({'|'.join(TABLES)})(?:\.(\w+))?\](?: (\w+))?")
 _KEY_OF_LABEL = re.compile(r"\b(column|threshold|positive)\b(?=`| = | and positive| are both)")
 _EXAMPLE = re.compile(r"(Write(?:, for example,)?) ((?:\w+ )*\w+) = (.+?)(?=(?:, or [a-z ]+)?\.$)")
+_OWN_FILE = re.compile(r", or keep \w+ in a configuration of its own(?=\.$)")
 _NO_DICT = "It must be a dict. Correct it, or leave it out."
 _PHRASES = {
     "Remove the line": "Leave it out",
@@ -87,6 +88,7 @@ def name_keywords(fault: str, keywords: Collection[str], given: Mapping[str, Any
     said = _PLACE.sub(call.name_place, fault)
     for written, instead in _PHRASES.items():
         said = said.replace(written, instead)
+    said = _OWN_FILE.sub("", said)
     if not start:
         return said
     table, part, key = start.groups()

@@ -189,7 +189,7 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     seed : int
         Of the draws: it fixes which rows are dropped, on any cluster.
     **measures
-        What `bias_metrics` takes; the engine is always "blocks".
+        What `bias_metrics` takes. The engine "windows" is taken as "blocks", and "binned" is refused.
 
     Returns
     -------
@@ -329,7 +329,8 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
     id : str, optional
         The column that identifies a row; the jackknife needs it.
     **measures
-        What `bias_metrics` takes, but for evidence and privacy; ``engine`` is always blocks here.
+        What `bias_metrics` takes, but for evidence and privacy. The engine "windows" is taken as "blocks", and
+        "binned" is refused.
 
     Returns
     -------

@@ -17,7 +17,9 @@ from biasspark.api.keyword_faults import MAIN_KEYS
 from biasspark.api.keywords import DEFAULTS, Engine, MeasureKeywords, Unannotated, parse_keywords
 from biasspark.config.identities import UNANNOTATED
 from biasspark.config.model import ENGINES, Measures
+from biasspark.corpus.one_identity import keep_identity
 from biasspark.errors import ConfigError, InputError
+from biasspark.maps.comparisons import compared_alone
 
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name != "side_by_side"]
 ASKED: dict[str, Any] = {"models": ["new", "old"], "label": "toxic", "identities": ["gay"]}
@@ -281,6 +283,23 @@ def test_faults_and_mends_are_in_the_words_of_python(wrong: dict[str, Any], faul
 )
 def test_keys_that_are_keywords_of_a_function_are_said_alone(name: str, wrong: dict[str, Any], fault: str) -> None:
     assert refuse(getattr(biasspark, name), **ASKED | wrong) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "own"),
+    [("model_comparisons", "compare", {"baseline": "old"}), ("pinned_skew", "pinned_skew", {"identity": "gay"})],
+)
+def test_what_needs_single_rows_refuses_bins_and_takes_windows_for_blocks(
+    name: str, table: str, own: dict[str, str]
+) -> None:
+    function = getattr(biasspark, name)
+    assert 'The engine "windows" is taken as "blocks", and "binned" is refused.' in " ".join(function.__doc__.split())
+    assert refuse(function, **ASKED, **own, engine="binned") == [
+        f'{table}: the engine is "binned", and bins hold no single rows. Set engine = "blocks".'
+    ]
+    measures = parse_keywords(ASKED | {"engine": "windows"}, {table: own})
+    alone = compared_alone(measures) if measures.compare else keep_identity(measures, "gay")
+    assert alone.ranking.engine == "blocks"
 
 
 def test_faults_of_attribution_name_its_keywords() -> None:
