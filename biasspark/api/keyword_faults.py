@@ -72,6 +72,13 @@ _DICTS = _TEXTS | {
 """What could stand where a dict is wanted; first those whose values are texts."""
 
 
+def find_keywords(key: str, keywords: Collection[str]) -> list[str]:
+    """Find the keywords that stand for a key of the configuration: of another name, or tables by their main key."""
+    renamed = [keyword for (_, own), keyword in RENAMED.items() if own == key]
+    tables = [table for table, own in MAIN_KEYS.items() if own == key]
+    return [keyword for keyword in (*renamed, *tables) if keyword in keywords]
+
+
 def name_keywords(fault: str, keywords: Collection[str], given: Mapping[str, Any]) -> str:
     """Return a fault of a configuration as one of the keywords of a function.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict, TypeVar, cast, 
 
 import pandas as pd
 
-from biasspark.api.keyword_faults import MAIN_KEYS, name_keywords
+from biasspark.api.keyword_faults import MAIN_KEYS, find_keywords, name_keywords
 from biasspark.config import Identities, Intervals, Measures, RankingSettings, list_first, parse_measures, show_value
 from biasspark.config.section import find_broken_text_rule, guess
 from biasspark.errors import ConfigError, InputError
@@ -239,6 +239,8 @@ def _mend_keyword(word: str, known: Collection[str]) -> str:
     meant = OTHER_WORDS.get(word, word)
     if meant in known:
         return f"Did you mean {meant}?"
+    if named := find_keywords(word, known):
+        return f"Did you mean {' or '.join(named)}?"
     public = import_module("biasspark")  # which imports this module
     having = [
         f"{name}()"

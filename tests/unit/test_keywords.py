@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from inspect import Parameter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Required, get_args, get_origin, get_type_hints
 
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 import biasspark
-from biasspark.api.keyword_faults import MAIN_KEYS
+from biasspark.api.keyword_faults import MAIN_KEYS, RENAMED
 from biasspark.api.keywords import DEFAULTS, Engine, MeasureKeywords, Unannotated, parse_keywords
 from biasspark.config.identities import UNANNOTATED
 from biasspark.config.model import ENGINES, Measures
@@ -22,6 +23,7 @@ from biasspark.errors import ConfigError, InputError
 from biasspark.maps.comparisons import compared_alone
 
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name != "side_by_side"]
+ROOT = Path(__file__).parents[2]
 ASKED: dict[str, Any] = {"models": ["new", "old"], "label": "toxic", "identities": ["gay"]}
 
 
@@ -119,7 +121,7 @@ def test_missing_keywords_are_named_together() -> None:
     [
         ("baseline", "model_comparisons() has it."),
         ("compare", "model_comparisons() has baseline."),
-        ("at", "threshold_rates(), threshold_summary() have it."),
+        ("cell", "pinned_skew() has it."),
         ("id", "attribution_correlations(), attribution_segments(), attribution_slices() and 5 more have it."),
         ("y_true", "Did you mean label?"),
         ("scores", "Did you mean models?"),
@@ -130,6 +132,30 @@ def test_keywords_of_other_functions_and_other_words_for_them(word: str, mend: s
     with pytest.raises(TypeError) as caught:
         biasspark.measure(None, **ASKED, **{word: "x"})
     assert str(caught.value).splitlines()[0] == f"measure() has no keyword '{word}'. {mend}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "mend"),
+    [
+        ("bias_metrics", "bins", "Did you mean rank_bins?"),
+        ("bias_metrics", "threshold", "Did you mean label_threshold or identity_threshold?"),
+        ("bias_metrics", "min_rows", "Did you mean evidence?"),
+        ("measure", "bins", "Did you mean rank_bins or histograms?"),
+        ("measure", "at", "Did you mean thresholds?"),
+        ("template_scores", "column", "Did you mean label or template?"),
+        ("attribution_slices", "bins", "score_histograms() has it."),
+    ],
+)
+def test_keys_of_the_configuration_that_have_another_name(name: str, key: str, mend: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        getattr(biasspark, name)(None, **{key: 1})
+    assert str(caught.value).splitlines()[0] == f"{name}() has no keyword '{key}'. {mend}"
+
+
+def test_the_guide_names_every_keyword_that_a_key_of_the_configuration_does_not() -> None:
+    guide = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+    renamed = {keyword for (_, key), keyword in RENAMED.items() if keyword != key}
+    assert {keyword for keyword in renamed if f"`{keyword}`" not in guide} == set()
 
 
 # ---- short forms
