@@ -129,10 +129,20 @@ class StateSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where the tables go: a directory ``path``, or a ``catalog.schema``. Give exactly one.
+    """Where the tables go: a folder or a catalog.
 
-    The directory must be neither the root of a file system, such as ``/``, nor a pattern; the root of a bucket is
-    allowed. ``views`` is the ``catalog.schema`` for the views, if the catalog of the tables cannot hold views.
+    Attributes
+    ----------
+    path
+        Folder or URI of the tables. A relative path that exists beside the configuration file is taken from there, any
+        other from the working folder, where it is made. It must be neither the root of a file system, such as ``/``,
+        nor a pattern; the root of a bucket is allowed. Give this or ``catalog``.
+    catalog
+        The ``catalog.schema`` of the tables. Give this or ``path``.
+    format
+        Format of the tables: ``parquet``, ``delta`` or, in a catalog only, ``iceberg``.
+    views
+        The ``catalog.schema`` for the views, if the catalog of the tables cannot hold views.
     """
 
     path: str | None = None
