@@ -37,7 +37,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.store import Store
 
 WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
-MOVED = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
+CHANGED_BY_SKEW = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
 _ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HONEST = ("rule", "n_honest", *_ENDS)
 _DIFFERENCE = ("difference_low", "difference_high", "p_adjusted")
@@ -185,14 +185,14 @@ def _format_rows(rows: DataFrame, columns: Sequence[str], most: int) -> str:
     return format_table(found, columns) if found else ""
 
 
-def moved_most(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC moves most, a metric per row: its value before rows are dropped, and after."""
+def changed_by_skew(skewed: DataFrame, most: int = 5) -> list[dict[str, Any]]:
+    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after."""
     far = F.abs(F.col("pinned_auc_skewed") - F.col("pinned_auc"))
     found = skewed.orderBy(far.desc_nulls_last(), MODEL, SLICE).limit(most).collect()
-    return [row for one in found for row in _list_moves(one)]
+    return [row for one in found for row in _list_skew_changes(one)]
 
 
-def _list_moves(skewed: Row) -> Iterator[dict[str, Any]]:
+def _list_skew_changes(skewed: Row) -> Iterator[dict[str, Any]]:
     key = {name: skewed[name] for name in (MODEL, SLICE, "n_rows", "n_dropped")}
     sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARISED_AUCS)}
     for metric, name, after, sd in (

@@ -13,7 +13,7 @@ from biasspark.config import Config, PinnedSkew, load_config
 from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
-from biasspark.highlights import MOVED, moved_most
+from biasspark.highlights import CHANGED_BY_SKEW, changed_by_skew
 from biasspark.night import NightlyJob, conclude, plan_or_run
 from biasspark.pipeline import describe_run, find_warnings, measure, ranked_once, skew_classes
 from biasspark.plan import describe_plan, lay_out
@@ -41,7 +41,7 @@ def describe_experiment(config: Config, n_columns: int, tables: tuple[Table, ...
 
 
 def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progress: Progress) -> Outcome:
-    """Survey, rank, drop rows, publish, and say what moved."""
+    """Survey, rank, drop rows, publish, and say what changed."""
     spark, skew = corpus.sparkSession, find_experiment(config)
     progress.stage(f"surveying {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
@@ -51,10 +51,10 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
         record = describe_run(config, tally, find_warnings(measurement, profiles), spark.version)
         published = publish({PINNED_SKEW: skew_classes(measurement)}, run, store, record)
 
-    def show_moves() -> str:
-        return format_table(moved_most(store.read(spark, PINNED_SKEW, run)), MOVED)
+    def show_changes() -> str:
+        return format_table(changed_by_skew(store.read(spark, PINNED_SKEW, run)), CHANGED_BY_SKEW)
 
-    return progress.end(conclude(spark, store, published, record, show_moves))
+    return progress.end(conclude(spark, store, published, record, show_changes))
 
 
 def find_experiment(config: Config) -> PinnedSkew:
