@@ -325,7 +325,7 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
         Of the jackknife.
     cluster : str, optional
         A column whose equal values, such as an author's rows, the jackknife keeps in one group. A row on which it is
-        NULL stands for itself.
+        NULL or NaN stands for itself.
     id : str, optional
         The column that identifies a row; the jackknife needs it.
     **measures
