@@ -18,16 +18,15 @@ if TYPE_CHECKING:
         loss_by_segment,
         pair_segments,
     )
+    from biasspark.api.comparisons import model_comparisons, side_by_side
     from biasspark.api.measured import MeasuredCorpus, measure
     from biasspark.api.metrics import (
         bias_metrics,
         label_balance,
-        model_comparisons,
         model_summary,
         pinned_auc,
         pinned_skew,
         score_histograms,
-        side_by_side,
         template_scores,
         threshold_rates,
         threshold_summary,
@@ -41,7 +40,7 @@ __version__ = "0.1.0"
 # Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
 _HOMES = (
     *("biasspark.errors", "biasspark.config"),
-    *("biasspark.api.measured", "biasspark.api.metrics", "biasspark.api.attribution"),
+    *("biasspark.api.measured", "biasspark.api.metrics", "biasspark.api.comparisons", "biasspark.api.attribution"),
 )
 
 __all__ = [

@@ -14,6 +14,7 @@ from pyspark import daemon
 
 IMPORTED = (
     "pyspark.sql.pandas.serializers",
+    "biasspark.api.comparisons",
     "biasspark.api.metrics",
     "biasspark.api.attribution",
     "biasspark.maps.comparisons",

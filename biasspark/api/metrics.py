@@ -6,23 +6,13 @@ Each ranks for itself: `biasspark.measure` ranks once for several.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
 from biasspark import pipeline
-from biasspark.api.keywords import (
-    ComparedKeywords,
-    GroupKeywords,
-    Models,
-    SuiteKeywords,
-    check_frame,
-    parse_keywords,
-    with_keywords,
-)
+from biasspark.api.keywords import GroupKeywords, Models, SuiteKeywords, parse_keywords, with_keywords
 from biasspark.api.measured import CorpusTables
-from biasspark.maps.comparisons import compare
-from biasspark.report import side_by_side as comparison
 from biasspark.tables.schemas import PINNED_SKEW
 
 
@@ -265,88 +255,6 @@ def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Unpack[Suite
     much, and returns the columns of the table ``score_histograms`` less the run's.
     """
     return _measure(df, measures, histograms={"bins": bins}).score_histograms()
-
-
-def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
-    """Return two models side by side, one row a (slice, identity): the five metrics of each, and their differences.
-
-    Costs what it costs to compute the frame that it is given.
-
-    Parameters
-    ----------
-    metrics : DataFrame
-        What `bias_metrics` returns, or the table or view of published runs.
-    first, second : str
-        Two models in it.
-
-    Returns
-    -------
-    DataFrame
-        For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, below 0 for the
-        worse; of gaps |second| - |first|, above 0 for the worse. Also the rows in the identity, the positives among
-        them, and ``worst_auc``, the lowest of the three AUCs. Lazy.
-
-    Raises
-    ------
-    ConfigError, InputError
-        If both models are the same, or the frame holds no metrics.
-
-    Examples
-    --------
-    >>> import biasspark  # doctest: +SKIP
-    >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
-    >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
-    """
-    check_frame("side_by_side", metrics)
-    return comparison.side_by_side(metrics, first, second)
-
-
-@with_keywords
-def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
-    df: DataFrame,
-    *,
-    baseline: str,
-    method: Literal["delong", "jackknife"] = "delong",
-    groups: int | None = None,
-    cluster: str | None = None,
-    id: str | None = None,
-    **measures: Unpack[ComparedKeywords],
-) -> DataFrame:
-    """Return by how much every model differs from a baseline, metric by metric, on the rows that both score.
-
-    Parameters
-    ----------
-    baseline : str
-        The model that the others of ``models`` are compared with.
-    method : {"delong", "jackknife"}
-        Variances from the paired placements of rows (DeLong, DeLong and Clarke-Pearson 1988), or from leaving out one
-        group of rows after another.
-    groups : int, default 100
-        Of the jackknife.
-    cluster : str, optional
-        A column whose equal values, such as an author's rows, the jackknife keeps in one group. A row on which it is
-        NULL or NaN stands for itself.
-    id : str, optional
-        The column that identifies a row; the jackknife needs it.
-    **measures
-        What `bias_metrics` takes, but for evidence and privacy. The engine "windows" is taken as "blocks", and
-        "binned" is refused.
-
-    Returns
-    -------
-    DataFrame
-        The columns of the table ``model_comparisons`` less the run's: of AUCs model - baseline, more is better; of gaps
-        |model| - |baseline|, less is better; each with interval, p-value and verdict. Lazy.
-
-    Notes
-    -----
-    The rows are scanned twice right away, for a survey and to count them. When the table is computed, they are scanned
-    once for every model beside the baseline and every 32 identities, and each time shuffled twice, by the jackknife
-    once; a row takes 8 bytes for each identity along. P-values are adjusted over one (slice, pair of models), crossed
-    pairs apart.
-    """
-    table = {"baseline": baseline, "method": method, "groups": groups, "cluster": cluster}
-    return compare(df, parse_keywords(measures, {"compare": table}), id).table
 
 
 @with_keywords
