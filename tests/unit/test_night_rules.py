@@ -129,6 +129,39 @@ def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
     assert alerts["mirrored"].change == pytest.approx(0)
 
 
+def in_bins(auc: float, doubt: float) -> Pair:
+    """An AUC that bins leave open by so much to either side."""
+    ends = {"at_least": auc - doubt, "at_most": auc + doubt}
+    return replace(pair_of(auc), **ends, variance_at_least=1e-4, variance_at_most=1e-4)
+
+
+def test_where_bins_leave_a_value_on_either_side_of_its_bound_the_sentence_says_between_which_ends() -> None:
+    rows = [
+        replace(candidate("open", 0.649), now=in_bins(0.649, 0.0012)),
+        replace(candidate("settled", 0.64), now=in_bins(0.64, 0.0012)),
+        candidate("exact", 0.65),
+    ]
+    found = by_identity(judge_candidates(Ruling(rule_of(min=0.65), 0.05), rows))
+    assert {alert.outcome for alert in found.values()} == {"insufficient_evidence"}
+    assert found["open"].message.endswith(
+        ": undecided, below 0.65 (adjusted p 1) or at least 0.65 (adjusted p 1); bins leave the value between 0.6478 "
+        "and 0.6502."
+    )
+    assert not [name for name in ("settled", "exact") if "bins" in found[name].message]
+
+
+def test_what_bins_leave_of_a_gap_and_of_a_change() -> None:
+    gap = replace(candidate("a", 0.4), now=in_bins(0.4, 0.001))
+    (size,) = judge_candidates(Ruling(rule_of(metric="negative_aeg", max_abs=0.1), 0.05), [gap])
+    assert size.message.endswith("; bins leave the value between -0.101 and -0.099.")
+    night = replace(candidate("a", 0.78, 0.8), now=in_bins(0.78, 0.001), before=in_bins(0.8, 0.002))
+    (fall,) = judge_candidates(Ruling(rule_of(max_drop=0.02), 0.05), [night])
+    assert fall.message.endswith("; bins leave the change between -0.023 and -0.017.")
+    by_ids = replace(night, paired=by_id("a", 0.78, 0.8).paired)
+    (paired,) = judge_candidates(Ruling(rule_of(max_drop=0.02), 0.05), [by_ids])
+    assert (paired.paired, "bins" in paired.message) == (True, False)
+
+
 def by_id(identity: str, auc: float, before: float, sd: float = 0.005, n: int = 2000) -> Candidate:
     """Nights of which the same ids tell that their difference has this standard error."""
     added = candidate(identity, auc, before)

@@ -131,7 +131,8 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
     """Return the alert with its outcome and the sentence that says it; without evidence that says why already.
 
     Of what is undecided only because so many rows of the rule were tested, the sentence says that, and of paired rows
-    that are alike that they are too few: their interval excludes the bound.
+    that are alike that they are too few: their interval excludes the bound. Of what bins leave on either side of the
+    bound it says between which values.
     """
     against, in_favour = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favour is None:
@@ -150,6 +151,7 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
                 said += f"{n_tested} tests"
         if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= ruling.alpha:
             said += "; alike row by row, on too few rows to show that the bound is kept"
+        said += _say_doubt(alert)
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
 
 
@@ -166,6 +168,19 @@ def _is_alike(alert: Alert) -> bool:
     """Tell whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
     is_paired = alert.paired or alert.baseline_model is not None
     return bool(is_paired) and alert.change is not None and alert.change_low == alert.change_high
+
+
+def _say_doubt(alert: Alert) -> str:
+    """Say what bins leave of a value or change of which they leave open whether it keeps its bound; else nothing.
+
+    Both p-values are 1 then.
+    """
+    what, least, most = "value", alert.value_at_least, alert.value_at_most
+    if alert.change is not None:
+        what, least, most = "change", alert.change_at_least, alert.change_at_most
+    if least is None or most is None or least == most or not alert.p_violation == alert.p_compliance == 1:
+        return ""
+    return f"; bins leave the {what} between {least:.6g} and {most:.6g}"
 
 
 def _list_claims(rule: Rule) -> tuple[str, str]:
