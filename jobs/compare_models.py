@@ -49,11 +49,13 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     progress.stage(f"surveying {config.corpus.name}")
     comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
     progress.stage(f"comparing {comparison.extent}")
-    with persisted(*comparison.kept, comparison.compared), judged_comparison(comparison.compared, config) as verdict:
-        warnings = (*comparison.warnings, *warn_of_rejects(comparison.tally), *comparison.warn_of_scope())
-        record = replace(describe_run(config, comparison.tally, warnings, spark.version), status=verdict.status)
-        tables = {MODEL_COMPARISONS: comparison.table, COMPARISON_ALERTS: verdict.alerts}
-        published = publish(tables, run, store, record)
+    warnings = (*comparison.warnings, *warn_of_rejects(comparison.tally))
+    with persisted(*comparison.kept, comparison.compared):
+        comparison.compute()
+        with judged_comparison(comparison.compared, config) as verdict:
+            record = replace(describe_run(config, comparison.tally, warnings, spark.version), status=verdict.status)
+            tables = {MODEL_COMPARISONS: comparison.table, COMPARISON_ALERTS: verdict.alerts}
+            published = publish(tables, run, store, record)
 
     def show() -> str:
         alerts = show_alerts(store.read(spark, COMPARISON_ALERTS, run), verdict)

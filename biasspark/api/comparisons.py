@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal, Unpack
 
 from pyspark.sql import DataFrame
 
-from biasspark.api.keywords import ComparedKeywords, check_frame, parse_keywords, with_keywords
+from biasspark.api.keyword_faults import name_keywords
+from biasspark.api.keywords import DEFAULTS, ComparedKeywords, check_frame, parse_keywords, with_keywords
 from biasspark.maps.comparisons import compare
 from biasspark.report import side_by_side as comparison
 
@@ -93,6 +95,12 @@ def model_comparisons(  # noqa: PLR0913 - the keys of the configuration's table
     once for every model beside the baseline and every 32 identities, and each time shuffled twice, by the jackknife
     once; a row takes 8 bytes for each identity along. P-values are adjusted over one (slice, pair of models), crossed
     pairs apart.
+
+    Warns right away, by Python's ``warnings`` and at no further cost, of models that share no row with the baseline, of
+    clusters in fewer groups than a verdict takes, and of rows without a cluster.
     """
     table = {"baseline": baseline, "method": method, "groups": groups, "cluster": cluster}
-    return compare(df, parse_keywords(measures, {"compare": table}), id).table
+    compared = compare(df, parse_keywords(measures, {"compare": table}), id)
+    for warning in compared.warnings:
+        warnings.warn(name_keywords(warning, DEFAULTS, {}), stacklevel=3)  # past `with_keywords`
+    return compared.table

@@ -13,10 +13,16 @@ from biasspark.corpus.codebook import Codebook
 from biasspark.corpus.states import field, states
 
 
-def count_rows(examples: DataFrame, codebook: Codebook, further: Sequence[str] = ()) -> DataFrame:
-    """Return one row: `counts`, in the order of `Codebook.tallies`, and on how many rows further columns are true."""
+def count_rows(examples: DataFrame, codebook: Codebook, further: Sequence[Column] = ()) -> DataFrame:
+    """Return one row: `counts`, in the order of `Codebook.tallies`, and further aggregates."""
     counts = F.array(*(F.count(F.when(column, F.lit(1))) for column in _counted(codebook)))
-    return examples.agg(counts.alias("counts"), *(F.count_if(name).alias(name) for name in further))
+    return examples.agg(counts.alias("counts"), *further)
+
+
+def counts_for(models: Sequence[str], codebook: Codebook) -> Column:
+    """Return whether a row of EXAMPLES counts for each of some models."""
+    scores = [field("score_reason", codebook.models.index(name), codebook) for name in models]
+    return reduce(Column.__and__, (reason == 0 for reason in [field("row_reason", 0, codebook), *scores]))
 
 
 def _counted(codebook: Codebook) -> list[Column]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
@@ -19,7 +20,7 @@ from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, keep_scored, label_examples
 from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
-from biasspark.corpus.tallies import count_rows
+from biasspark.corpus.tallies import count_rows, counts_for
 from biasspark.errors import ConfigError, no_usable_row
 from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.metrics.comparisons.model_comparisons import (
@@ -28,7 +29,7 @@ from biasspark.metrics.comparisons.model_comparisons import (
     name_models,
     paired_by_delong,
 )
-from biasspark.metrics.comparisons.scope import Scope, scope_warnings, scopes, unclustered_warnings
+from biasspark.metrics.comparisons.scope import Scope, scope_warnings, unclustered_warnings
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
@@ -55,8 +56,10 @@ class Comparison:
         Numbers of those that are compared: crossed pairs need enough rows.
     kept
         What is used more than once: persist these frames.
+    scopes
+        What every model shares with the baseline; groups where there are clusters.
     n_unclustered
-        Rows read on which the column of clusters is NULL.
+        Rows read that are in no cluster.
     """
 
     corpus: DataFrame
@@ -67,7 +70,8 @@ class Comparison:
     tally: Tally
     identities: tuple[int, ...]
     kept: tuple[DataFrame, ...]
-    n_unclustered: int = 0
+    scopes: tuple[Scope, ...]
+    n_unclustered: int
 
     @property
     def extent(self) -> str:
@@ -92,19 +96,21 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at of the corpus."""
+        """What a person should look at: in the corpus, its clusters, and models that share no row with the baseline."""
         loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.tally.n_rows)
-        return (*self.survey.warnings, *loose)
+        return (*self.survey.warnings, *loose, *scope_warnings(self.asked, self.scopes))
 
-    def warn_of_scope(self) -> tuple[str, ...]:
-        """Say which models share no row with the baseline, and where clusters are too few.
+    def compute(self) -> None:
+        """Compute `compared`, which should be persisted, and name the expression that fails on a row.
 
-        One job over `compared`, which should be persisted.
+        Raises
+        ------
+        InputError
+            If one does, or a file cannot be read.
         """
         spark = self.corpus.sparkSession
         with describe(spark, "compare the models"), corpus_faults(self.corpus, self.measures.expressions):
-            found = [Scope(*row) for row in scopes(self.compared).collect()]
-        return tuple(scope_warnings(self.asked, found))
+            self.compared.agg(F.count(F.lit(1))).collect()
 
     @property
     def level(self) -> float:
@@ -129,7 +135,7 @@ class Comparison:
     ) -> DataFrame:
         """Pair the AUCs of two models by leaving out groups of rows."""
         asked, groups = self.asked, self.asked.groups or GROUPS
-        group = group_of(str(self.id_column), cluster_of(asked.cluster, corpus.schema), groups).alias(GROUP)
+        group = _group_rows(asked, self.id_column, corpus.schema)
         examples = label_examples(corpus, measures, codebook, self.id_column, [group])
         left = leave_out(examples, codebook, boundaries, self.identities, groups)
         sides = left.withColumn(IS_BASELINE, F.col(MODEL) == F.lit(asked.baseline))
@@ -172,16 +178,47 @@ def compare(
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     corpus, kept = mark_duplicates(corpus, id_column, duplicates)
     codebook = build_codebook(measures, survey)
-    unclustered = is_unclustered(cluster_of(asked.cluster, corpus.schema)).alias(UNCLUSTERED)
-    examples = label_examples(corpus, measures, codebook, id_column, [unclustered])
+    examples = label_examples(corpus, measures, codebook, id_column, _find_clusters(asked, id_column, corpus.schema))
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
-        (counted,) = count_rows(examples, codebook, [UNCLUSTERED]).collect()
+        (counted,) = count_rows(examples, codebook, _count_scopes(asked, codebook)).collect()
     tally = codebook.read_tally(counted["counts"])
     if not any(tally.n_eligible.values()):
         raise no_usable_row(tally.n_rows)
-    identities = tuple(codebook.list_identities(counted["counts"]))
-    n_unclustered = counted[UNCLUSTERED]
-    return Comparison(corpus, measures, asked, id_column, survey, tally, identities, tuple(kept), n_unclustered)
+    return Comparison(
+        corpus=corpus,
+        measures=measures,
+        asked=asked,
+        id_column=id_column,
+        survey=survey,
+        tally=tally,
+        identities=tuple(codebook.list_identities(counted["counts"])),
+        kept=tuple(kept),
+        scopes=tuple(Scope(*row) for row in counted["scopes"]),
+        n_unclustered=counted[UNCLUSTERED],
+    )
+
+
+def _find_clusters(asked: Compare, id_column: str | None, schema: StructType) -> list[Column]:
+    """Return whether a row is in no cluster and, where there are clusters, its group."""
+    unclustered = is_unclustered(cluster_of(asked.cluster, schema)).alias(UNCLUSTERED)
+    return [unclustered, _group_rows(asked, id_column, schema)] if asked.cluster else [unclustered]
+
+
+def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
+    """Return the group of a row, which the jackknife leaves out as a whole."""
+    return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
+
+
+def _count_scopes(asked: Compare, codebook: Codebook) -> list[Column]:
+    """Return how many rows are in no cluster, and the `Scope` of every model: aggregates over EXAMPLES."""
+
+    def count_shared(model: str) -> Column:
+        shared = counts_for((model, asked.baseline), codebook)
+        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
+        return F.struct(F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
+
+    scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
+    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), scopes]
 
 
 def compared_alone(measures: Measures) -> Measures:

@@ -253,7 +253,8 @@ def compare_flocks(corpus: DataFrame, n_flocks: int) -> pd.DataFrame:
 
 
 def test_nine_clusters_are_insufficient_data(corpus: DataFrame) -> None:
-    found = compare_flocks(corpus, 9)
+    with pytest.warns(UserWarning, match="'flock' has so few values that only 9 of 1000 groups have rows"):
+        found = compare_flocks(corpus, 9)
     assert set(found["verdict"]) == {"insufficient_data"}
     assert found["p_value"].isna().all()
     assert found["difference"].notna().all()
@@ -293,6 +294,27 @@ def test_the_jackknife_keeps_clusters_together(corpus: DataFrame) -> None:
     assert aucs.sum() > 5
     for end in ("difference_low", "difference_high"):
         assert often.loc[aucs, end].to_numpy() == pytest.approx(once.loc[aucs, end].to_numpy(), abs=1e-9)
+
+
+APART = "compare: late with new: no row with a label is scored by both, so nothing is compared."
+LOOSE = "compare: 'author' has no value on {share:.0%} of the rows ({n} of 400). Each of them stands for itself."
+FEW = (
+    "compare: old with new: 'few' has so few values that only 2 of 100 groups have rows, and a verdict takes 10. Name "
+    "another column, or take more `groups` if it has more values."
+)
+
+
+@pytest.mark.parametrize(("cluster", "said"), [(None, [APART]), ("author", [LOOSE, APART]), ("few", [APART, FEW])])
+def test_a_notebook_is_warned_at_the_line_that_asks(
+    corpus: DataFrame, rows: pd.DataFrame, cluster: str | None, said: list[str]
+) -> None:
+    asked = {"models": {"new": "s", "old": "t", "late": "late"}, "baseline": "new", "label": "y", "identities": "a"}
+    by: dict[str, Any] = {"method": "jackknife", "cluster": cluster, "id": "id"} if cluster else {}
+    with pytest.warns(UserWarning, match="^compare: ") as caught:
+        biasspark.model_comparisons(corpus, **asked, **by)
+    n, ours = int(rows["author"].isna().sum()), [own for own in caught if own.category is UserWarning]
+    assert [str(own.message) for own in ours] == [text.format(n=n, share=n / N) for text in said]
+    assert {own.filename for own in ours} == {__file__}
 
 
 # ---- the job
