@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
 from biasspark.config import show_value
-from biasspark.config.section import guess
 from biasspark.errors import InputError
 from biasspark.report.side_by_side_metrics import COMPARED, WORST_AUC
 from biasspark.report.side_by_side_question import Question, SideBySide, check_models, group_by_slice
@@ -77,24 +76,6 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
         *(column for name in COMPARED for column in (*_both(name), _difference(name), *_reasons(name))),
         *last,
     )
-
-
-def check_models_of(metrics: DataFrame, models: Sequence[str]) -> None:
-    """Refuse models that a frame of metrics lacks.
-
-    Raises
-    ------
-    InputError
-        With the models that there are.
-
-    Notes
-    -----
-    One job, which computes the frame where it is not published or kept.
-    """
-    with describe(metrics.sparkSession, "list the models"):
-        there = sorted(row[MODEL] for row in metrics.select(MODEL).distinct().collect())
-    if faults := [_describe_unknown("models", name, there, "The frame") for name in models if name not in there]:
-        raise InputError(*faults)
 
 
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, question: Question) -> SideBySide:
@@ -166,9 +147,9 @@ def choose_slices(there: Iterable[tuple[str, str]], question: Question) -> tuple
     return tuple(dict.fromkeys(question.slices or sorted(slices, key=lambda name: (name != ALL_ROWS, name))))
 
 
-def _describe_unknown(where: str, name: str, there: Sequence[str], holder: str = "The published run") -> str:
+def _describe_unknown(where: str, name: str, there: Sequence[str]) -> str:
     listed = ", ".join(map(show_value, there)) or "none"
-    return f"{where}: {show_value(name)}. {holder} has {listed}. {guess(name, there, 'Name one that it has.')}"
+    return f"{where}: {show_value(name)}. The published run has {listed}. Name one that it has."
 
 
 def _side(model: str) -> Column:
