@@ -16,9 +16,9 @@ def test_few_clusters_are_said_once_for_all_models_that_have_as_many() -> None:
     ]
 
 
-def test_a_model_that_has_no_row_or_is_not_found_is_apart() -> None:
+def test_a_model_without_a_row_in_common_is_apart() -> None:
     """Of its groups nothing is said besides."""
-    assert list(scope_warnings(ASKED, [Scope("a", 0, 0), Scope("b", 300, 40)])) == [
+    assert list(scope_warnings(ASKED, [Scope("a", 0, 0), Scope("b", 300, 40), Scope("c", 0, 0)])) == [
         "compare: a, c with old: no row with a label is scored by both, so nothing is compared."
     ]
 

@@ -1,14 +1,13 @@
-"""On what a comparison rests: how many rows both models score, and in how many groups they are; what to look at."""
+"""On what a comparison rests: how many rows both models score, and in how many groups they are; what to look at.
+
+No Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import pyspark.sql.functions as F
-from pyspark.sql import DataFrame
-
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, SLICE
 from biasspark.config import GROUPS, Compare, list_first
 from biasspark.metrics.comparisons.differences import LEAST_GROUPS
 
@@ -25,18 +24,12 @@ class Scope(NamedTuple):
     n_rows
         Rows with a label that both score.
     n_groups
-        The groups that these rows are in; None where rows are not grouped.
+        The groups that these rows are in; None where there are no clusters.
     """
 
     model: str
     n_rows: int
     n_groups: int | None = None
-
-
-def scopes(compared: DataFrame) -> DataFrame:
-    """Return the fields of `Scope`, one row per model, of what `name_models` returns. Lazy and narrow."""
-    whole = compared.where((F.col(SLICE) == F.lit(ALL_ROWS)) & (F.col(IDENTITY) == F.lit(OVERALL)))
-    return whole.select(MODEL, (F.col("n_low") + F.col("n_high")).alias("n_rows"), "n_groups")
 
 
 def scope_warnings(asked: Compare, found: Sequence[Scope]) -> Iterator[str]:
@@ -47,19 +40,15 @@ def scope_warnings(asked: Compare, found: Sequence[Scope]) -> Iterator[str]:
     asked : Compare
         Which models are compared, and by which clusters.
     found : sequence of Scope
-        What there is of them. A model that is not among them shares nothing.
+        What each of them shares with the baseline, in their order.
     """
-    by_model = {own.model: own for own in found}
-    apart = [name for name in asked.models if name not in by_model or not by_model[name].n_rows]
+    apart = [own.model for own in found if not own.n_rows]
     if apart:
         yield f"compare: {_pair(asked, apart)}: no row with a label is scored by both, so nothing is compared."
-    if asked.cluster is None:
-        return
     few: dict[int, list[str]] = {}
-    for name in asked.models:
-        n_groups = None if name in apart else by_model[name].n_groups
-        if n_groups is not None and n_groups < LEAST_GROUPS:
-            few.setdefault(n_groups, []).append(name)
+    for own in found:
+        if own.n_rows and own.n_groups is not None and own.n_groups < LEAST_GROUPS:
+            few.setdefault(own.n_groups, []).append(own.model)
     for n_groups, names in few.items():
         yield (
             f"compare: {_pair(asked, names)}: '{asked.cluster}' has so few values that only {n_groups} of "
