@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 READING, PLACING = "reading", "after a shuffle"
+SPARKS_OWN = ("spark-session-", "broadcast exchange ")
+"""How tags begin that Spark gives a job: of its session and query, and of a table that it sends to all executors."""
 
 
 def log_into(folder: Path) -> dict[str, str]:
@@ -42,8 +44,8 @@ def read_tasks(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _own_tag(tags: str) -> str:
-    """Return the tag that is not one of Spark's own, which name session and query."""
-    return next((tag for tag in tags.split(",") if not tag.startswith("spark-session-")), "")
+    """Return the tag that is not one of Spark's own."""
+    return next((tag for tag in tags.split(",") if not tag.startswith(SPARKS_OWN)), "")
 
 
 def _amounts(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -27,7 +27,7 @@ def describe_machine() -> dict[str, object]:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
-        "commit_is_clean": _git("status", "--porcelain") == "",
+        "commit_is_clean": _git("status", "--porcelain", "--", ":/", ":/!scripts/benchmarks/results") == "",
     }
 
 
