@@ -38,8 +38,19 @@ def test_clusters_need_the_jackknife(results: list[dict[str, Any]]) -> None:
 def test_few_clusters_do_not_seem_to_be_certain(results: list[dict[str, Any]]) -> None:
     few = [one for one in results if one["clusters"] and one["rows"] != [500, 500]]
     assert len(few) == 21
-    assert min(one["coverage"] for one in few) > 0.915
     assert max(one["insufficient"] for one in few) == 0
-    equal = [one["seen"] for one in few if abs(one["values"][0]) == abs(one["values"][1])]
-    assert len(equal) == 15
-    assert max(equal) < 0.085
+    opposite = [one for one in few if one["values"][0] * one["values"][1] < 0]
+    others = [one for one in few if one not in opposite]
+    assert min(one["coverage"] for one in others) > 0.925
+    equal = [one["seen"] for one in others if one["values"][0] == one["values"][1]]
+    assert len(equal) == 12
+    assert max(equal) < 0.075
+
+
+def test_gaps_of_opposite_signs_seem_different_a_little_too_often_with_few_clusters(
+    results: list[dict[str, Any]],
+) -> None:
+    opposite = [one for one in results if one["clusters"] and one["values"][0] * one["values"][1] < 0]
+    assert [one["rows"] for one in opposite] == [[50, 600], [100, 600], [150, 600]]
+    assert min(one["coverage"] for one in opposite) > 0.91
+    assert max(one["seen"] for one in opposite) < 0.085
