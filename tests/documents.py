@@ -8,7 +8,7 @@ A comment of one line right before a block says more of it:
 - ``<!-- printed in: PAGE -->``: the commands of another page do;
 - ``<!-- leaves of the census -->``: the trees of test_samples.py have these leaves;
 - ``<!-- slow -->``: it is run with the slow tests alone;
-- ``<!-- not run: WHY -->``: the commands are read, but never run;
+- ``<!-- apart: WHERE -->``: the commands are run there by a test of their own, with the slow tests;
 - ``<!-- elsewhere: WHERE -->``: it is another platform's, and only shown.
 """
 

@@ -185,31 +185,36 @@ class Standalone:
 @contextlib.contextmanager
 def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
     """Start a master and two workers, of one core each, that work in a folder and listen on loopback alone."""
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    light = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with contextlib.ExitStack() as stack:
-        master, log = stack.enter_context(daemon(home, folder / "master", "master.Master"))
+
+        def start(own: Path, role: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+            return stack.enter_context(daemon(home, own, f"org.apache.spark.deploy.{role}", *ports, *options, **light))
+
+        master, log = start(folder / "master", "master.Master")
         address = read_from(log, r"spark://127\.0\.0\.1:\d+")
         found = Standalone(address, folder, [master])
         for number in range(2):
             own = folder / f"worker-{number}"
             options = ("--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), address)
-            found.daemons.append(stack.enter_context(daemon(home, own, "worker.Worker", *options))[0])
+            found.daemons.append(start(own, "worker.Worker", *options)[0])
         read_from(log, "Registering worker", times=2)
         yield found
 
 
 @contextlib.contextmanager
-def daemon(home: Path, folder: Path, role: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Start a master or a worker of Spark on loopback, in a process group of its own; give it and its log."""
+def daemon(
+    home: Path, folder: Path, main: str, *arguments: str, **environment: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a class with Spark's own beside it, in a process group of its own; give the process and its log."""
     folder.mkdir()
     log = folder / "log"
-    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *ports, *arguments]
-    light = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command,
+            [str(home / "bin" / "spark-class"), main, *arguments],
             cwd=folder,
-            env=clean_environment(SPARK_HOME=str(home), **light),
+            env=clean_environment(SPARK_HOME=str(home), **environment),
             start_new_session=True,
             stdout=out,
             stderr=out,

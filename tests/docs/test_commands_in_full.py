@@ -5,10 +5,10 @@ Those of most pages take what the README's commands make, over 1.8 million comme
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
+import venv
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,17 +18,22 @@ import pytest
 
 from biasspark.synthetic.blocks import make_table
 from biasspark.synthetic.civil_rows import CivilShape
-from tests.documents import ROOT, blocks_of, files_of, output_of, read_lines
+from tests.documents import ROOT, Code, blocks_of, files_of, output_of, read_lines
 from tests.running_jobs import ask
+from tests.submitting import clean_environment, make_cluster, make_python, standalone
+from tests.yarn import yarn
 
-COPIED = ("biasspark", "conf", "jobs", "scripts", "docs")
+COPIED = ("biasspark", "conf", "jobs", "scripts", "docs", "tests")
 README = "README.md"
 FIRST = ["docs/configuration.md", "docs/performance.md"]
 """Pages of which the commands find all that they take in a clone."""
 
 LATER = [page for page in dict.fromkeys(block.page for block in blocks_of("sh", "")) if page not in (README, *FIRST)]
-NOT_HERE = re.compile("unresolved dependency")
-"""What is said where the jars of a table format cannot be had."""
+NOT_HERE = re.compile("unresolved dependency|packages cannot be had|could not be had|No matching distribution found")
+"""What is said where the jars of a table format, or packages, cannot be had."""
+
+PUBLISHED = "https://github.com/conversationai/unintended-ml-bias-analysis"
+COMMIT, SCORES = "6a62fab", "unintended_ml_bias/model_card/intersectional_madlibs_scored.csv"
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +43,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".venv").symlink_to(ROOT / ".venv")
-    for lock in ROOT.glob("requirements*.lock"):
-        shutil.copy(lock, folder)
+    for file in (ROOT / "pyproject.toml", ROOT / "LICENSE", *ROOT.glob("requirements*.lock")):
+        shutil.copy(file, folder)
     write_comments(folder / "data" / "civil")
     return folder
 
@@ -60,27 +65,31 @@ def write_comments(folder: Path) -> None:
     pq.write_table(comments.append_column("lang", pa.array(["en"] * len(comments))), folder / "part.parquet")
 
 
-@pytest.fixture(scope="module")
-def published_scores(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
-    """The scores of the tutorial as their authors published them."""
+@pytest.fixture
+def published_scores(tmp_path: Path, shared_data: Path) -> dict[str, str]:
+    """Have git find, in place of the authors' repository, one that has their scores under the name of their commit."""
     scores = pq.read_table(shared_data / "madlibs_scored" / "madlibs_scored.parquet")
     toxicity = ["toxic" if label else "nontoxic" for label in scores["label"].to_pylist()]
     names = {"TOXICITY@6": scores["toxicity_6"], "TOXICITY@1": scores["toxicity_1"]}
     columns = {"template": scores["template"], "toxicity": toxicity, "phrase": scores["phrase"], **names}
-    folder = tmp_path_factory.mktemp("data")
-    pa.csv.write_csv(pa.table(columns), folder / "madlibs.csv")
-    return folder
+    repository = tmp_path / "published"
+    (repository / SCORES).parent.mkdir(parents=True)
+    pa.csv.write_csv(pa.table(columns), repository / SCORES)
+    author = ("-c", "user.name=Test", "-c", "user.email=test@localhost")
+    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "Scores"), ("tag", COMMIT)):
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    setting = {"COUNT": "1", "KEY_0": f"url.{repository}.insteadOf", "VALUE_0": PUBLISHED}
+    return {f"GIT_CONFIG_{name}": value for name, value in setting.items()} | {"DATA": str(tmp_path / "data")}
 
 
-def run_line(line: str, clone: Path, data: Path | None = None) -> str:
+def run_line(line: str, clone: Path, **environment: str) -> str:
     """Run a command, see that it ends as its comment says, else well, and give what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
     # The environment is not the copy's own and knows the project's place: the copy's package comes before it.
-    environment |= {"DATA": str(data), "PYTHONPATH": str(clone)}
+    usual = clean_environment(PYTHONPATH=str(clone))
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=clone,
-        env=environment,
+        env=usual | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -88,20 +97,25 @@ def run_line(line: str, clone: Path, data: Path | None = None) -> str:
         timeout=1800,
     )
     if done.returncode and NOT_HERE.search(done.stdout):
-        pytest.skip("the jars of conf/lake-*.conf cannot be had here: no repository of Maven answers")
+        pytest.skip(f"what this takes cannot be had here: no registry answers {line}")
     said = re.search(r"# .*exit code (\d+)", line)
     assert done.returncode == int(said[1] if said else 0), f"{line}\n{done.stdout}"
     return done.stdout
 
 
-def run_page(page: str, clone: Path, data: Path | None = None) -> None:
+def run_block(block: Code, clone: Path, **environment: str) -> str:
+    """Run the commands of a block, and give what they printed."""
+    for name, text in files_of(block).items():
+        (clone / name).write_text(text, "utf-8")
+    lines = [line for line in read_lines(block) if not line.startswith("scripts/test")]  # which runs this
+    return "".join(run_line(line, clone, **environment) for line in lines)
+
+
+def run_page(page: str, clone: Path, **environment: str) -> None:
     """Run the commands of a page, and see that they print what it says, there and on other pages."""
     said: set[str] = set()
     for block in (block for block in blocks_of("sh", "") if block.page == page):
-        for name, text in files_of(block).items():
-            (clone / name).write_text(text, "utf-8")
-        lines = [line for line in read_lines(block) if not line.startswith("scripts/test")]  # which runs this
-        printed = "".join(run_line(line, clone, data) for line in lines)
+        printed = run_block(block, clone, **environment)
         there = {line.rstrip() for line in printed.splitlines()}
         assert [line for line in output_of(block) if line not in there] == [], printed
         said |= there
@@ -126,4 +140,45 @@ def test_the_readme_runs(demo: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", LATER)
 def test_a_page_runs_after_the_readme(page: str, demo: Path, request: pytest.FixtureRequest) -> None:
-    run_page(page, demo, request.getfixturevalue("published_scores") if page == "docs/tutorial.md" else None)
+    run_page(page, demo, **(request.getfixturevalue("published_scores") if page == "docs/tutorial.md" else {}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", blocks_of("sh", "slow"), ids=str)
+def test_a_block_that_takes_long_runs_in_a_clone(block: Code, clone: Path) -> None:
+    run_block(block, clone)
+
+
+@pytest.mark.slow
+def test_the_project_installs_as_the_readme_says(clone: Path, tmp_path: Path) -> None:
+    """Into an environment that has nothing but pip, and from there spark-submit runs the job."""
+    [block] = [block for block in blocks_of("sh", "apart") if block.page == README]
+    venv.create(tmp_path / "own", with_pip=True)
+    place = tmp_path / "own" / "bin"
+    run_block(block, clone, PATH=f"{place}:/usr/bin:/bin", PYTHONPATH="")
+    assert ask(clone / "warehouse", "SELECT identity FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL LIMIT 1")
+
+
+@pytest.mark.slow
+def test_commands_for_clusters_run_on_clusters(clone: Path, tmp_path: Path) -> None:
+    """All that YARN's machines know of biasspark is the zip, and those of a standalone cluster the archive."""
+    packaging, *_ = [block for block in blocks_of("sh", "") if block.page == "docs/platforms.md"]
+    [submitting] = [block for block in blocks_of("sh", "apart") if block.page == "docs/platforms.md"]
+    run_block(packaging, clone)
+    on_yarn, unpack, alone = read_lines(submitting)
+    warehouse = tmp_path / "warehouse"
+    config = files_of(submitting)["civil.toml"].replace('path = "data/civil"', f'path = "{clone}/data/civil"')
+    (clone / "civil.toml").write_text(config.replace('path = "warehouse"', f'path = "{warehouse}"'), "utf-8")
+    cluster = make_cluster(tmp_path)
+    path = f"{make_python(tmp_path / 'bare').parent}:{cluster.home / 'bin'}:/usr/bin:/bin"
+    environment = {"PATH": path, "PYTHONPATH": "", "SPARK_HOME": str(cluster.home)}
+    with yarn(cluster, tmp_path / "yarn") as found:
+        run_line(on_yarn, clone, **environment, **found)
+    query = "SELECT identity, bpsn_auc FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL ORDER BY ALL"
+    rows = ask(warehouse, query)
+    assert rows
+    shutil.rmtree(warehouse)
+    with standalone(cluster.home, tmp_path) as master:
+        for line in (unpack, alone):
+            run_line(line.replace("spark://head:7077", master.address), clone, **environment)
+    assert ask(warehouse, query) == rows
