@@ -53,7 +53,7 @@ that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -95,27 +95,13 @@ def auc_interval(pair: Column, level: float, *, bounded: bool = False) -> Column
     Only +, -, ·, / and sqrt, which IEEE 754 rounds alike everywhere, and exp, for which Spark calls ``StrictMath``: the
     bits do not depend on the platform. No Python worker is needed. Some 500 floating point operations per row.
     """
-    known = _Known.of(pair, bounded)
     z = normal_quantile(level)
-    low, high = _logit_delong(pair, known, z)
 
-    def choose(roots: Column) -> Column:
-        below, above = roots["of_auc"], 1 - roots["of_mirrored"]
-        rows = F.least(pair["n_low"], pair["n_high"])
-        settled = rows * known.spread >= SETTLED
-        by_logit = (pair["auc_variance"] > 0) & (settled | (high - low > above - below))
-        joined = known.in_doubt & ~((known.least_variance > 0) & settled)
-        lower = F.when(joined, F.least(low, below)).when(by_logit, low).otherwise(below)
-        upper = F.when(joined, F.greatest(high, above)).when(by_logit, high).otherwise(above)
-        defined = pair["auc_variance"].isNotNull()
-        return F.struct(
-            F.when(defined, F.least(lower, known.lowest)).alias("low"),
-            F.when(defined, F.greatest(upper, known.highest)).alias("high"),
-            F.when(by_logit, LOGIT_DELONG).when(defined, NEWCOMBE).otherwise(NONE).alias("method"),
-            joined.alias("joined"),
-        )
+    def solve(known: Column) -> Column:
+        logit = _logit_delong(known, z)
+        return _bind(logit, lambda ends: _solve_newcombe(known, z, partial(_choose, known, ends)))
 
-    return _solve_newcombe(pair, known, z, choose)
+    return _bind(pair, lambda own: _bind(_know(own, bounded), solve))
 
 
 def with_auc_interval(rows: DataFrame, n_low: Column, n_high: Column, level: float) -> DataFrame:
@@ -126,44 +112,63 @@ def with_auc_interval(rows: DataFrame, n_low: Column, n_high: Column, level: flo
     return found.withColumns(ends).drop("found")
 
 
-class _Known(NamedTuple):
-    """What is known of an AUC A and its variance V: of exact ones all.
+def _bind(value: Column, use: Callable[[Column], Column]) -> Column:
+    """Compute a value once: what an expression names ten times Spark analyses, and mostly computes, ten times."""
+    return F.transform(F.array(value), use)[0]
 
-    Attributes
-    ----------
-    spread
-        The least that A(1 - A) may be.
+
+def _know(pair: Column, bounded: bool) -> Column:
+    """Return as a struct the sizes of the cells, the variance V, and within which bounds A and V are.
+
+    ``spread`` is the least that A(1 - A) may be; ``in_doubt`` says whether any two bounds differ: of exact ones none.
     """
+    bounds = ("_at_least", "_at_most") if bounded else ("", "")
+    lowest, highest = (pair[f"auc{end}"] for end in bounds)
+    least, most = (pair[f"auc_variance{end}"] for end in bounds)
+    spread = F.least(lowest * (1 - lowest), highest * (1 - highest)) if bounded else lowest * (1 - lowest)
+    in_doubt = (lowest < highest) | (least < most) if bounded else F.lit(False)
+    return F.struct(
+        pair["n_low"].cast("double").alias("m"),
+        pair["n_high"].cast("double").alias("n"),
+        pair["auc_variance"].alias("variance"),
+        lowest.alias("lowest"),
+        highest.alias("highest"),
+        least.alias("least_variance"),
+        most.alias("most_variance"),
+        spread.alias("spread"),
+        in_doubt.alias("in_doubt"),
+    )
 
-    lowest: Column
-    highest: Column
-    spread: Column
-    least_variance: Column
-    most_variance: Column
-    in_doubt: Column
 
-    @staticmethod
-    def of(pair: Column, bounded: bool) -> _Known:
-        if not bounded:
-            auc, variance = pair["auc"], pair["auc_variance"]
-            return _Known(auc, auc, auc * (1 - auc), variance, variance, F.lit(False))
-        lowest, highest = pair["auc_at_least"], pair["auc_at_most"]
-        least, most = pair["auc_variance_at_least"], pair["auc_variance_at_most"]
-        spread = F.least(lowest * (1 - lowest), highest * (1 - highest))
-        return _Known(lowest, highest, spread, least, most, (lowest < highest) | (least < most))
+def _choose(known: Column, logit: Column, roots: Column) -> Column:
+    """Return the interval of the method that the rule takes, or both joined."""
+    low, high = logit["low"], logit["high"]
+    below, above = roots["of_auc"], 1 - roots["of_mirrored"]
+    settled = F.least(known["m"], known["n"]) * known["spread"] >= SETTLED
+    by_logit = (known["variance"] > 0) & (settled | (high - low > above - below))
+    joined = known["in_doubt"] & ~((known["least_variance"] > 0) & settled)
+    lower = F.when(joined, F.least(low, below)).when(by_logit, low).otherwise(below)
+    upper = F.when(joined, F.greatest(high, above)).when(by_logit, high).otherwise(above)
+    defined = known["variance"].isNotNull()
+    return F.struct(
+        F.when(defined, F.least(lower, known["lowest"])).alias("low"),
+        F.when(defined, F.greatest(upper, known["highest"])).alias("high"),
+        F.when(by_logit, LOGIT_DELONG).when(defined, NEWCOMBE).otherwise(NONE).alias("method"),
+        joined.alias("joined"),
+    )
 
 
-def _logit_delong(pair: Column, known: _Known, z: float) -> tuple[Column, Column]:
+def _logit_delong(known: Column, z: float) -> Column:
     """Ends on the logit scale; expit(logit(A) + h) = A / (A + (1 - A)·exp(-h)) needs no logarithm. NULL at 0 and 1."""
-    lowest, highest = known.lowest, known.highest
-    step = F.try_divide(z * F.sqrt(known.most_variance), known.spread)
-    m, n = pair["n_low"].cast("double"), pair["n_high"].cast("double")
+    lowest, highest, m, n = (known[name] for name in ("lowest", "highest", "m", "n"))
+    step = F.try_divide(z * F.sqrt(known["most_variance"]), known["spread"])
     most = z * F.sqrt(F.try_divide(m, m - 1) + F.try_divide(n, n - 1)) / F.greatest(lowest, 1 - highest, F.lit(0.5))
-    factor = F.exp(F.when(known.in_doubt, F.least(step, most)).otherwise(step))
-    return lowest / (lowest + (1 - lowest) * factor), highest / (highest + (1 - highest) / factor)
+    factor = F.exp(F.when(known["in_doubt"], F.least(step, most)).otherwise(step))
+    low, high = lowest / (lowest + (1 - lowest) * factor), highest / (highest + (1 - highest) / factor)
+    return F.struct(low.alias("low"), high.alias("high"))
 
 
-def _solve_newcombe(pair: Column, known: _Known, z: float, finish: Callable[[Column], Column]) -> Column:
+def _solve_newcombe(known: Column, z: float, finish: Callable[[Column], Column]) -> Column:
     """Solve (A - θ)² = k(θ)·θ(1 - θ) for θ <= A, where k(θ) = z²·V(θ) / (θ(1 - θ)), for A and for 1 - A.
 
     Where A is in doubt, for the least of either.
@@ -176,26 +181,22 @@ def _solve_newcombe(pair: Column, known: _Known, z: float, finish: Callable[[Col
     into it is a contraction: |dθ/d log k| <= θ(1 - θ), and |d log k/dθ|·θ(1 - θ) < 0.102. As (A - θ)²/V(θ) falls all
     the way from θ = 0 to A, the root is the only one.
     """
-    auc, mirrored = known.lowest, 1 - known.highest
-    m, n = pair["n_low"].cast("double"), pair["n_high"].cast("double")
-
-    def root(a: Column, theta: Column, roots: Column) -> Column:
-        k = roots["base"] - roots["slope"] / (2 + theta * (1 - theta))
-        return 2 * a * a / (2 * a + k + F.sqrt(k * (k + 4 * a * (1 - a))))
-
-    def step(roots: Column, _: Column) -> Column:
-        return F.struct(
-            root(auc, roots["of_auc"], roots).alias("of_auc"),
-            root(mirrored, roots["of_mirrored"], roots).alias("of_mirrored"),
-            roots["base"].alias("base"),
-            roots["slope"].alias("slope"),
-        )
-
-    # Base and slope travel with the roots because an expression used in a lambda is computed at every step.
-    start = F.struct(
-        auc.alias("of_auc"),
-        mirrored.alias("of_mirrored"),
+    auc, mirrored, m, n = known["lowest"], 1 - known["highest"], known["m"], known["n"]
+    curve = F.struct(
         F.try_divide(z * z * (m + n - 1), m * n).alias("base"),
         F.try_divide(z * z * 3 * ((m + n) / 2 - 1), m * n).alias("slope"),
     )
-    return F.aggregate(F.sequence(F.lit(1), F.lit(_STEPS)), start, step, finish)
+
+    def iterate(curve: Column) -> Column:
+        def root(a: Column, theta: Column) -> Column:
+            k = curve["base"] - curve["slope"] / (2 + theta * (1 - theta))
+            return 2 * a * a / (2 * a + k + F.sqrt(k * (k + 4 * a * (1 - a))))
+
+        def step(roots: Column, _: Column) -> Column:
+            own, others = root(auc, roots["of_auc"]), root(mirrored, roots["of_mirrored"])
+            return F.struct(own.alias("of_auc"), others.alias("of_mirrored"))
+
+        start = F.struct(auc.alias("of_auc"), mirrored.alias("of_mirrored"))
+        return F.aggregate(F.sequence(F.lit(1), F.lit(_STEPS)), start, step, finish)
+
+    return _bind(curve, iterate)
