@@ -56,7 +56,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
         (F.col("corpus") == F.lit(run.corpus)) & (F.col("run_date") < F.lit(run.run_date))
     )
     by_gate = ledger.where((F.col("job") == F.lit(run.job)) & (F.col("status") == ACCEPTED)).select("run_id")
-    accepted = by_gate.unionByName(_accepted_by_people(ledger, run.job)).distinct()
+    accepted = F.broadcast(by_gate.unionByName(_accepted_by_people(ledger, run.job)))
     runs = ledger.where(F.col("job") == F.lit(run.job)).join(accepted, on="run_id", how="left_semi")
     shown = F.struct("run_id", F.unix_micros("started_at").alias("started"), "config")
     by_night = runs.groupBy("run_date").agg(F.max_by(shown, F.struct("published_at", "run_id")).alias("latest"))

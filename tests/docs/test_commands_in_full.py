@@ -174,6 +174,8 @@ def test_commands_for_clusters_run_on_clusters(clone: Path, tmp_path: Path) -> N
     environment = {"PATH": path, "PYTHONPATH": "", "SPARK_HOME": str(cluster.home)}
     with yarn(cluster, tmp_path / "yarn") as found:
         run_line(on_yarn, clone, **environment, **found)
+        said = run_line(f"{on_yarn} --set label.column=nothing  # exit code 1", clone, **environment, **found)
+    assert "exited with status 3" in said
     query = "SELECT identity, bpsn_auc FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL ORDER BY ALL"
     rows = ask(warehouse, query)
     assert rows

@@ -68,8 +68,10 @@ def name_models(paired: DataFrame, models: tuple[str, str], level: float, method
     """
     model, baseline = models
     named = {MODEL: F.lit(model), "baseline_model": F.lit(baseline), "method": F.lit(method)}
-    ends = {**_interval("auc", "auc_variance", level), **_interval("baseline_auc", "baseline_variance", level)}
-    return paired.withColumns({**named, **ends})
+    variances = {"auc": "auc_variance", "baseline_auc": "baseline_variance"}
+    intervals = {f"{auc}_interval": _interval(auc, variance, level) for auc, variance in variances.items()}
+    ends = {f"{auc}_{end}": F.col(f"{auc}_interval")[end] for auc in variances for end in ("low", "high")}
+    return paired.withColumns({**named, **intervals}).withColumns(ends).drop(*intervals)
 
 
 def model_comparisons(compared: DataFrame, level: float) -> DataFrame:
@@ -90,9 +92,9 @@ def model_comparisons(compared: DataFrame, level: float) -> DataFrame:
     return compared.groupBy(*_NAMED).applyInPandas(_compare(level), MODEL_COMPARISONS.value_schema)
 
 
-def _interval(auc: str, variance: str, level: float) -> dict[str, Column]:
+def _interval(auc: str, variance: str, level: float) -> Column:
     pair = F.struct(F.col(auc).alias("auc"), F.col(variance).alias("auc_variance"), "n_low", "n_high")
-    return {f"{auc}_{end}": auc_interval(pair, level)[end] for end in ("low", "high")}
+    return auc_interval(pair, level)
 
 
 def _pair_cells(sums: pd.DataFrame) -> pd.DataFrame:
