@@ -17,7 +17,7 @@ from tests.submitting import Cluster, clean_environment, daemon
 
 SERVER = "org.apache.hadoop.yarn.server"
 NEEDED = ("org.bouncycastle:bcpkix-jdk18on:1.78.1", "javax.xml.bind:jaxb-api:2.3.1")
-"""What YARN takes besides its own classes: since Java 11 Java itself has no more of it."""
+"""Libraries that YARN takes, and that are not in the jar with its classes, nor among those of Spark."""
 
 MANAGER_ADDRESSES = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
 NODE_ADDRESSES = ("address", "localizer.address", "webapp.address")
@@ -73,10 +73,9 @@ def find_jars(home: Path, folder: Path) -> Path:
     nothing.touch()
     packages = ",".join((f"org.apache.hadoop:hadoop-client-minicluster:{version}", *NEEDED))
     options = ("--packages", packages, "--conf", f"spark.jars.ivy={folder}", str(nothing))
-    environment = clean_environment(SPARK_HOME=str(home))
     done = subprocess.run(
         [home / "bin" / "spark-submit", *options],
-        env=environment,
+        env=clean_environment(SPARK_HOME=str(home)),
         capture_output=True,
         text=True,
         check=False,
