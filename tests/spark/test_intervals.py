@@ -30,6 +30,11 @@ def compute(spark: SparkSession, cases: Sequence[Case], level: float = 0.95) -> 
     return pairs.select("*", ends.alias("ends")).select("*", "ends.*").orderBy("i").collect()
 
 
+@pytest.mark.parametrize("bounded", [False, True])
+def test_spark_is_told_once_what_the_interval_is_of(spark: SparkSession, bounded: bool) -> None:
+    assert str(auc_interval(F.col("the_pair"), 0.95, bounded=bounded)).count("the_pair") == 1
+
+
 def test_normal_quantile_is_the_published_one() -> None:
     assert normal_quantile(0.95) == pytest.approx(1.959963984540054, abs=1e-12)
 
