@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_files, hurry_python
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
@@ -26,14 +28,6 @@ COMPILED = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.constraintPropagation.enabled": "true",
     "spark.sql.ui.explainMode": "formatted",
-}
-INTERPRETED = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What is inferred about columns saves rows, of which there are few; and nobody looks at the plan of every query.
-    "spark.sql.constraintPropagation.enabled": "false",
-    "spark.sql.ui.explainMode": "simple",
 }
 UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
 """Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
@@ -96,6 +90,7 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     is_hurried = request.config.getoption("--interpret")
     if is_hurried:
         settings |= INTERPRETED
+        hurry_python()
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote.startswith("sc://"):  # a server that runs already has its static settings
         settings |= {
@@ -104,34 +99,18 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
         }
         if is_hurried:
-            from tests.submitting import HURRIED_JAVA
-
             # Over some hundred tests much is kept: with less room every tenth second would be spent on collecting it.
-            settings["spark.driver.memory"] = "2g"
-            settings["spark.driver.extraJavaOptions"] = f"{HURRIED_JAVA} -Xmn1g -XX:MetaspaceSize=256m"
+            settings["spark.driver.memory"] = "3g"
+            settings["spark.driver.extraJavaOptions"] = f"{HURRIED_JAVA} -Xmn2g -XX:MetaspaceSize=256m"
             settings["spark.python.daemon.module"] = "tests.python_workers"
-            keep_pickled()
+            settings["spark.python.unix.domain.socket.enabled"] = "true"  # of TCP, a task waits 44 ms for nothing
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
+    if is_hurried and not remote:
+        hurry_files(session)
     yield session
     session.stop()
-
-
-def keep_pickled() -> None:
-    """Have Java take the rows of `createDataFrame` as they were pickled.
-
-    At every scan of them PySpark has Python workers read them and pickle them again, in batches of another size.
-    """
-    from pyspark import RDD
-    from pyspark.serializers import BatchedSerializer
-
-    pickle_anew = RDD._pickled
-
-    def pickle_once(rows: RDD[object]) -> RDD[object]:
-        return rows if isinstance(rows._jrdd_deserializer, BatchedSerializer) else pickle_anew(rows)
-
-    RDD._pickled = pickle_once  # type: ignore[method-assign]  # for all sessions
 
 
 @pytest.fixture

@@ -41,10 +41,9 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore, PathSto
 from biasspark.tables.views import refresh_views
 from jobs import bias_metrics
 from scripts.nightly_drill import write_corpus
-from tests.conftest import INTERPRETED
+from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_files, hurry_python
 from tests.running_jobs import run_main
 from tests.sample_night import NIGHT, frame_of, record_of
-from tests.submitting import HURRIED_JAVA
 
 ROOT = Path(__file__).resolve().parents[1]
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
@@ -307,7 +306,9 @@ def keep_in_order(spark: SparkSession, store: CatalogStore, tidy: bool) -> dict[
 
 
 def main(out: str, folder: str, *kinds: str) -> None:
+    hurry_python()
     spark = build_session("biasspark tests", read_settings(Path(folder), list(kinds)))
+    hurry_files(spark)
     said = {}
     for kind in kinds:
         started = time.monotonic()

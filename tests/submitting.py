@@ -20,6 +20,7 @@ import pytest
 
 from scripts.locked_packages import find_needed
 from scripts.zip_package import write_zip
+from tests.hurrying import HURRIED_JAVA
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEST = {
@@ -27,13 +28,6 @@ MODEST = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
-HURRIED_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
-)
-"""Of Java's two compilers the quick one alone, with room for all that it makes: by default it has so little that code
-is thrown away and made again. The collector that takes no other thread's time. And processes that begin in half the
-time: Hadoop starts one for every file and folder that it makes on this machine, to set who may read it."""
-
 UNCOMPILED = (
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",

@@ -222,12 +222,13 @@ def _in_two_steps(
 def _quantiles(score: str, parts: int) -> Column:
     """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut.
 
-    As text, for each literal of a Column is a call to the JVM.
+    Their shares are one text: every rule by which Spark plans the query would look at each of a thousand literals.
     """
     if parts == 1:
         return F.lit(None)
-    shares = ", ".join(f"{part / parts!r}D" for part in range(1, parts))
-    return F.expr(f"percentile_approx({score}, array({shares}), {_ACCURACY}) FILTER (WHERE sampled AND first)")
+    shares = " ".join(repr(part / parts) for part in range(1, parts))
+    listed = f"CAST(split('{shares}', ' ') AS ARRAY<DOUBLE>)"
+    return F.expr(f"percentile_approx({score}, {listed}, {_ACCURACY}) FILTER (WHERE sampled AND first)")
 
 
 def _every(quantiles: Floats, ranges: int) -> Floats:

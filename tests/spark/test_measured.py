@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from tests.conftest import INTERPRETED, compiling
+from tests.conftest import compiling
+from tests.hurrying import INTERPRETED
 from tests.small_corpora import rows_of
 from tests.spark_effort import Effort, watch
 
