@@ -57,7 +57,7 @@ from biasspark.distributions import normal_tail
 _NEXT_TO_0 = 1e-15
 _HIGHER_THAN_ANY = 2.0
 _HALVINGS = 70
-"""Steps in which a point of a circle is found; each halves where it may be, and 60 reach the last bit of a double."""
+"""Steps at most in which a point of a circle is found; each halves where it may be, down to neighbouring doubles."""
 
 
 Own = TypeVar("Own", bound="Estimates")
@@ -290,6 +290,8 @@ def errors_of_difference(
     low, high = np.zeros_like(length), np.ones_like(length)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if not ((low < middle) & (middle < high)).any():
+            break
         of_one, of_other = z_at(middle)
         high, low = np.where(of_one >= of_other, middle, high), np.where(of_one >= of_other, low, middle)
     z = np.minimum(*z_at(high))

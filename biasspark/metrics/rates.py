@@ -26,6 +26,7 @@ the interval end there; that z takes the place of an AUC's in `biasspark.metrics
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Rates:
     counted: Floats
     among: Floats
 
-    @property
+    @cached_property
     def value(self) -> Floats:
         """The rate: in [0, 1], NaN over no rows."""
         with np.errstate(all="ignore"):
@@ -79,7 +80,7 @@ class RateGaps:
     subgroup: Rates
     background: Rates
 
-    @property
+    @cached_property
     def value(self) -> Floats:
         """The gap + 1/2, as of gaps of AUCs: in [-1/2, 3/2], NaN where a rate is over no rows."""
         return self.subgroup.value - self.background.value + 0.5
