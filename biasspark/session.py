@@ -52,9 +52,9 @@ _TUNED = {
     # Recording the line of Python of every Column makes hundreds of them twice as slow to build.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-
-# What PySpark asks the JVM for by these names, of every column that is built. py4j looks for it in all jars, each time.
-_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+# What the JVM is asked for by these names, for every column and every path. py4j looks for it in all jars, each time.
+_PATH = "org.apache.hadoop.fs.Path"
+_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", _PATH)
 
 T = TypeVar("T")
 _AT_ONCE = 4
@@ -315,7 +315,7 @@ def _find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
             "by a classic one. Start the job without it."
         )
     context: Any = spark.sparkContext
-    place = context._jvm.org.apache.hadoop.fs.Path(path)
+    place = getattr(context._jvm, _PATH)(path)
     return place.getFileSystem(context._jsc.hadoopConfiguration()), place
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_files, hurry_python
+from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_java, hurry_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +108,7 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
     if is_hurried and not remote:
-        hurry_files(session)
+        hurry_java(session)
     yield session
     session.stop()
 

@@ -41,7 +41,7 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, LakeStore, PathSto
 from biasspark.tables.views import refresh_views
 from jobs import bias_metrics
 from scripts.nightly_drill import write_corpus
-from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_files, hurry_python
+from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_java, hurry_python
 from tests.running_jobs import run_main
 from tests.sample_night import NIGHT, frame_of, record_of
 
@@ -308,7 +308,7 @@ def keep_in_order(spark: SparkSession, store: CatalogStore, tidy: bool) -> dict[
 def main(out: str, folder: str, *kinds: str) -> None:
     hurry_python()
     spark = build_session("biasspark tests", read_settings(Path(folder), list(kinds)))
-    hurry_files(spark)
+    hurry_java(spark)
     said = {}
     for kind in kinds:
         started = time.monotonic()
