@@ -121,6 +121,9 @@ def prepare(leg: Leg, today: date) -> None:
     if leg.packages and not (stamp.is_file() and stamp.read_text("utf-8") == wanted):
         build(leg)
         stamp.write_text(wanted, encoding="utf-8")
+    if leg.packages:  # each time, for the checkout may have moved
+        (library,) = (PLACE / leg.environment / "lib").glob("python3*")
+        (library / "site-packages" / "biasspark.pth").write_text(f"{ROOT}\n", encoding="utf-8")
 
 
 def build(leg: Leg) -> None:
@@ -132,8 +135,6 @@ def build(leg: Leg) -> None:
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotHadError(f"pip: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
-    (library,) = (PLACE / leg.environment / "lib").glob("python3*")
-    (library / "site-packages" / "biasspark.pth").write_text(f"{ROOT}\n", encoding="utf-8")
 
 
 def find_java_version() -> int:

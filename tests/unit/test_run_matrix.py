@@ -57,12 +57,14 @@ def test_what_cannot_be_had_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert not (tmp_path / "old" / "built").exists()
 
 
-def test_an_environment_of_any_version_is_built_anew_each_week(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_environment_of_any_version_is_built_anew_each_week_and_finds_a_moved_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     built: list[str] = []
 
     def build(leg: Leg) -> None:
         built.append(leg.environment)
-        (tmp_path / leg.environment).mkdir(exist_ok=True)
+        (tmp_path / leg.environment / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
 
     monkeypatch.setattr(run_matrix, "PLACE", tmp_path)
     monkeypatch.setattr(run_matrix, "build", build)
@@ -70,6 +72,11 @@ def test_an_environment_of_any_version_is_built_anew_each_week(monkeypatch: pyte
     for day in (sunday, sunday, monday, monday):
         for leg in choose(LEGS, ["pinned", "spark-4.2", "newest"]):
             run_matrix.prepare(leg, day)
+    assert built == ["spark-4.2", "newest", "newest"]
+    monkeypatch.setattr(run_matrix, "ROOT", tmp_path / "moved")
+    run_matrix.prepare(choose(LEGS, ["spark-4.2"])[0], monday)
+    (found,) = tmp_path.glob("spark-4.2/lib/python3.11/site-packages/biasspark.pth")
+    assert found.read_text("utf-8") == f"{tmp_path / 'moved'}\n"
     assert built == ["spark-4.2", "newest", "newest"]
 
 
