@@ -160,7 +160,8 @@ def read_warehouse(warehouse: Path) -> Seen:
     with duckdb.connect() as connection:
         connection.execute(views.read_text("utf-8"))
         names = connection.execute("SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'latest_%'").fetchall()
-        tables = sorted(name.removeprefix("latest_") for (name,) in names)
+        latest = (name.removeprefix("latest_") for (name,) in names)
+        tables = sorted(name for name in latest if not name.startswith("accepted_"))
         return {table: connection.execute(COUNTED.format(table)).fetchall() for table in tables}
 
 

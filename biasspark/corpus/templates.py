@@ -12,7 +12,7 @@ from biasspark.corpus.examples import label_examples
 from biasspark.corpus.states import field, name_of, single_states
 from biasspark.corpus.values import category
 from biasspark.expressions.exploding import each_present
-from biasspark.expressions.sums import add_up
+from biasspark.expressions.sums import add_up, add_up_about
 
 _TEMPLATE = "template"
 
@@ -37,7 +37,7 @@ def template_scores(
     -----
     Mean and standard deviation (n - 1) add up distinct scores in ascending order, so that the bits depend on no
     partitioning. Costs a scan of the corpus, and a shuffle of a row for each distinct score of a (model, template,
-    identity); the scores of one of these are held together, which suits test sets.
+    identity). The scores of one of these are held together, which suits test sets. The time is linear in their number.
     """
     kind = corpus.schema[template].dataType
     examples = label_examples(corpus, measures, codebook, id_column, [category(template, kind).alias(_TEMPLATE)])
@@ -50,7 +50,7 @@ def template_scores(
     )
     n_rows = F.col("n_rows").cast("double")
     scores = scores.withColumn("mean_score", add_up("scores", lambda one: one["score"] * one["n"]) / n_rows)
-    squares = add_up("scores", lambda one: (one["score"] - F.col("mean_score")) ** 2 * one["n"])
+    squares = add_up_about("scores", F.col("mean_score"), lambda one, mean: (one["score"] - mean) ** 2 * one["n"])
     return scores.select(
         name_of(F.col(MODEL), codebook.models).alias(MODEL),
         _TEMPLATE,

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, OUTCOMES, OVERALL, SLICE, SUMMARISED_AUCS, WORSE
 from biasspark.expressions.ordering import place_among
-from biasspark.expressions.sums import add_up
+from biasspark.expressions.sums import add_up, add_up_about
 from biasspark.report.cells import WIDE
 from biasspark.report.facts import MOST_ALERTS, MOST_WORSE
 from biasspark.tables.schemas import RUN_DATE, RUN_ID
@@ -213,7 +213,7 @@ def _mean(term: Callable[[Column], Column]) -> Column:
 
 def _deviation(term: Callable[[Column], Column], name: str) -> Column:
     """Return the standard deviation (n - 1) of a term over templates; NULL of one template."""
-    squares = add_up("scores", lambda one: (term(one) - F.col(f"mean_{name}")) ** 2)
+    squares = add_up_about("scores", F.col(f"mean_{name}"), lambda one, mean: (term(one) - mean) ** 2)
     return F.sqrt(F.try_divide(squares, F.size("scores") - 1)).alias(f"{name}_deviation")
 
 

@@ -1,4 +1,8 @@
-"""The views through which tables are read: ``<table>`` holds every run, ``latest_<table>`` the last one published.
+"""The views through which tables are read.
+
+``<table>`` holds every run, ``latest_<table>`` of each night and corpus the run published last. Where the job has a
+gate, ``latest_accepted_<table>`` holds the last run that the gate or a person accepted: a run that failed does not
+replace it.
 
 On plain paths they are two files of SQL beside the tables, one for Spark and one for DuckDB (of Delta tables the first
 alone); a catalog holds the views itself, or another one does. The numbers are published without them, so what goes
@@ -21,13 +25,19 @@ from pyspark.sql import SparkSession
 from biasspark.errors import BiasSparkError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.tables.contract import has_columns, named_fault
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, WINDOW_START, Table
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, RUN_ID_RULE
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_RUNS, COMPARISON_ALERTS, TABLES, WINDOW_START, Table
 from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
+_GATED = frozenset((BIAS_ALERTS.job, COMPARISON_ALERTS.job))
+"""The jobs with a gate: runs of others are never accepted."""
+
 # In the words of Spark 3.5, and of Spark 4.
 _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
+_SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
+_DUCKDB_LATEST = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
 _FILES = "run_date=*/run_id=*/*.parquet"
 _DUCKDB_TYPES = {
     "ARRAY<BIGINT>": "BIGINT[]",
@@ -74,7 +84,7 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
     return _assemble(
         tables,
         partial(_spark_files_view, path),
-        _spark_latest_view,
+        _spark_latest_views,
         "Views of the tables in this folder for Spark, with the columns of biasspark.",
         "They list the files as they are now. To see a later night, run this file again.",
         "spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
@@ -94,7 +104,7 @@ def delta_views(store: DeltaFolder, tables: Sequence[Table]) -> str:
     return _assemble(
         tables,
         lambda table: _spark_view(table, store.name(table.name)),
-        _spark_latest_view,
+        _spark_latest_views,
         "Views of the Delta tables in this folder for Spark, with the columns of biasspark.",
         "spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
     )
@@ -113,7 +123,7 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
     return _assemble(
         tables,
         partial(_duckdb_files_view, folder),
-        _duckdb_latest_view,
+        _duckdb_latest_views,
         "Views of the tables in this folder for DuckDB, with the columns of biasspark.",
         "Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'",
         "duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'",
@@ -184,9 +194,9 @@ def _spark_view(table: Table, rows: str) -> str:
     )
 
 
-def _spark_latest_view(table: Table) -> str:
-    query = _latest_query(table, table.name, BIAS_RUNS.name, "max_by(run_id, struct(published_at, run_id))")
-    return f"CREATE OR REPLACE TEMPORARY VIEW latest_{table.name} AS\n{query};"
+def _spark_latest_views(table: Table) -> list[str]:
+    queries = _latest_queries(table, table.name, BIAS_RUNS.name, _SPARK_LATEST)
+    return [f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};" for name, query in queries.items()]
 
 
 def _commented(table: Table) -> str:
@@ -194,8 +204,26 @@ def _commented(table: Table) -> str:
     return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in table.columns)
 
 
-def _latest_query(table: Table, rows: str, ledger: str, latest: str) -> str:
-    """Return the join that a filter on run_date passes through into both scans.
+def _latest_queries(table: Table, rows: str, ledger: str, latest: str) -> dict[str, str]:
+    """Return the queries of the latest runs of a table by the name of their view.
+
+    Parameters
+    ----------
+    rows, ledger : str
+        The names of the table and of ``bias_runs``, quoted where they must be.
+    latest : str
+        The aggregate that gives the latest ``run_id`` of a group.
+    """
+    published = f"{ledger}\n  WHERE job = {quote_string(table.job)}"
+    queries = {f"latest_{table.name}": _latest_query(table, rows, published, latest)}
+    if table.job in _GATED:
+        accepted = f"({_accepted_query(ledger, table.job)}\n  ) AS accepted\n  WHERE published_at IS NOT NULL"
+        queries[f"latest_accepted_{table.name}"] = _latest_query(table, rows, accepted, latest)
+    return queries
+
+
+def _latest_query(table: Table, rows: str, runs: str, latest: str) -> str:
+    """Return the join that a filter on run_date passes through into every scan.
 
     Of windows that end with the same night each has a latest run of its own.
     """
@@ -203,9 +231,31 @@ def _latest_query(table: Table, rows: str, ledger: str, latest: str) -> str:
     return (
         f"SELECT {', '.join(table.names)}\nFROM {rows}\nJOIN (\n"
         f"  SELECT run_date, corpus, {latest} AS run_id\n"
-        f"  FROM {ledger}\n  WHERE job = {quote_string(table.job)}\n  GROUP BY {each}\n"
+        f"  FROM {runs}\n  GROUP BY {each}\n"
         ") AS published\nUSING (run_date, corpus, run_id)"
     )
+
+
+def _accepted_query(ledger: str, job: str) -> str:
+    """Return the accepted runs of a job: of status accepted, or named by an accepted row of the job ``accept_run``.
+
+    One scan: each row of the ledger is about a run, and the row that accepts one has its night and corpus. The
+    ``config`` of that row is JSON, in which a quote within a text is escaped, so nothing but the key matches. Where it
+    names a run of another job, ``published_at`` is NULL.
+    """
+    return f"""SELECT run_date, corpus, about AS run_id,
+      max(CASE WHEN job = {quote_string(job)} THEN published_at END) AS published_at
+    FROM (
+      SELECT run_date, corpus, job, status, published_at,
+        CASE
+          WHEN job <> {quote_string(ACCEPT_RUN)} THEN run_id
+          ELSE regexp_extract(config, '"accepted_run_id": *"({RUN_ID_RULE})"', 1)
+        END AS about
+      FROM {ledger}
+      WHERE job IN ({quote_string(job)}, {quote_string(ACCEPT_RUN)})
+    ) AS judged
+    GROUP BY run_date, corpus, about
+    HAVING bool_or(status = {quote_string(ACCEPTED)})"""
 
 
 def _duckdb_files_view(folder: str, table: Table) -> str:
@@ -223,18 +273,18 @@ def _duckdb_files_view(folder: str, table: Table) -> str:
     )
 
 
-def _duckdb_latest_view(table: Table) -> str:
-    latest = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
-    query = _latest_query(table, table.name, BIAS_RUNS.name, latest)
-    return f"CREATE OR REPLACE VIEW latest_{table.name} AS\n{query};"
+def _duckdb_latest_views(table: Table) -> list[str]:
+    queries = _latest_queries(table, table.name, BIAS_RUNS.name, _DUCKDB_LATEST)
+    return [f"CREATE OR REPLACE VIEW {name} AS\n{query};" for name, query in queries.items()]
 
 
 def _assemble(
-    tables: Sequence[Table], view: Callable[[Table], str], latest_view: Callable[[Table], str], *notes: str
+    tables: Sequence[Table], view: Callable[[Table], str], latest_views: Callable[[Table], list[str]], *notes: str
 ) -> str:
-    """Return the text of a file: notes, a view of each table, and one of its latest runs."""
+    """Return the text of a file: notes, a view of each table, and those of its latest runs."""
     comments = "\n".join(f"-- {note}" for note in notes)
-    return "\n\n".join((comments, *map(view, tables), *map(latest_view, _with_latest(tables)))) + "\n"
+    latest = (text for table in _with_latest(tables) for text in latest_views(table))
+    return "\n\n".join((comments, *map(view, tables), *latest)) + "\n"
 
 
 def _find_tables(spark: SparkSession, store: CatalogStore) -> list[Table]:
@@ -245,30 +295,30 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
     tables = _with_latest(_find_tables(spark, store))
     warnings = []
     for table in tables:
-        try:
-            with named_fault(store.view_name(f"latest_{table.name}"), "created"):
-                _create_view(spark, store, table)
-        except BiasSparkError as error:
-            if re.search(_HOLDS_NO_VIEWS, str(error)):
-                return (_say_views(store, tables),)
-            warnings.append(str(error))
+        for name, query in _catalog_queries(store, table).items():
+            try:
+                with named_fault(store.view_name(name), "created"):
+                    _create_view(spark, store, table, name, query)
+            except BiasSparkError as error:
+                if re.search(_HOLDS_NO_VIEWS, str(error)):
+                    return (_say_views(store, tables),)
+                warnings.append(str(error))
     return tuple(warnings)
 
 
-def _create_view(spark: SparkSession, store: CatalogStore, table: Table) -> None:
-    view = store.view_name(f"latest_{table.name}")
+def _create_view(spark: SparkSession, store: CatalogStore, table: Table, name: str, query: str) -> None:
+    view = store.view_name(name)
     if _is_current(spark, view, table):
         return
     if store.view_schema != store.schema:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")
-    comment = quote_string(f"{table.comment} The latest published run of each night and corpus.")
-    query = _catalog_query(store, table)
+    kind = "published" if name == f"latest_{table.name}" else "accepted"
+    comment = quote_string(f"{table.comment} The latest {kind} run of each night and corpus.")
     spark.sql(f"CREATE OR REPLACE VIEW {view} ({_commented(table)}) COMMENT {comment} AS {query}")
 
 
-def _catalog_query(store: CatalogStore, table: Table) -> str:
-    latest = "max_by(run_id, struct(published_at, run_id))"
-    return _latest_query(table, store.name(table.name), store.name(BIAS_RUNS.name), latest)
+def _catalog_queries(store: CatalogStore, table: Table) -> dict[str, str]:
+    return _latest_queries(table, store.name(table.name), store.name(BIAS_RUNS.name), _SPARK_LATEST)
 
 
 def _is_current(spark: SparkSession, view: str, table: Table) -> bool:
@@ -284,7 +334,9 @@ def _is_current(spark: SparkSession, view: str, table: Table) -> bool:
 def _say_views(store: CatalogStore, tables: Sequence[Table]) -> str:
     """Give the views of a catalog that holds none as SQL, for the session of whoever reads them."""
     statements = [
-        f"CREATE OR REPLACE TEMPORARY VIEW latest_{table.name} AS\n{_catalog_query(store, table)};" for table in tables
+        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};"
+        for table in tables
+        for name, query in _catalog_queries(store, table).items()
     ]
     return "\n\n".join(
         (

@@ -1,7 +1,8 @@
 -- What changed since the last accepted run: the last night of each corpus beside the last accepted run of an earlier
 -- night, the largest losses first. One and the same text for Spark SQL and for DuckDB.
 --
--- A run is accepted by a row of the ledger: one of status accepted, or one of the job accept_run, whose config names it.
+-- It reads tonight from latest_bias_metrics, because it is asked most after a night that failed the gate, and what tonight
+-- is compared with from latest_accepted_bias_metrics: the last run of each night that the gate or a person accepted.
 -- Where no run was accepted yet, the accepted_* columns and the changes are NULL.
 --
 --   X_change        tonight - accepted of an AUC, |tonight| - |accepted| of a gap (AEG): below 0 is worse for an AUC,
@@ -19,35 +20,17 @@ metrics AS (
     WHERE NOT m.crossed  -- AND m.slice = 'all'
 ),
 
-acceptances AS (
-    SELECT
-        corpus,
-        CASE
-            WHEN job = 'accept_run' THEN regexp_extract(config, '"accepted_run_id": *"([A-Za-z0-9_-]+)"', 1)
-            ELSE run_id
-        END AS run_id
-    FROM bias_runs
-    WHERE job = 'accept_run' OR status = 'accepted'
-),
-
-accepted_runs AS (
-    SELECT
-        runs.corpus, runs.run_id, runs.run_date,
-        row_number() OVER (
-            PARTITION BY runs.corpus ORDER BY runs.run_date DESC, runs.published_at DESC, runs.run_id DESC
-        ) AS place
-    FROM bias_runs AS runs
-    INNER JOIN acceptances ON runs.corpus = acceptances.corpus AND runs.run_id = acceptances.run_id
-    INNER JOIN tonight ON runs.corpus = tonight.corpus AND runs.run_date < tonight.run_date
-    WHERE runs.job = 'bias_metrics'
+accepted_nights AS (
+    SELECT m.corpus, max(m.run_date) AS run_date
+    FROM latest_accepted_bias_metrics AS m
+    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date < tonight.run_date
+    GROUP BY m.corpus
 ),
 
 accepted AS (
     SELECT m.*
-    FROM bias_metrics AS m
-    INNER JOIN accepted_runs AS runs
-        ON m.corpus = runs.corpus AND m.run_date = runs.run_date AND m.run_id = runs.run_id
-    WHERE runs.place = 1
+    FROM latest_accepted_bias_metrics AS m
+    INNER JOIN accepted_nights AS nights ON m.corpus = nights.corpus AND m.run_date = nights.run_date
 ),
 
 beside AS (

@@ -1,19 +1,30 @@
 -- The trend of one identity over the last 30 nights of each corpus: its five metrics night by night, with intervals, and
 -- how much each has changed since the night before. One and the same text for Spark SQL and for DuckDB.
 --
--- To use it: write your identity, model and slice into the line marked EDIT. A night that was not measured has no row,
--- and the night before is then the one measured last. Nights share comments where the corpus is not cut by date.
+-- It reads latest_accepted_bias_metrics: a night that failed the gate, as for a broken delivery, is no point of a trend.
+-- A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics; accepted is false then.
+--
+-- To use it: write your identity, model and slice into the line marked EDIT. A night that was not measured, or not
+-- accepted, has no row, and the night before is then the last one that has. Nights share comments where the corpus is not
+-- cut by date.
 WITH chosen AS (
     SELECT 'muslim' AS identity, 'toxicity_6' AS model, 'all' AS slice  -- EDIT
 ),
 
+shown AS (
+    SELECT *, true AS accepted FROM latest_accepted_bias_metrics
+    UNION ALL
+    SELECT *, false AS accepted FROM latest_bias_metrics
+    WHERE corpus NOT IN (SELECT corpus FROM latest_accepted_bias_metrics)
+),
+
 last_night AS (
-    SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
+    SELECT corpus, max(run_date) AS run_date FROM shown GROUP BY corpus
 ),
 
 nights AS (
     SELECT m.*
-    FROM latest_bias_metrics AS m
+    FROM shown AS m
     INNER JOIN chosen ON m.identity = chosen.identity AND m.model = chosen.model AND m.slice = chosen.slice
     INNER JOIN last_night ON m.corpus = last_night.corpus
     WHERE m.run_date > last_night.run_date - INTERVAL '30' DAY
@@ -32,6 +43,6 @@ SELECT
     negative_aeg - lag(negative_aeg) OVER (PARTITION BY corpus ORDER BY run_date) AS negative_aeg_change,
     positive_aeg, positive_aeg_low, positive_aeg_high,
     positive_aeg - lag(positive_aeg) OVER (PARTITION BY corpus ORDER BY run_date) AS positive_aeg_change,
-    run_id
+    run_id, accepted
 FROM nights
 ORDER BY corpus, run_date

@@ -3,6 +3,9 @@
 -- both models and by how much the second departs from the first. One and the same text for Spark SQL and for DuckDB, over
 -- the view latest_bias_metrics, and the same rows and columns as jobs/side_by_side.py gives for one night.
 --
+-- It reads latest runs, accepted or not, as that job does: also where a model failed the gate, the two are compared. For
+-- accepted runs alone write latest_accepted_bias_metrics in its place.
+--
 -- To use it: write the names of your two models into the line marked EDIT. Restrict it to one night, corpus or slice in
 -- the WHERE clause at the end.
 --

@@ -4,6 +4,8 @@
 --   merged_run_id   the run of the night that the window has; NULL where the window lacks the night
 --   run_id          the run of the night that readers see now
 --
+-- It reads the ledger alone: a window merges the latest run of each night, accepted or not.
+--
 -- A run that maintenance copied into fewer files has the same rows, and makes no window stale. For windows that do not
 -- say which runs they merged, older than the column, what was published later counts.
 WITH runs AS (

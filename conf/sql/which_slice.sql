@@ -1,31 +1,48 @@
--- Which slice is worse than the whole: for the last night of each corpus, every AUC of every identity in a slice beside
--- the same in all rows, the largest loss first. One and the same text for Spark SQL and for DuckDB.
+-- Which slice is worse than the whole: for the last accepted night of each corpus, every AUC of every identity in a slice
+-- beside the same in all rows, the largest loss first. One and the same text for Spark SQL and for DuckDB.
+--
+-- It reads latest_accepted_bias_metrics: a night that failed the gate does not replace the numbers that a team works
+-- with. A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics.
 --
 --   difference   slice - whole: below 0 where the model does worse in the slice.
 --   apart        whether the slice's interval lies wholly below the whole's. The slice is part of the whole, so this
 --                asks for more than evidence of a difference would.
+--   accepted     false where the corpus has no accepted run.
 --
 -- Slices that nobody named are searched by jobs/attribution.py: latest_attribution_slices, latest_attribution_segments.
-WITH tonight AS (
-    SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
+WITH shown AS (
+    SELECT *, true AS accepted FROM latest_accepted_bias_metrics
+    UNION ALL
+    SELECT *, false AS accepted FROM latest_bias_metrics
+    WHERE corpus NOT IN (SELECT corpus FROM latest_accepted_bias_metrics)
+),
+
+tonight AS (
+    SELECT corpus, max(run_date) AS run_date FROM shown GROUP BY corpus
 ),
 
 metrics AS (
     SELECT m.*
-    FROM latest_bias_metrics AS m
+    FROM shown AS m
     INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
     WHERE NOT m.crossed  -- AND m.model = 'toxicity_6'
 ),
 
 long AS (
     SELECT
-        run_date, corpus, model, slice, identity, 'subgroup_auc' AS metric,
+        run_date, corpus, model, slice, identity, accepted, 'subgroup_auc' AS metric,
         subgroup_auc AS value, subgroup_auc_low AS low, subgroup_auc_high AS high
     FROM metrics
     UNION ALL
-    SELECT run_date, corpus, model, slice, identity, 'bpsn_auc', bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM metrics
+    SELECT
+        run_date, corpus, model, slice, identity, accepted, 'bpsn_auc',
+        bpsn_auc, bpsn_auc_low, bpsn_auc_high
+    FROM metrics
     UNION ALL
-    SELECT run_date, corpus, model, slice, identity, 'bnsp_auc', bnsp_auc, bnsp_auc_low, bnsp_auc_high FROM metrics
+    SELECT
+        run_date, corpus, model, slice, identity, accepted, 'bnsp_auc',
+        bnsp_auc, bnsp_auc_low, bnsp_auc_high
+    FROM metrics
 )
 
 SELECT
@@ -33,7 +50,8 @@ SELECT
     part.value, part.low, part.high,
     whole.value AS whole_value, whole.low AS whole_low, whole.high AS whole_high,
     part.value - whole.value AS difference,
-    part.high < whole.low AS apart
+    part.high < whole.low AS apart,
+    part.accepted
 FROM long AS part
 INNER JOIN long AS whole
     ON

@@ -1,37 +1,49 @@
--- The worst identities tonight: for the last night of each corpus, each model and each slice the ten identities for
--- which it is most certain that an AUC is low. One and the same text for Spark SQL and for DuckDB.
+-- The worst identities tonight: for the last accepted night of each corpus, each model and each slice the ten identities
+-- for which it is most certain that an AUC is low. One and the same text for Spark SQL and for DuckDB.
+--
+-- It reads latest_accepted_bias_metrics: a dashboard ranks numbers that passed the gate or that a person accepted, and a
+-- night that failed does not replace them. A corpus without an accepted run, for example without a gate, is read from
+-- latest_bias_metrics.
 --
 --   metric, value, low, high   that of the identity's three AUCs whose interval ends lowest, and the interval.
 --   reads_as                   what a low value of that metric means.
 --   place                      1 is worst: the lowest upper end. Sorted by it and not by the value, which small
 --                              identities would lead by chance.
+--   accepted                   false where the corpus has no accepted run.
 --
 -- Crossed pairs (a & b) and values without an interval are left out.
-WITH tonight AS (
-    SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
+WITH shown AS (
+    SELECT *, true AS accepted FROM latest_accepted_bias_metrics
+    UNION ALL
+    SELECT *, false AS accepted FROM latest_bias_metrics
+    WHERE corpus NOT IN (SELECT corpus FROM latest_accepted_bias_metrics)
+),
+
+tonight AS (
+    SELECT corpus, max(run_date) AS run_date FROM shown GROUP BY corpus
 ),
 
 metrics AS (
     SELECT m.*
-    FROM latest_bias_metrics AS m
+    FROM shown AS m
     INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
     WHERE NOT m.crossed  -- AND m.slice = 'all' AND m.model = 'toxicity_6'
 ),
 
 long AS (
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive,
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
         'subgroup_auc' AS metric, 'confuses within the identity' AS reads_as,
         subgroup_auc AS value, subgroup_auc_low AS low, subgroup_auc_high AS high
     FROM metrics
     UNION ALL
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive,
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
         'bpsn_auc', 'false alarms', bpsn_auc, bpsn_auc_low, bpsn_auc_high
     FROM metrics
     UNION ALL
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive,
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
         'bnsp_auc', 'misses', bnsp_auc, bnsp_auc_low, bnsp_auc_high
     FROM metrics
 ),
@@ -54,7 +66,7 @@ placed AS (
 
 SELECT
     run_date, corpus, model, slice, place, identity, metric, value, low, high, reads_as,
-    n_subgroup_negative, n_subgroup_positive
+    n_subgroup_negative, n_subgroup_positive, accepted
 FROM placed
 WHERE place <= 10
 ORDER BY corpus, model, CASE WHEN slice = 'all' THEN 0 ELSE 1 END, slice, place

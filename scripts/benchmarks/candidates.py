@@ -198,6 +198,7 @@ CANDIDATES = {
                 ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
                 ("window", "one Spark session: 7 nights that kept their state merged, and their rows measured again"),
                 ("growth", "one Spark session: more rows, identities, models and slices, each while the others stay"),
+                ("templates", "one Spark session: scores of 20 templates by 24 identities, in ever more rows"),
             )
         ),
     )

@@ -25,6 +25,7 @@ from scripts.benchmarks.growth import Case, exponents, growth_cases
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.suite import suite
 from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Number, Outcome
+from scripts.benchmarks.templates import template_cases
 from scripts.benchmarks.windows import Nights
 
 GROUPS = (
@@ -38,7 +39,10 @@ GROUPS = (
     "attribution",
     "window",
     "growth",
+    "templates",
 )
+GROWING = {"growth": growth_cases, "templates": template_cases}
+"""Groups whose cases are named after what grows."""
 BY_ROW: dict[str, Any] = {"id": "id", "models": list(MODELS), "label": LABEL, "label_threshold": THRESHOLD}
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
@@ -196,14 +200,14 @@ def main() -> None:
             nights.publish()
             cases, numbers = nights.cases(), nights.merge
         else:
-            growth = arguments.group == "growth"
-            cases = growth_cases(corpora[0]) if growth else make_cases(arguments.group, corpora)
+            growing = GROWING.get(arguments.group)
+            cases = growing(corpora[0]) if growing else make_cases(arguments.group, corpora)
             numbers = partial(suite, corpora[0], columns=list(IDENTITY_NAMES))
         seconds = time_cases(spark, cases, arguments.repeat)
         medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
         settings = {name: spark.conf.get(name, None) for name in SETTINGS}
         details: dict[str, Any] = {"seconds": seconds, "medians": medians, "settings": settings}
-        if arguments.group == "growth":
+        if arguments.group in GROWING:
             details["exponents"] = exponents(medians)
         exact = list_suite(numbers())
         if arguments.group == "binned":

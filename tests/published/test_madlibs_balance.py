@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
+from biasspark.config import parse_measures
+from biasspark.corpus.examples import build_codebook
+from biasspark.corpus.survey import Survey
+from biasspark.corpus.templates import template_scores
 
 ROWS, TOXIC = 76_564, 38_282
 ROWS_A_TERM = 1_514
@@ -41,3 +50,26 @@ def test_every_term_has_as_many_sentences_half_of_them_toxic(
     for name, row in balance.items():
         assert 2 * row.n_positive == row.n_rows, name
         assert (row.positive_rate, row.overall_positive_rate, row.n_negatives_to_add) == (0.5, 0.5, 0), name
+
+
+@pytest.mark.slow
+def test_all_sentences_of_a_template_have_their_deviation(
+    spark: SparkSession, shared_data: Path, tmp_path: Path
+) -> None:
+    """A template has 72,000 of them, each with a score of its own. It takes seconds, and hours if it is quadratic."""
+    sentences = pq.read_table(shared_data / "madlibs_77k" / "madlibs_77k.parquet")
+    texts, templates = sentences["text"].to_pylist(), np.array(sentences["template"].to_pylist())
+    scores = np.array([zlib.crc32(text.encode()) / 2**32 for text in texts])
+    pq.write_table(sentences.append_column("score", pa.array(scores)), tmp_path / "scored.parquet")
+    asked = {"models": ["score"], "label": {"column": "label"}, "templates": {"column": "template"}}
+    measures = parse_measures({**asked, "identities": {"terms": {"column": "text", "list": list(FEW)}}})
+    corpus = spark.read.parquet(str(tmp_path / "scored.parquet"))
+    frame = template_scores(corpus, measures, build_codebook(measures, Survey(ROWS, {}, ())), "template")
+    # Without the mean among the columns, Spark computes it where the deviation needs it.
+    found = {(row.template, row.identity): (row.n_rows, row.sd_score) for row in frame.drop("mean_score").collect()}
+    assert found["name_adj", "(overall)"][0] == 72_000
+    for (template, identity), (n_rows, deviation) in found.items():
+        inside = re.compile("" if identity == "(overall)" else rf"(?i)\b{identity}\b")
+        own = scores[(templates == template) & [inside.search(text) is not None for text in texts]]
+        assert n_rows == len(own)
+        assert deviation == pytest.approx(own.std(ddof=1), rel=1e-12)

@@ -96,19 +96,21 @@ def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> R
 
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nights 0, 1, 29 and 31: one accepted by its gate, one by a person, who took the first of its two runs.
+    """Nights 0, 1, 29 and 31: of 29 a person accepted the first of its two runs, of 31 the gate did, and 1 has none.
 
-    A window merged that first run, too.
+    A window merged the first run of night 1.
     """
     folder = tmp_path_factory.mktemp("queries") / "it's"
     add_run(folder, run_of(0, "r0"), night_of(0), {"status": "accepted"})
     add_run(folder, run_of(1, "r1", 2), night_of(1), {})
     merge_of(folder, "w1", 2, ["r0", "r1"])
     add_run(folder, run_of(1, "r1_again", 3), night_of(2), {})
-    said = {"config": json.dumps({"accepted_run_id": "r1", "job": "bias_metrics"}), "status": "accepted"}
-    add_run(folder, run_of(1, "r_said", 4, "accept_run"), None, said)
     add_run(folder, run_of(29, "r29"), night_of(29), {})
-    add_run(folder, run_of(31, "r31"), night_of(31), {})
+    add_run(folder, run_of(29, "r29_failed", 2), night_of(45), {})
+    said = {"config": json.dumps({"accepted_run_id": "r29", "job": "bias_metrics"}), "status": "accepted"}
+    add_run(folder, run_of(29, "r_said", 3, "accept_run"), None, said)
+    add_run(folder, run_of(31, "r31"), night_of(31), {"status": "accepted"})
+    add_run(folder, run_of(31, "r31_failed", 2), night_of(59), {})
     assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return folder
 
@@ -163,12 +165,14 @@ def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:
         (4, "none", "bnsp_auc"),
     ]
     assert {row["run_date"] for row in answers["worst_identities"]} == {FIRST + timedelta(days=31)}
-    assert rows[0]["reads_as"] == "false alarms"
+    assert (rows[0]["reads_as"], rows[0]["accepted"]) == ("false alarms", True)
+    # Of the accepted run, and not of the later one that failed.
+    assert rows[0]["value"] == pytest.approx(0.59, abs=1e-12)
 
 
 def test_the_trend_has_the_nights_of_thirty_days(answers: dict[str, Rows]) -> None:
     rows = answers["identity_trend"]
-    assert [row["run_id"] for row in rows] == ["r29", "r31"]
+    assert [(row["run_id"], row["accepted"]) for row in rows] == [("r29", True), ("r31", True)]
     assert [row["bpsn_auc"] for row in rows] == pytest.approx([0.61, 0.59], abs=1e-12)
     assert [row["bpsn_auc_change"] for row in rows] == [None, pytest.approx(-0.02, abs=1e-12)]
     assert rows[1]["subgroup_auc_change"] == 0
@@ -176,7 +180,7 @@ def test_the_trend_has_the_nights_of_thirty_days(answers: dict[str, Rows]) -> No
 
 def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[str, Rows]) -> None:
     rows = answers["changed_since_accepted"]
-    assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r1", "r31")}
+    assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r29", "r31_failed")}
     assert (rows[0]["identity"], rows[0]["slice"], rows[0]["model"]) == ("gay", "all", "new")
     assert rows[0]["most_worsened"] == pytest.approx(0.3, abs=1e-12)
     assert rows[0]["apart"] is True
@@ -189,6 +193,19 @@ def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSe
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert len(rows) == 8
     assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
+
+
+def test_a_corpus_without_an_accepted_run_is_shown_as_such(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a gate no run is accepted, and a dashboard is not empty for it."""
+    add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
+    monkeypatch.setattr("tests.example_night.CORPUS", "wiki")
+    add_run(tmp_path, run_of(0, "r_wiki"), night_of(0), {"status": "accepted"})
+    refresh_views(spark, PathStore(str(tmp_path)))
+    names = ("worst_identities", "identity_trend", "which_slice")
+    for rows in run_in_duckdb(tmp_path, *(TEXTS[name] for name in names)):
+        assert {(row["corpus"], row["accepted"]) for row in rows} == {("civil", False), ("wiki", True)}
 
 
 def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -16,9 +17,18 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.tables.acceptance import Approval, accept
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
+from biasspark.tables.runs import ACCEPTED, Run
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SLICES,
+    BIAS_METRICS,
+    BIAS_RUNS,
+    MODEL_COMPARISONS,
+    MODEL_SUMMARY,
+    WINDOW_TABLES,
+    Table,
+)
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
 from tests.conftest import compiling
@@ -59,11 +69,18 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+def views_of(table: Table) -> list[str]:
+    """Name the views of a table of the main job, and of the ledger."""
+    return (
+        [table.name] if table == BIAS_RUNS else [f"{view}{table.name}" for view in ("", "latest_", "latest_accepted_")]
+    )
+
+
 def make_spark_views(spark: SparkSession, warehouse: Path, names: str) -> SparkSession:
     """Run the statements of the file that make views of such names."""
     *statements, end = (warehouse / SPARK_FILE).read_text("utf-8").split(";")
     for statement in statements:
-        if re.search(rf"VIEW (latest_)?({names})", statement):
+        if re.search(rf"VIEW (latest_(accepted_)?)?({names})", statement):
             spark.sql(statement)
     assert end.strip() == ""
     return spark
@@ -93,7 +110,7 @@ def test_spark_sees_the_latest_published_run_of_each_night_and_corpus(spark_view
 def test_spark_views_have_the_columns_and_comments_of_the_contract(spark: SparkSession, warehouse: Path) -> None:
     make_spark_views(spark, warehouse, r"\w")
     for table in (*TABLES_OF_A_RUN, BIAS_RUNS):
-        for view in (table.name, f"latest_{table.name}") if table != BIAS_RUNS else (table.name,):
+        for view in views_of(table):
             found = spark.table(view).schema
             assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in table.schema], view
             assert [f.metadata.get("comment") for f in found] == [c.comment for c in table.columns], view
@@ -107,9 +124,10 @@ def scans_of_one_night(spark: SparkSession, view: str) -> list[bool]:
 
 
 def test_spark_reads_one_night_of_rows_and_of_the_ledger(spark_views_made: SparkSession) -> None:
-    scans = scans_of_one_night(spark_views_made, "latest_bias_metrics")
-    assert len(scans) >= 2
-    assert all(scans)
+    for view in ("latest_bias_metrics", "latest_accepted_bias_metrics"):
+        scans = scans_of_one_night(spark_views_made, view)
+        assert len(scans) >= 2
+        assert all(scans)
 
 
 def test_all_runs_are_in_the_table_itself(spark_views_made: SparkSession) -> None:
@@ -144,7 +162,7 @@ def test_duckdb_sees_the_same(duck: duckdb.DuckDBPyConnection) -> None:
 
 def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConnection) -> None:
     for table in TABLES_OF_A_RUN:
-        for view in (table.name, f"latest_{table.name}"):
+        for view in views_of(table):
             assert tuple(column[0] for column in duck.execute(f"DESCRIBE {view}").fetchall()) == table.names
     types = {row[0]: row[1] for row in duck.execute("DESCRIBE bias_runs").fetchall()}
     assert (types["run_date"], types["run_id"]) == ("DATE", "VARCHAR")
@@ -153,9 +171,10 @@ def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConn
 
 
 def test_duckdb_reads_one_night_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyConnection) -> None:
-    query = "EXPLAIN SELECT identity FROM latest_bias_metrics WHERE run_date = DATE '2026-01-16'"
-    plan = duck.execute(query).fetchall()[0][1]
-    assert sorted(re.findall(r"Scanning Files: (\d+)/(\d+)", plan)) == [("1", "4"), ("1", "5")]
+    for view in ("latest_bias_metrics", "latest_accepted_bias_metrics"):
+        query = f"EXPLAIN SELECT identity FROM {view} WHERE run_date = DATE '2026-01-16'"
+        plan = duck.execute(query).fetchall()[0][1]
+        assert sorted(re.findall(r"Scanning Files: (\d+)/(\d+)", plan)) == [("1", "4"), ("1", "5")]
 
 
 def test_duckdb_finds_a_folder_that_has_moved(warehouse: Path, tmp_path: Path) -> None:
@@ -180,6 +199,62 @@ def test_columns_that_files_lack_are_null(spark: SparkSession, tmp_path: Path) -
     for statement in spark_views(str(tmp_path), [BIAS_METRICS]).split(";")[:-1]:
         spark.sql(statement)
     assert [tuple(row) for row in spark.sql(query).collect()] == [(0.6, None, None)]
+
+
+# ---- accepted runs
+
+ACCEPTED_ROWS = LATEST.replace("latest_", "latest_accepted_")
+
+
+def publish_judged_nights(spark: SparkSession, store: PathStore | CatalogStore) -> None:
+    """Publish one night: civil passes, then fails; wiki fails twice, and a person accepts the first; tail fails.
+
+    Another night of civil passes, passes again, and fails. `auc` tells the runs apart.
+    """
+    runs = [("civil", NIGHT, 0.61, True), ("civil", NIGHT, 0.62, False), ("wiki", NIGHT, 0.71, False)]
+    runs += [("tail", NIGHT, 0.81, False)]
+    runs += [("civil", NEXT_NIGHT, auc, passed) for auc, passed in ((0.63, True), (0.64, True), (0.65, False))]
+    for corpus, run_date, auc, passed in runs:
+        run, record = start_run(corpus, run_date), record_of()
+        publish(night_frames(spark, auc), run, store, replace(record, status=ACCEPTED) if passed else record)
+        if corpus == "wiki":
+            for _ in range(2):  # twice means what once means
+                accept(spark, store, run, Approval('"accepted_run_id": "r1"; it\'s known', "A. Turing"))
+            publish(night_frames(spark, 0.72), start_run(corpus), store, record)
+
+
+ACCEPTED_SEEN = [(NIGHT, "civil", 0.61), (NIGHT, "wiki", 0.71), (NEXT_NIGHT, "civil", 0.64)]
+LATEST_SEEN = [(NIGHT, "civil", 0.62), (NIGHT, "tail", 0.81), (NIGHT, "wiki", 0.72), (NEXT_NIGHT, "civil", 0.65)]
+
+
+def test_a_run_that_failed_does_not_replace_the_accepted_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Of each night and corpus the last run is there that the gate or a person accepted; each row once."""
+    publish_judged_nights(spark, PathStore(str(tmp_path)))
+    assert refresh_views(spark, PathStore(str(tmp_path))) == ()
+    make_spark_views(spark, tmp_path, "bias_metrics|bias_runs")
+    with duckdb.connect() as connection:
+        connection.execute((tmp_path / DUCKDB_FILE).read_text("utf-8"))
+        for query, wanted in ((ACCEPTED_ROWS, ACCEPTED_SEEN), (LATEST, LATEST_SEEN)):
+            assert connection.execute(query).fetchall() == wanted
+            assert [tuple(row) for row in spark.sql(query).collect()] == wanted
+        count = "SELECT count(*) FROM latest_accepted_bias_metrics"
+        assert connection.execute(count).fetchall() == [(6,)]  # two identities of each run
+        assert spark.sql(count).collect()[0][0] == 6
+
+
+def test_without_an_accepted_run_nothing_is_there(
+    spark_views_made: SparkSession, duck: duckdb.DuckDBPyConnection
+) -> None:
+    assert duck.execute(ACCEPTED_ROWS).fetchall() == []
+    assert spark_views_made.sql(ACCEPTED_ROWS).collect() == []
+
+
+def test_only_tables_of_a_job_with_a_gate_have_accepted_runs() -> None:
+    ungated = (WINDOW_TABLES[MODEL_SUMMARY], ATTRIBUTION_SLICES)
+    for make in (spark_views, duckdb_views):
+        text = make("/w", [MODEL_SUMMARY, MODEL_COMPARISONS, *ungated, BIAS_RUNS])
+        views = re.findall(r"VIEW (latest_accepted_\w+)", text)
+        assert views == ["latest_accepted_model_summary", "latest_accepted_model_comparisons"]
 
 
 # ---- the files
@@ -229,6 +304,8 @@ def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -
     assert len(scans) >= 2
     assert all(scans)
 
+    assert spark.table(catalog.name("latest_accepted_bias_metrics")).columns == list(BIAS_METRICS.names)
+
     created = details["Created Time"]
     assert refresh_views(spark, catalog) == ()
     again = {row[0]: row[1] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {view}").collect()}
@@ -237,6 +314,16 @@ def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -
     spark.sql(f"CREATE OR REPLACE VIEW {view} AS SELECT 1 AS x")
     assert refresh_views(spark, catalog) == ()
     assert spark.table(view).columns == list(BIAS_METRICS.names)
+
+
+def test_a_catalog_shows_accepted_runs(spark: SparkSession, catalog: CatalogStore) -> None:
+    publish_judged_nights(spark, catalog)
+    assert refresh_views(spark, catalog) == ()
+    view = catalog.name("latest_accepted_bias_metrics")
+    query = ACCEPTED_ROWS.replace("latest_accepted_bias_metrics", view)
+    assert [tuple(row) for row in spark.sql(query).collect()] == ACCEPTED_SEEN
+    details = {row[0]: row[1] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {view}").collect()}
+    assert "accepted" in details["Comment"]
 
 
 def test_a_view_that_cannot_be_made_is_a_warning(spark: SparkSession, catalog: CatalogStore) -> None:

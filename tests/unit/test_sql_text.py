@@ -58,13 +58,14 @@ SAFE = {
     "root": "the folder with its quotes doubled, as DuckDB wants it",
     "rows": "a table's name, declared or from a store's name(...)",
     "ledger": "likewise",
+    "runs": "the name of the ledger with a clause, or a query over it, looked at where they are made",
+    "RUN_ID_RULE": "a constant",
     "latest": "an expression over declared columns",
     "_FILES": "a constant",
     "ending": "clauses of a format, constants",
     "clause": "clauses of a format, looked at where they are made",
     "call": "a procedure with quoted arguments, looked at where it is made",
     "query": "a statement, looked at where it is made",
-    "_catalog_query(store, table)": "likewise",
 }
 """Each part as it stands in the code, and why it is safe where that does not show."""
 
