@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         u_statistics,
     )
     from biasspark.config import Identities
-    from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+    from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, PublishConflict
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "ConfigError",
     "Identities",
     "InputError",
+    "InputWarning",
     "MeasuredCorpus",
     "PublishConflict",
     "attribution_correlations",

@@ -24,7 +24,8 @@ from biasspark.tables.schemas import BIAS_METRICS
 
 MOST_NIGHTS = 3660
 EXAMPLES = f"""\
-{NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-01-01..2026-03-31 --only-missing
+{NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+      --set corpus.run_date_column=created_date --only-missing
 
 Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
 still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import SupportsFloat, TextIO
 
-from biasspark.config import cut_to_width, measure_width, show_p_value, show_value, show_visibly
+from biasspark.config import cut_to_width, measure_width, narrow_widths, show_p_value, show_value, show_visibly
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
 
 EXIT_CODES = """\
@@ -35,9 +35,9 @@ exit codes:
 """
 NIGHTLY_EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --dry-run
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 \\
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -86,7 +86,12 @@ def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
 
 
 def job_parser(
-    description: str, epilog: str = NIGHTLY_EXAMPLES, *, can_plan: bool = True, run_date: RunDate | None = None
+    description: str,
+    epilog: str = NIGHTLY_EXAMPLES,
+    *,
+    can_plan: bool = True,
+    night: str = "the night to measure",
+    run_date: RunDate | None = None,
 ) -> argparse.ArgumentParser:
     """Make the parser of a job on one night: ``--config, --run-date, --set, --dry-run, --debug``.
 
@@ -98,6 +103,8 @@ def job_parser(
         Examples, laid out as they shall appear; ``%(prog)s`` stands for the job's file.
     can_plan
         Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
+    night
+        What the date of ``--run-date`` is to the job, for its help.
     run_date
         How the job reads ``--run-date``, where it takes more than one date.
 
@@ -108,7 +115,7 @@ def job_parser(
         takes it), ``debug``. A job adds flags of its own.
     """
     parser = configured_parser(description, epilog)
-    form = run_date or RunDate(parse_date, "YYYY-MM-DD", "the night to measure")
+    form = run_date or RunDate(parse_date, "YYYY-MM-DD", night)
     parser.add_argument("--run-date", required=True, type=form.parse, metavar=form.metavar, help=form.help)
     if can_plan:
         parser.add_argument(
@@ -302,7 +309,7 @@ def print_summary(summary: Mapping[str, object]) -> None:
     print(json.dumps(_json_value(summary), allow_nan=False), flush=True)
 
 
-def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
     """Lay out rows as an aligned table of text.
 
     Parameters
@@ -311,6 +318,8 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
         Dicts; a key that is missing counts as NULL.
     columns
         Which keys to show, in order; they are the headings.
+    width
+        How wide lines may be; to fit, the longest texts are cut, numbers never.
 
     Returns
     -------
@@ -322,6 +331,8 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
     numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
+    if width is not None:
+        widths = narrow_widths(widths, [not right for right in numeric], width - 2 * (len(columns) - 1))
     return "\n".join(_lay_out(line, widths, numeric) for line in lines)
 
 
@@ -381,5 +392,6 @@ def _lay_out(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool
 
 
 def _pad(cell: str, width: int, right: bool) -> str:
+    cell = cut_to_width(cell, width)
     space = " " * (width - measure_width(cell))
     return space + cell if right else cell + space

@@ -57,6 +57,14 @@ class InputError(BiasSparkError):
     exit_code = 3
 
 
+class NoRows(InputError):
+    """The path, the filter and the run date leave no row."""
+
+
+class InputWarning(UserWarning):
+    """Something in the corpus, or in numbers made from it, that a person should look at: the public functions warn."""
+
+
 class PublishConflict(BiasSparkError):
     """Another run of the same job published the same date and corpus in the meantime."""
 

@@ -23,7 +23,7 @@ from biasspark.columns import (
     VERDICTS,
     WORSE,
 )
-from biasspark.config import show_visibly
+from biasspark.config import say_count, show_visibly
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
@@ -36,7 +36,9 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.store import Store
 
-WORST = (MODEL, SLICE, IDENTITY, "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
+WORST = (MODEL, SLICE, IDENTITY, "n_rows", "metric", "value", "low", "high")
+SCREEN_WIDTH = 120
+FEWEST_ROWS = 30
 CHANGED_BY_SKEW = (MODEL, SLICE, "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
 _ENDS = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HONEST = ("rule", "n_honest", *_ENDS)
@@ -116,17 +118,61 @@ LOSSES = Highlight(
 """What there is where nothing was searched."""
 
 
-def worst_identities(metrics: DataFrame, most: int = 10) -> list[dict[str, Any]]:
-    """Return the identities with the lowest of their subgroup, BPSN and BNSP AUC, crossed pairs left out."""
-    lowest = F.least("subgroup_auc", "bpsn_auc", "bnsp_auc")
-    rows = (
-        metrics.where(lowest.isNotNull() & ~F.col(CROSSED))
-        .orderBy(lowest, *WORST[:3])
-        .select(*WORST)
-        .limit(most)
-        .collect()
-    )
-    return [row.asDict() for row in rows]
+def show_worst_identities(metrics: DataFrame, most: int = 10) -> str:
+    """Return a table of the identities for which it is most certain that an AUC is low, crossed pairs left out.
+
+    The rule is that of ``conf/sql/worst_identities.sql``: of the subgroup, BPSN and BNSP AUC of an identity the one
+    whose interval ends lowest counts, and the lowest upper end comes first. Identities with fewer than `FEWEST_ROWS`
+    rows or without an interval are left out, since the lowest of many such estimates is low by chance. A line below
+    the table says how many they are.
+    """
+    lowest = _find_lowest_aucs(metrics)
+    rows = lowest.where("NOT too_few").orderBy("high", *WORST[:3]).select(*WORST).limit(most).collect()
+    lines = [_say_left_out(lowest)]
+    if rows:
+        lines[:0] = [
+            "identities by the upper end of the interval of their lowest AUC, lowest first:",
+            format_table([row.asDict() for row in rows], WORST, SCREEN_WIDTH),
+        ]
+    return "\n".join(filter(None, lines))
+
+
+def _find_lowest_aucs(metrics: DataFrame) -> DataFrame:
+    """Return of each single identity its rows, the AUC whose interval ends lowest, and whether the rows are too few."""
+    # Structs are compared field by field: by the upper end, then by the name of the metric.
+    aucs = [
+        F.when(
+            F.col(f"{name}_high").isNotNull(),
+            F.struct(
+                F.col(f"{name}_high").alias("high"),
+                F.lit(name).alias("metric"),
+                F.col(name).alias("value"),
+                F.col(f"{name}_low").alias("low"),
+            ),
+        )
+        for name in SUMMARISED_AUCS
+    ]
+    n_rows = (F.col("n_subgroup_negative") + F.col("n_subgroup_positive")).alias("n_rows")
+    single = metrics.where(~F.col(CROSSED)).select(*WORST[:3], n_rows, F.least(*aucs).alias("lowest"))
+    # The number of rows is NULL where it is withheld: that is too few.
+    too_few = F.col("lowest.high").isNull() | ~F.coalesce(F.col("n_rows") >= FEWEST_ROWS, F.lit(False))
+    return single.select(*WORST[:4], "lowest.*", too_few.alias("too_few"))
+
+
+def _say_left_out(lowest: DataFrame) -> str:
+    """Say how many identities have too few rows; nothing if all have enough."""
+    by_identity = lowest.groupBy(IDENTITY).agg(F.count_if("too_few").alias("left_out"), F.count("*").alias("n"))
+    [counts] = by_identity.agg(
+        F.count("*").alias("n"),
+        F.count_if(F.col("left_out") == F.col("n")).alias("n_everywhere"),
+        F.count_if((F.col("left_out") > 0) & (F.col("left_out") < F.col("n"))).alias("n_elsewhere"),
+    ).collect()
+    of_all = f"of {say_count(counts.n, 'identity', 'identities')}"
+    parts = [f"{counts.n_everywhere:,} {of_all}"] if counts.n_everywhere else []
+    if counts.n_elsewhere:
+        parts.append(f"{counts.n_elsewhere:,} {'more' if parts else of_all} for some models or slices")
+    why = f"left out for too few rows, under {FEWEST_ROWS} or no interval"
+    return f"{why}: {', '.join(parts)}" if parts else ""
 
 
 def show_lost(spark: SparkSession, store: Store, run: Run) -> str:

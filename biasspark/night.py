@@ -11,10 +11,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.backfill import list_days, run_nights
-from biasspark.cli import Outcome, Progress, describe_unexpected, format_table
+from biasspark.cli import Outcome, Progress, describe_unexpected
 from biasspark.columns import MALFORMED
 from biasspark.config import GROUPS, Config, say_count
-from biasspark.highlights import WORST, worst_identities
+from biasspark.dates import CorpusDates
+from biasspark.highlights import show_worst_identities
 from biasspark.maps.gate import judged, show_alerts
 from biasspark.maps.jackknife import compute_left_out, leave_out_groups
 from biasspark.maps.night_state import keep_state, state_of
@@ -64,9 +65,10 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
 
         def measure_day(day: date) -> Outcome:
             of_day = corpus if day == days[0] else nightly.read(spark, run_date=day)
-            return nightly.run(of_day, config, store, new_run(day, config.corpus.name, nightly.job), progress)
+            with dates.named(day):
+                return nightly.run(of_day, config, store, new_run(day, config.corpus.name, nightly.job), progress)
 
-        series = Series(nightly.job, config.corpus.name)
+        series, dates = Series(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
         published = list_nights(spark, store, series, days[0], days[-1]) if arguments.only_missing else ()
         with follow_tasks(spark, progress.advance):
             return run_nights(days, published, measure_day, progress, arguments.debug)
@@ -82,7 +84,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     if config.gate and config.gate.paired:
         measurement = replace(measurement, left_out=leave_out_groups(measurement, config.gate))
     progress.stage(f"ranking {measurement.extent}")
-    with ranked_once(measurement) as (tally, profiles):
+    with ranked_once(measurement, config.rejects) as (tally, profiles):
         if measurement.left_out is not None:
             progress.stage(f"leaving out each of {GROUPS} groups of ids")
             compute_left_out(measurement)
@@ -91,15 +93,16 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
             tables[SCORE_BLOCKS] = state_of(measurement, config)
         if config.gate:
             progress.stage(f"applying {say_count(len(config.gate.of_nights), 'rule')} of the gate")
-        with judged(measurement.seen_by_gate(tables), config, store, run) as verdict:
+        with judged(measurement.seen_by_gate(tables, tally), config, store, run) as verdict:
             progress.stage(f"publishing {len(tables)} tables as {run.run_id}")
             warnings = (*found, *verdict.warnings)
             record = replace(describe_run(config, tally, warnings, spark.version), status=verdict.status)
             published = publish(tables | {BIAS_ALERTS: verdict.alerts}, run, store, record)
 
     def show() -> str:
-        worst = format_table(worst_identities(store.read(spark, BIAS_METRICS, run)), WORST)
-        return "\n\n".join(filter(None, [worst, show_alerts(store.read(spark, BIAS_ALERTS, run), verdict)]))
+        worst = show_worst_identities(store.read(spark, BIAS_METRICS, run))
+        alerts = show_alerts(store.read(spark, BIAS_ALERTS, run), BIAS_ALERTS, verdict)
+        return "\n\n".join(filter(None, [worst, alerts]))
 
     done = conclude(spark, store, published, record, show)
     return progress.end(replace(done, summary={**done.summary, "gate": verdict.outcome}, exit_code=verdict.exit_code))
@@ -117,7 +120,7 @@ def run_window(window: Window, config: Config, store: Store, run: Run, progress:
         published = publish(tables, run, store, record)
 
     def show_worst() -> str:
-        return format_table(worst_identities(store.read(spark, WINDOW_TABLES[BIAS_METRICS], run)), WORST)
+        return show_worst_identities(store.read(spark, WINDOW_TABLES[BIAS_METRICS], run))
 
     outcome = conclude(spark, store, published, record, show_worst)
     own = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}

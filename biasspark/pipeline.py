@@ -14,21 +14,20 @@ from pyspark.sql import DataFrame
 from biasspark import __version__
 from biasspark.arrays import Floats
 from biasspark.columns import MODEL, SCORE_REASONS
-from biasspark.config import Config, Measures, PinnedAuc, say_count
+from biasspark.config import Config, Measures, PinnedAuc, Rejects, say_count
 from biasspark.corpus.buckets import bucket_ends
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.codebook import Codebook, Tally
 from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.cuts import choose_boundaries, sample_cuts
 from biasspark.corpus.examples import build_codebook, label_examples
-from biasspark.corpus.labels import label_counts
 from biasspark.corpus.marks import Marks, mark_scores
 from biasspark.corpus.one_identity import check_identity, keep_identity
 from biasspark.corpus.rejects import rejected_rows
 from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.templates import template_scores
-from biasspark.errors import no_usable_row
+from biasspark.corpus.usable import check_usable, list_missing_models
 from biasspark.metrics.balance import label_balance
 from biasspark.metrics.doubt import say_doubt, widest_doubt
 from biasspark.metrics.gate.bias_alerts import JudgedNight
@@ -39,7 +38,9 @@ from biasspark.metrics.hygiene import (
     identity_warnings,
     reject_warnings,
     score_warnings,
+    slice_warnings,
     sum_up_aucs,
+    threshold_warnings,
 )
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.skew import pinned_skew
@@ -138,9 +139,9 @@ class Measurement:
         found |= {JACKKNIFE_STATISTICS: self.left_out}
         return {table: found.get(table) for table in tables_of(JOB)}
 
-    def seen_by_gate(self, tables: Mapping[Table, DataFrame | None]) -> JudgedNight:
+    def seen_by_gate(self, tables: Mapping[Table, DataFrame | None], tally: Tally) -> JudgedNight:
         """Return what the gate looks at, of the tables of the night."""
-        return JudgedNight(self.statistics, tables[THRESHOLD_RATES], self.left_out)
+        return JudgedNight(self.statistics, tables[THRESHOLD_RATES], self.left_out, list_missing_models(tally))
 
     def suite_tables(self) -> dict[Table, DataFrame]:
         """Return the rows of the tables that every configuration has."""
@@ -276,38 +277,32 @@ def statistics_of(ranking: Ranking, measures: Measures) -> DataFrame:
     return withhold_statistics(evident, measures.privacy)
 
 
-def balance_labels(corpus: DataFrame, measures: Measures) -> DataFrame:
-    """Return the table ``label_balance``, less the run's columns, without ranking anything: scores are not read."""
-    assert measures.label_balance is not None
-    check_schema(corpus, measures)
-    with describe(corpus.sparkSession, "survey the corpus"), corpus_faults(corpus, measures.expressions):
-        codebook = build_codebook(measures, survey_corpus(corpus, measures))
-    labels = label_counts(label_examples(corpus, measures, codebook, None), codebook)
-    balance = label_balance(labels, bucket_ends(measures.label_balance))
-    return withhold_rows(balance, LABEL_BALANCE, measures.privacy)
-
-
 @contextmanager
-def ranked_once(measurement: Measurement) -> Iterator[tuple[Tally, dict[str, Profile]]]:
+def ranked_once(measurement: Measurement, rejects: Rejects | None = None) -> Iterator[tuple[Tally, dict[str, Profile]]]:
     """Do as `read_ranking` does, and keep the ranking for the block."""
     with measurement.keep():
-        yield read_ranking(measurement)
+        yield read_ranking(measurement, rejects)
 
 
-def read_ranking(measurement: Measurement) -> tuple[Tally, dict[str, Profile]]:
+def read_ranking(measurement: Measurement, rejects: Rejects | None = None) -> tuple[Tally, dict[str, Profile]]:
     """Rank the corpus, and return its counts of rows and each model's profile.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What is ranked.
+    rejects : Rejects, optional
+        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or no row counts for any model.
+        If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
     """
     expressions = measurement.measures.expressions
     with describe(measurement.corpus.sparkSession, "rank every score"), corpus_faults(measurement.corpus, expressions):
         tally, profiles = read_overview(measurement.ranking.overview.collect(), measurement.codebook)
-    if not any(tally.n_eligible.values()):
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.rejects.items())
-        raise no_usable_row(tally.n_rows, f" ({reasons})")
+    check_usable(tally, measurement.measures.models, rejects)
     return tally, profiles
 
 
@@ -363,9 +358,18 @@ def find_warnings(measurement: Measurement, profiles: Mapping[str, Profile]) -> 
         for model in measurement.codebook.models
     ]
     told = [row for model, row in aucs.items() if model in profiles]
-    absent = (set.intersection(*(set(row[cells]) for row in told)) for cells in ("no_subgroup", "no_background"))
-    identities = identity_warnings(measurement.codebook.singles, *absent)
-    return (*approximate, *measurement.survey.warnings, *score_warnings(scores), *identities)
+    no_subgroup, no_background, no_rows = (
+        set.intersection(*(set(row[name]) for row in told)) for name in ("no_subgroup", "no_background", "no_rows")
+    )
+    thresholds = measurement.measures.thresholds.at if measurement.measures.thresholds else ()
+    return (
+        *approximate,
+        *measurement.survey.warnings,
+        *score_warnings(scores),
+        *threshold_warnings(scores, thresholds),
+        *identity_warnings(measurement.codebook.singles, no_subgroup, no_background),
+        *slice_warnings(measurement.codebook.slices, no_rows),
+    )
 
 
 def describe_run(config: Config, tally: Tally, warnings: tuple[str, ...], spark_version: str) -> RunRecord:

@@ -6,15 +6,12 @@ Spark Connect and on serverless clusters as well.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
@@ -26,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from biasspark.errors import ConfigError
+from biasspark.startup import find_runtime_fault, list_jars, silence_query_context, start_faults
 
 # What the numbers rely on: the job sets it and does not trust the cluster's defaults.
 _REQUIRED = {
@@ -98,6 +96,11 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     settings : mapping, optional
         More Spark settings; they win over the defaults of this module.
 
+    Raises
+    ------
+    ConfigError
+        If there is no Java that Spark can use, or the session has the runtime of Delta or Iceberg for another Spark.
+
     Notes
     -----
     On local masters, and on a Connect server that ``SPARK_REMOTE=local`` starts, the workers run the driver's
@@ -109,10 +112,16 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     if is_own:
         builder = builder.appName(app_name)
         _use_driver_python_on_local_masters(settings or {})
-        _silence_query_context()
+        silence_query_context()
     for key, value in _list_settings(settings).items():
         builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
+    with start_faults():
+        spark: SparkSession = builder.getOrCreate()
+    jars = list_jars(spark.conf if is_connect(spark) else spark.sparkContext.getConf())
+    if fault := find_runtime_fault(jars, spark.version):
+        if is_own:
+            _stop(spark)
+        raise ConfigError(fault)
     if is_connect(spark):
         return spark
     if is_own:
@@ -259,14 +268,14 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     ConfigError
         Under Connect, which gives no access to files.
     """
-    files, place = _find_files(spark, path)
+    files, place = find_files(spark, path)
     entries = files.listStatus(place) if files.exists(place) else ()
     return [FolderEntry(entry.getPath().getName(), entry.isDirectory(), entry.getLen()) for entry in entries]
 
 
 def write_file(spark: SparkSession, path: str, content: bytes) -> None:
     """Write a small file that is not there yet, and the folders above it. Raises as ``list_folder``."""
-    files, place = _find_files(spark, path)
+    files, place = find_files(spark, path)
     stream = files.create(place, False)
     try:
         stream.write(content)
@@ -284,14 +293,14 @@ def try_folder(spark: SparkSession, path: str) -> None:
     ConfigError
         As ``list_folder``.
     """
-    files, place = _find_files(spark, path)
+    files, place = find_files(spark, path)
     missing, above = [], files.makeQualified(place)
     while above is not None and not files.exists(above):
         missing.append(above)
         above = above.getParent()
     if above is not None and not files.getFileStatus(above).isDirectory():
         raise NotADirectoryError(f"{above.toUri().getPath()} is a file")
-    _, attempt = _find_files(spark, f"{path}/_biasspark_{uuid4().hex}")
+    _, attempt = find_files(spark, f"{path}/_biasspark_{uuid4().hex}")
     try:
         files.create(attempt, False).close()
     finally:
@@ -302,12 +311,12 @@ def try_folder(spark: SparkSession, path: str) -> None:
 
 def delete_folder(spark: SparkSession, path: str) -> None:
     """Delete a folder with all that is in it; nothing happens where there is none. Raises as ``list_folder``."""
-    files, place = _find_files(spark, path)
+    files, place = find_files(spark, path)
     if not files.delete(place, True) and files.exists(place):
         raise OSError(f"{path}: it is still there")
 
 
-def _find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
+def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
     """Return the file system of a path, and the path, as the JVM has them."""
     if is_connect(spark):
         raise ConfigError(
@@ -382,15 +391,6 @@ def _remember_classes(spark: SparkSession) -> None:
     jvm = spark.sparkContext._jvm
     for name in _CLASSES:
         setattr(jvm, name, getattr(jvm, name))
-
-
-def _silence_query_context() -> None:
-    """Keep PySpark 4 from printing a JSON line with the JVM's stack for every error that is caught and explained."""
-    if find_spec("pyspark.logger") is None:
-        return
-    loggers = import_module("pyspark.logger").PySparkLogger
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        loggers.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:

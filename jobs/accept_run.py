@@ -20,8 +20,8 @@ from biasspark.tables.store import open_store, session_settings
 
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --reason "the new annotators, see 4711"
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --reason "checked by hand" --by "A. Turing"
+  spark-submit jobs/%(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "the new annotators, see 4711"
+  spark-submit jobs/%(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "checked by hand" --by "A. Turing"
 """
 
 
@@ -33,7 +33,7 @@ def parse_text(text: str) -> str:
 
 
 def accept_parser() -> argparse.ArgumentParser:
-    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
+    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False, night="the published night to accept")
     add = parser.add_argument
     add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
     add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")

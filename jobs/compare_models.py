@@ -13,7 +13,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome, Progress, job_parser, run_job
+from biasspark.cli import NIGHTLY_EXAMPLES, Outcome, Progress, job_parser, run_job
 from biasspark.config import Config, load_config
 from biasspark.corpus.source import read_corpus
 from biasspark.errors import ConfigError
@@ -30,6 +30,7 @@ from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS
 from biasspark.tables.store import Store
 
 JOB = MODEL_COMPARISONS.job
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
@@ -47,18 +48,19 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     """Survey, compare, publish, and say what changed."""
     spark = corpus.sparkSession
     progress.stage(f"surveying {config.corpus.name}")
-    comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates)
+    comparison = compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects)
     progress.stage(f"comparing {comparison.extent}")
-    warnings = (*comparison.warnings, *warn_of_rejects(comparison.tally))
+    found = (*comparison.warnings, *warn_of_rejects(comparison.tally))
     with persisted(*comparison.kept, comparison.compared):
         comparison.compute()
-        with judged_comparison(comparison.compared, config) as verdict:
+        with judged_comparison(comparison.compared, config, comparison.missing_models) as verdict:
+            warnings = (*found, *verdict.warnings)
             record = replace(describe_run(config, comparison.tally, warnings, spark.version), status=verdict.status)
             tables = {MODEL_COMPARISONS: comparison.table, COMPARISON_ALERTS: verdict.alerts}
             published = publish(tables, run, store, record)
 
     def show() -> str:
-        alerts = show_alerts(store.read(spark, COMPARISON_ALERTS, run), verdict)
+        alerts = show_alerts(store.read(spark, COMPARISON_ALERTS, run), COMPARISON_ALERTS, verdict)
         return "\n\n".join(filter(None, [show_changes(spark, store, run), alerts]))
 
     done = conclude(spark, store, published, record, show)
@@ -66,4 +68,6 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(main, job_parser(__doc__ or "")))
+    sys.exit(
+        run_job(main, job_parser(__doc__ or "", EXAMPLES, night="the night on whose rows the models are compared"))
+    )

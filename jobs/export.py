@@ -14,12 +14,12 @@ from biasspark.tables.store import open_store, session_settings
 JOB = "export"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --table bias_metrics --out metrics.csv
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --table bias_metrics --out metrics.csv
 """
 
 
 def export_parser() -> argparse.ArgumentParser:
-    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
+    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False, night="the published night to export")
     parser.add_argument(
         "--table", required=True, choices=EXPORTED, metavar="NAME", help=f"one of {', '.join(EXPORTED)}"
     )

@@ -19,14 +19,15 @@ from biasspark.tables.views import refresh_views
 JOB = "maintain"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --dry-run
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --keep-days 7 --grace-hours 48
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --keep-days 7 --grace-hours 48
 """
+NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
 def maintenance_parser() -> argparse.ArgumentParser:
-    parser = job_parser(__doc__ or "", EXAMPLES)
+    parser = job_parser(__doc__ or "", EXAMPLES, night=NIGHT)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
     parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
     parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")

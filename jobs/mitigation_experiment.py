@@ -54,4 +54,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(main, job_parser(__doc__ or "", EXAMPLES)))
+    sys.exit(run_job(main, job_parser(__doc__ or "", EXAMPLES, night="the night to publish the scored test set as")))

@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome, Progress, format_table, job_parser, run_job
+from biasspark.cli import NIGHTLY_EXAMPLES, Outcome, Progress, format_table, job_parser, run_job
 from biasspark.config import Config, PinnedSkew, load_config
 from biasspark.corpus.one_identity import keep_identity
 from biasspark.corpus.source import read_corpus
@@ -23,6 +23,7 @@ from biasspark.tables.schemas import PINNED_SKEW, Table
 from biasspark.tables.store import Store
 
 JOB = "pinned_skew"
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
@@ -46,7 +47,7 @@ def run_night(corpus: DataFrame, config: Config, store: Store, run: Run, progres
     progress.stage(f"surveying {config.corpus.name}")
     measurement = measure(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
     progress.stage(f"ranking {measurement.extent}")
-    with ranked_once(measurement) as (tally, profiles):
+    with ranked_once(measurement, config.rejects) as (tally, profiles):
         progress.stage(f"dropping {describe_drops(skew)}")
         record = describe_run(config, tally, find_warnings(measurement, profiles), spark.version)
         published = publish({PINNED_SKEW: skew_classes(measurement)}, run, store, record)
@@ -70,4 +71,4 @@ def describe_drops(skew: PinnedSkew) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(main, job_parser(__doc__ or "")))
+    sys.exit(run_job(main, job_parser(__doc__ or "", EXAMPLES, night="the night whose rows the experiment takes")))

@@ -16,16 +16,16 @@ from biasspark.tables.store import open_store, session_settings
 JOB = "report"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --out report.html
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --publish --model-card card.md
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --out report.html
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --publish --model-card card.md
 """
 
 
 def report_parser() -> argparse.ArgumentParser:
-    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
+    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False, night="the published night to show")
     add = parser.add_argument
     add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
-    add("--publish", action="store_true", help="write the page beside the tables, under reports/")
+    add("--publish", action="store_true", help="write the page to the folder of [report] path (reports/ beside tables)")
     add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
     add("--nights", type=parse_count, default=MOST_NIGHTS, metavar="N", help=f"earlier nights to read ({MOST_NIGHTS})")
     return parser
@@ -38,17 +38,17 @@ def main(arguments: argparse.Namespace) -> Outcome:
     places = Places(
         page=arguments.out,
         model_card=arguments.model_card,
-        beside=locate_reports(store) if arguments.publish else None,
+        folder=locate_reports(config) if arguments.publish else None,
     )
     progress = Progress()
     progress.stage("starting Spark")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         progress.stage(f"reading {config.corpus.name} of {arguments.run_date}")
         facts = read_night(spark, store, arguments.run_date, config.corpus.name, arguments.nights)
-    progress.stage("drawing")
-    written = write_documents(facts, places)
+        progress.stage("drawing")
+        written = write_documents(spark, facts, places)  # imports from zips that Spark removes when it stops
     summary = {"job": JOB, "run_id": facts.run["run_id"], "run_date": arguments.run_date}
-    summary |= {"outcome": worst_outcome(facts.alerts()), "written": list(map(str, written))}
+    summary |= {"outcome": worst_outcome(facts.alerts()), "written": written}
     return progress.end(Outcome(summary=summary))
 
 

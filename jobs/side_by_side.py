@@ -19,8 +19,8 @@ from biasspark.tables.store import open_store, session_settings
 JOB = "side_by_side"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6
-  spark-submit jobs/%(prog)s --config conf/civil.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6 \\
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6
+  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6 \\
       --slice all --slice short --sort bpsn_auc --limit 20 --format markdown --out side_by_side.md
 """
 WRITERS = {"text": write_text, "markdown": write_markdown, "csv": write_csv}
@@ -28,7 +28,7 @@ MOST_ROWS = 1000
 
 
 def comparison_parser() -> argparse.ArgumentParser:
-    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False)
+    parser = job_parser(__doc__ or "", EXAMPLES, can_plan=False, night="the published night to show")
     add = parser.add_argument
     add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
     add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")

@@ -18,8 +18,8 @@ from biasspark.tables.store import open_store, session_settings
 JOB = "window_metrics"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/civil.toml --from 2026-03-25 --to 2026-03-31
-  spark-submit jobs/%(prog)s --config conf/civil.toml --from 2026-03-04 --to 2026-03-31 --allow-missing
+  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-03-25 --to 2026-03-31
+  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-03-04 --to 2026-03-31 --allow-missing
 
 The nights were measured by jobs/bias_metrics.py with [state] keep = true.
 """
@@ -30,8 +30,22 @@ SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 def window_parser() -> argparse.ArgumentParser:
     parser = configured_parser(__doc__ or "", EXAMPLES)
     add = parser.add_argument
-    add("--from", dest="first", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the first night")
-    add("--to", dest="last", required=True, type=parse_date, metavar="YYYY-MM-DD", help="the last night")
+    add(
+        "--from",
+        dest="first",
+        required=True,
+        type=parse_date,
+        metavar="YYYY-MM-DD",
+        help="the first night of the window",
+    )
+    add(
+        "--to",
+        dest="last",
+        required=True,
+        type=parse_date,
+        metavar="YYYY-MM-DD",
+        help="its last night, under which its tables are published",
+    )
     add("--allow-missing", action="store_true", help="skip missing nights, and list them")
     return parser
 

@@ -13,7 +13,7 @@ from typing import Any
 from biasspark import config
 from biasspark.columns import FOUR_CELLS
 from biasspark.config.compare import COMPARE_METHODS
-from biasspark.config.gate import SEVERITIES
+from biasspark.config.gate import COUNTS_AS, SEVERITIES
 from biasspark.config.identities import UNANNOTATED
 from biasspark.config.model import DUPLICATES, ENGINES, OUTPUT_FORMATS
 from biasspark.config.reading import USUAL_BINS
@@ -175,11 +175,12 @@ PARTS = {
     "[[gate.rule]]": Part(
         config.Rule,
         keys=dict.fromkeys(("model", "slice", "identity"), ("text", ALIKE)),
-        defaults={"models": "every one", "identities": "every one"},
+        defaults={"models": "every one", "identities": "every one", "insufficient": "that of `[gate]`"},
     ),
     "[rejects]": Part(config.Rejects),
     "[state]": Part(config.StateSettings),
     "[output]": Part(config.Output),
+    "[report]": Part(config.ReportSettings),
     "[maintenance]": Part(config.Maintenance),
 }
 CHOICES = {
@@ -189,7 +190,9 @@ CHOICES = {
     ("[output]", "format"): OUTPUT_FORMATS,
     ("[compare]", "method"): COMPARE_METHODS,
     ("[pinned_skew]", "cell"): FOUR_CELLS,
+    ("[gate]", "insufficient"): COUNTS_AS,
     ("[[gate.rule]]", "severity"): SEVERITIES,
+    ("[[gate.rule]]", "insufficient"): COUNTS_AS,
 }
 TYPES = {
     "str": "text",

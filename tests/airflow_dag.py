@@ -1,6 +1,7 @@
-"""What holds of the example for Airflow, run by Airflow's own Python: ``airflow_dag.py FOLDER``. Prints how many calls.
+"""Checks of the example for Airflow, run by Airflow's own Python: ``airflow_dag.py FOLDER [NIGHT]``.
 
-spark-submit is a script that notes how it was called and ends with the exit code that it is told.
+NIGHT is a file of JSON: ``constants`` of the example to replace, the ``connection`` to Spark, and the date ``ds``. Its
+tasks are run in order, with the spark-submit on the PATH; the last line printed is JSON, what each ended with.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 import tempfile
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,49 +21,34 @@ import pendulum
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.timetables.interval import CronDataIntervalTimetable
 
-SPARK_SUBMIT = """#!{python}
-import json, os, sys
-with open(os.environ["CALLS"], "a") as calls:
-    calls.write(json.dumps(sys.argv[1:]) + "\\n")
-sys.exit(int(os.environ["EXIT_CODE"]))
-"""
+EXITING = '#!/bin/sh\nexit "$EXIT_CODE"\n'
 PUBLISHED, RETRIED, GIVEN_UP = (0, 4, 5), (1, 3), (2,)
+CONNECTION = {"conn_type": "spark", "host": "spark://head", "port": 7077, "extra": {"deploy-mode": "client"}}
 
 
-def load(file: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location(file.stem, file)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+def load(file: Path, constants: Mapping[str, Any]) -> ModuleType:
+    """Import a file in which some constants have other values."""
+    source = file.read_text("utf-8")
+    for name, value in constants.items():
+        source, count = re.subn(rf"(?m)^{name} = .*$", lambda _, line=f"{name} = {value!r}": line, source)
+        assert count == 1, f"{file}: {count} lines begin with {name} ="
+    spec = importlib.util.spec_from_loader(file.stem, loader=None)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    exec(compile(source, file, "exec"), module.__dict__)
     return module
 
 
-def fake_spark_submit(folder: Path) -> Path:
-    """Put a spark-submit before all others on the PATH, and give the file of its calls."""
-    program, calls = folder / "spark-submit", folder / "calls"
-    program.write_text(SPARK_SUBMIT.format(python=sys.executable), encoding="utf-8")
-    program.chmod(0o755)
-    os.environ.update(PATH=f"{folder}:{os.environ['PATH']}", CALLS=str(calls))
-    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps(
-        {"conn_type": "spark", "host": "spark://head", "port": 7077, "extra": {"deploy-mode": "client"}}
-    )
-    return calls
-
-
-def execute(operator: Any, code: int) -> tuple[int | None, type[BaseException] | None]:
-    """Run an operator whose job ends with an exit code; give what it returns, or what it raises."""
-    os.environ["EXIT_CODE"] = str(code)
-    try:
-        return operator.execute({}), None
-    except AirflowException as error:
-        return None, type(error)
+def connect(connection: Mapping[str, Any]) -> None:
+    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps(connection)
 
 
 def check_order(dag: Any) -> None:
+    """Nothing waits for the report: the numbers are published without it."""
     assert {one.task_id: one.downstream_task_ids for one in dag.tasks} == {
-        "measure": {"report", "gate"},
-        "report": {"maintain"},
+        "measure": {"report", "maintain", "gate"},
+        "report": set(),
         "maintain": set(),
         "gate": set(),
     }
@@ -75,52 +62,79 @@ def check_night(dag: Any) -> None:
     assert not dag.catchup
 
 
-def check_calls(dag: Any, calls: Path) -> None:
-    """Every job is called on the night, with the zip."""
-    for task_id, job, more in (
-        ("measure", "bias_metrics", []),
-        ("report", "report", ["--publish"]),
-        ("maintain", "maintain", []),
-    ):
-        operator = dag.get_task(task_id)
-        operator.render_template_fields({"ds": "2026-01-15"})
-        assert execute(operator, 0) == (0, None)
-        call = json.loads(calls.read_text("utf-8").splitlines()[-1])
-        options, (program, *flags) = call[: call.index(operator.application)], call[call.index(operator.application) :]
-        assert program == f"/opt/biasspark/jobs/{job}.py"
-        assert flags == ["--config", "/opt/biasspark-conf/civil.toml", "--run-date", "2026-01-15", *more]
-        pairs = list(pairwise(options))
-        assert ("--master", "spark://head:7077") in pairs
-        assert ("--deploy-mode", "client") in pairs
-        assert ("--py-files", "/opt/biasspark/dist/biasspark.zip") in pairs
+def execute(operator: Any) -> tuple[int | None, type[BaseException] | None]:
+    """Run an operator; give what it returns, or what it raises."""
+    try:
+        return operator.execute({}), None
+    except AirflowException as error:
+        return None, type(error)
 
 
 def check_exit_codes(dag: Any) -> None:
-    """A night that is there goes on to its report; a fault of the configuration is not tried again."""
-    operator = dag.get_task("measure")
-    assert [execute(operator, code) for code in PUBLISHED] == [(code, None) for code in PUBLISHED]
-    assert [execute(operator, code) for code in RETRIED] == [(None, AirflowException)] * len(RETRIED)
-    assert [execute(operator, code) for code in GIVEN_UP] == [(None, AirflowFailException)]
-    hold = dag.get_task("gate").python_callable
-    assert hold(0) is None
-    for code, raised in ((5, AirflowFailException), (4, AirflowSkipException)):
-        try:
-            hold(code)
-        except raised:
-            continue
-        raise AssertionError(f"the gate lets {code} pass")
+    """A night that is published goes on to its report; a fault of the configuration is not tried again."""
+    path, operator = os.environ["PATH"], dag.get_task("measure")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "spark-submit"
+        program.write_text(EXITING, encoding="utf-8")
+        program.chmod(0o755)
+        os.environ["PATH"] = f"{folder}:{path}"
+
+        def end_with(code: int) -> tuple[int | None, type[BaseException] | None]:
+            os.environ["EXIT_CODE"] = str(code)
+            return execute(operator)
+
+        assert [end_with(code) for code in PUBLISHED] == [(code, None) for code in PUBLISHED]
+        assert [end_with(code) for code in RETRIED] == [(None, AirflowException)] * len(RETRIED)
+        assert [end_with(code) for code in GIVEN_UP] == [(None, AirflowFailException)]
+    os.environ["PATH"] = path
+    assert [pass_gate(dag, code) for code in PUBLISHED] == [None, AirflowSkipException, AirflowFailException]
 
 
-def main(folder: Path) -> None:
-    dag = load(folder / "biasspark_nightly.py").dag
-    with tempfile.TemporaryDirectory() as place:
-        calls = fake_spark_submit(Path(place))
-        check_order(dag)
-        check_night(dag)
-        check_calls(dag, calls)
-        check_exit_codes(dag)
-        print(f"{len(calls.read_text('utf-8').splitlines())} calls of spark-submit as they should be")
+def pass_gate(dag: Any, code: int) -> type[BaseException] | None:
+    """Run the task gate after a night that ended with a code; give what it raises."""
+    try:
+        dag.get_task("gate").python_callable(code)
+    except AirflowException as error:
+        return type(error)
+    return None
+
+
+def list_in_order(dag: Any) -> Iterator[str]:
+    """Yield the ids of the tasks, each after those that it waits for."""
+    waiting = {one.task_id: set(one.upstream_task_ids) for one in dag.tasks}
+    while waiting:
+        ready = sorted(task_id for task_id, upstream in waiting.items() if not upstream & waiting.keys())
+        yield from ready
+        for task_id in ready:
+            del waiting[task_id]
+
+
+def run_night(dag: Any, ds: str) -> dict[str, Any]:
+    """Run all tasks of a night; give what each returned, or the name of what it raised."""
+    ended: dict[str, Any] = {}
+    for task_id in list_in_order(dag):
+        operator = dag.get_task(task_id)
+        if task_id == "gate":
+            raised = pass_gate(dag, ended["measure"])
+        else:
+            operator.render_template_fields({"ds": ds})
+            ended[task_id], raised = execute(operator)
+        ended[task_id] = raised.__name__ if raised else ended.get(task_id)
+    return ended
+
+
+def main(folder: str, night: str | None = None) -> None:
+    example = Path(folder) / "biasspark_nightly.py"
+    connect(CONNECTION)
+    dag = load(example, {}).dag
+    check_order(dag)
+    check_night(dag)
+    check_exit_codes(dag)
+    if night:
+        given = json.loads(Path(night).read_text("utf-8"))
+        connect(given["connection"])
+        print(json.dumps(run_night(load(example, given["constants"]).dag, given["ds"])))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*sys.argv[1:])

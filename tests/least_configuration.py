@@ -21,7 +21,7 @@ LEAST: dict[str, Any] = {
 TABLES = (
     "[corpus], [label], [models], [identities], [slices], [ranking], [intervals], [pinned_auc], [thresholds], "
     "[histograms], [label_balance], [templates], [pinned_skew], [attribution], [compare], [evidence], [privacy], "
-    "[gate], [rejects], [state], [output], [maintenance]"
+    "[gate], [rejects], [state], [output], [report], [maintenance]"
 )
 """All that a configuration may have, as messages list them."""
 

@@ -1,9 +1,11 @@
 """The public functions of AUC attribution, for notebooks: the tables of its job on any DataFrame, on any session.
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
-counted, by ranking. Functions that search (`attribution_segments`, `attribution_slices`) and those that add up exactly
-(`attribution_correlations`, `loss_by_segment`) keep the ranked rows while they run, release them, and return a few rows
-that are computed; the others are lazy.
+counted, by ranking. All but `example_attributions`, whose table is as long as the corpus, compute when they are called
+and return a DataFrame that holds its rows. Functions that search (`attribution_segments`, `attribution_slices`) and
+those that add up exactly (`attribution_correlations`, `loss_by_segment`) keep the ranked rows while they run, and
+release them. Each stops where a model has no usable score, and warns of many rejected rows, of labels that are all
+alike, and of slices without a row.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
+from biasspark.api.computed import compute, warn, write_warnings
 from biasspark.api.keywords import ModelKeywords, parse_keywords, with_keywords
 from biasspark.attribution import examples
-from biasspark.maps.attribution import Attributed, attribute, ranked_rows
+from biasspark.maps.attribution import Attributed, attribute, check_rows, ranked_rows
 from biasspark.maps.attribution_tables import cross_groups, list_tables, segment_pairs
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
@@ -58,12 +61,18 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Unpack[ModelKeyw
     Returns
     -------
     DataFrame
-        The columns of the table ``example_attributions``, less run_date, corpus and run_id. Lazy.
+        The columns of the table ``example_attributions``, less run_date, corpus and run_id. Lazy: it is as long as
+        the corpus.
 
     Raises
     ------
     ConfigError, InputError
-        With all faults at once.
+        With all faults at once; also if a model has no usable score.
+
+    Warns
+    -----
+    InputWarning
+        Of what a person should look at: many rejected rows, labels that are all alike, slices without a row.
 
     Examples
     --------
@@ -74,7 +83,8 @@ def example_attributions(df: DataFrame, *, id: str, **measures: Unpack[ModelKeyw
 
     Notes
     -----
-    The rows are scanned twice, once right away for a survey and once when the table is computed, and shuffled once.
+    The rows are scanned three times, twice when the function is called, for a survey and to count them, and once when
+    the table is computed, and shuffled once.
     """
     attributed = _attribute(df, id, {"write_examples": True}, measures)
     return examples.example_attributions(attributed.ranked)
@@ -88,7 +98,7 @@ def attribution_correlations(
 
     Takes what `example_attributions` takes besides ``link``: ``"logit"`` makes probabilities of scores that are
     log-odds, ``{"model": "logit"}`` of the scores of those models alone. Without, correlations of scores outside 0 to 1
-    are NULL. Computed when called: two scans and a shuffle.
+    are NULL. Computed when called: three scans and a shuffle.
     """
     return _search(df, id, {"link": link}, ATTRIBUTION_CORRELATIONS, measures)
 
@@ -105,7 +115,7 @@ def loss_by_segment(
     """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
 
     ``segments`` gives their names and Spark SQL predicates. Takes what `attribution_correlations` takes besides.
-    Computed when called: three scans and two shuffles, without segments two and one.
+    Computed when called: four scans and two shuffles, without segments three and one.
     """
     return _search(df, id, {"segments": segments, "link": link}, LOSS_BY_SEGMENT, measures)
 
@@ -147,8 +157,8 @@ def attribution_segments(  # noqa: PLR0913 - the keys of the configuration
 
     Notes
     -----
-    Five scans, three of them to survey scores and columns, and two shuffles; each pair of ``compare`` ranks both
-    models anew, a scan and a shuffle, and once more for every slice. Trees grow on what is kept.
+    Six scans, four of them to survey scores and columns and to count rows, and two shuffles; each pair of ``compare``
+    ranks both models anew, a scan and a shuffle, and once more for every slice. Trees grow on what is kept.
     """
     part: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "link": link}
     part |= {"targets": targets, "compare": compare, "tree": {} if tree is None else tree}
@@ -184,7 +194,8 @@ def attribution_slices(  # noqa: PLR0913 - the keys of the configuration
 
     Notes
     -----
-    Five scans, three of them to survey scores and columns, and two shuffles. Slices are searched in what is kept.
+    Six scans, four of them to survey scores and columns and to count rows, and two shuffles. Slices are searched in
+    what is kept.
     """
     part = {
         "numeric": numeric,
@@ -220,14 +231,15 @@ def pair_segments(
     Returns
     -------
     DataFrame
-        The columns of the table ``pair_segments`` less the run's. Lazy.
+        The columns of the table ``pair_segments`` less the run's. Computed when called.
 
     Notes
     -----
-    Three scans right away, to survey scores and columns; one and a shuffle when the table is computed.
+    Five scans, four of them to survey scores and columns and to count rows, and a shuffle.
     """
     part = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
-    return segment_pairs(_attribute(df, id, part, measures))
+    attributed = _attribute(df, id, part, measures)
+    return compute(df, attributed.expressions, lambda: segment_pairs(attributed))
 
 
 @with_keywords
@@ -237,20 +249,26 @@ def auc_crosses(
     """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
 
     ``groupings`` gives names and columns, or Spark SQL expressions, whose values are the groups; of more than 200 the
-    rest is one group. Takes what `example_attributions` takes besides. Lazy: two scans right away, for surveys, and one
-    and a shuffle when the table is computed.
+    rest is one group. Takes what `example_attributions` takes besides. Computed when called: four scans, three of them
+    for surveys and to count rows, and a shuffle.
     """
-    return cross_groups(_attribute(df, id, {"groupings": groupings}, measures))
+    attributed = _attribute(df, id, {"groupings": groupings}, measures)
+    return compute(df, attributed.expressions, lambda: cross_groups(attributed))
 
 
 def _search(df: DataFrame, id_column: str, part: Mapping[str, Any], table: Table, measures: ModelKeywords) -> DataFrame:
     """Rank, search, and return one of the tables that are computed on the way."""
     attributed = _attribute(df, id_column, part, measures)
     with ranked_rows(attributed) as losses:
-        tables, _ = list_tables(attributed, losses)
+        tables, warnings = list_tables(attributed, losses)
+    warn(write_warnings(warnings))
     found = tables[table]
     return df.sparkSession.createDataFrame([], table.value_schema) if found is None else found
 
 
 def _attribute(df: DataFrame, id_column: str, part: Mapping[str, Any], measures: ModelKeywords) -> Attributed:
-    return attribute(df, parse_keywords(measures, {"attribution": part}), id_column)
+    """Survey a corpus and plan its ranking, stop at faults of its rows, and give warnings of them."""
+    attributed = attribute(df, parse_keywords(measures, {"attribution": part}), id_column)
+    _, warnings = check_rows(attributed)
+    warn(write_warnings(warnings))
+    return attributed

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, Unpack
 
 from pyspark.sql import DataFrame
 
 from biasspark import pipeline
-from biasspark.api.keyword_faults import name_keywords
-from biasspark.api.keywords import DEFAULTS, MeasureKeywords, parse_keywords, with_keywords
+from biasspark.api.computed import compute, warn, write_warnings
+from biasspark.api.keywords import MeasureKeywords, parse_keywords, with_keywords
 from biasspark.config import PinnedAuc
 from biasspark.corpus.codebook import Tally
 from biasspark.errors import ConfigError
 from biasspark.metrics import suite, summary
 from biasspark.metrics.statistics import in_table
 from biasspark.ranking.placements import Profile
+from biasspark.session import run_side_by_side
 from biasspark.tables.schemas import (
     LABEL_BALANCE,
     PINNED_AUC,
@@ -108,22 +109,16 @@ class MeasuredCorpus(CorpusTables):
         Rows read.
     rejects
         Rows that do not count, by reason.
+    warnings
+        What a person should look at, as the job says it at its end.
     """
 
     def __init__(
-        self, measurement: pipeline.Measurement, overview: tuple[Tally, dict[str, Profile]], kept: ExitStack
+        self, measurement: pipeline.Measurement, tally: Tally, warnings: tuple[str, ...], kept: ExitStack
     ) -> None:
         super().__init__(measurement)
-        self._tally, self._profiles = overview
-        self.n_rows, self.rejects = self._tally.n_rows, dict(self._tally.rejects)
+        self.n_rows, self.rejects, self.warnings = tally.n_rows, dict(tally.rejects), warnings
         self._kept = kept
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What a person should look at, as the job says it at its end. Runs a small job when first asked for."""
-        found = pipeline.find_warnings(self._measurement, self._profiles)
-        found = (*found, *pipeline.warn_of_rejects(self._tally))
-        return tuple(name_keywords(warning, DEFAULTS, {}) for warning in found)
 
     def close(self) -> None:
         """Release what is kept. What is computed after that is ranked anew, with the same numbers."""
@@ -169,7 +164,12 @@ def measure(df: DataFrame, **measures: Unpack[MeasureKeywords]) -> MeasuredCorpu
     Raises
     ------
     ConfigError, InputError
-        With all faults at once; also if no row counts for any model.
+        With all faults at once; also if a model has no usable score.
+
+    Warns
+    -----
+    InputWarning
+        For each of ``warnings``.
 
     Examples
     --------
@@ -189,4 +189,42 @@ def measure(df: DataFrame, **measures: Unpack[MeasureKeywords]) -> MeasuredCorpu
     parts: Mapping[str, Any] = {} if measures.get("pinned_auc") else {"pinned_auc": {}}
     measurement = pipeline.measure(df, parse_keywords(measures, parts))
     with measurement.keep() as kept:
-        return MeasuredCorpus(measurement, pipeline.read_ranking(measurement), kept.pop_all())
+        tally, profiles = pipeline.read_ranking(measurement)
+        warnings = find_all_warnings(measurement, tally, profiles)
+        warn(warnings)  # before anything is handed over: a filter may turn warnings into exceptions
+        return MeasuredCorpus(measurement, tally, warnings, kept.pop_all())
+
+
+def compute_ranked(measurement: pipeline.Measurement, table: Callable[[], DataFrame]) -> DataFrame:
+    """Rank a corpus, give the warnings about it, and return a table of the ranking that holds its rows.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What is ranked. It is released before the function returns.
+    table : callable
+        Plans the table.
+
+    Raises
+    ------
+    InputError
+        As `measure`.
+    """
+    corpus, expressions = measurement.corpus, measurement.measures.expressions
+    with pipeline.ranked_once(measurement) as (tally, profiles):
+        parts: list[Callable[[], Any]] = [
+            partial(compute, corpus, expressions, table),
+            partial(find_all_warnings, measurement, tally, profiles),
+        ]
+        computed: DataFrame
+        computed, warnings = run_side_by_side(corpus.sparkSession, parts)
+    warn(warnings)
+    return computed
+
+
+def find_all_warnings(
+    measurement: pipeline.Measurement, tally: Tally, profiles: Mapping[str, Profile]
+) -> tuple[str, ...]:
+    """Return what a person should look at, in the words of a notebook, as the job says it at its end: a small job."""
+    found = pipeline.find_warnings(measurement, profiles)
+    return write_warnings((*found, *pipeline.warn_of_rejects(tally)))

@@ -1,18 +1,22 @@
 """The public functions of single tables, for notebooks: the job's tables on any DataFrame, classic or Connect.
 
-Each ranks for itself: `biasspark.measure` ranks once for several.
+Each ranks for itself, when it is called: `biasspark.measure` ranks once for several. What comes back holds the rows of
+the table, so nothing is ranked again. Each stops at the faults of `biasspark.measure`, and gives its warnings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
 from biasspark import pipeline
+from biasspark.api.computed import compute, warn, write_warnings
 from biasspark.api.keywords import GroupKeywords, Models, SuiteKeywords, parse_keywords, with_keywords
-from biasspark.api.measured import CorpusTables
+from biasspark.api.measured import CorpusTables, compute_ranked
+from biasspark.maps.labels import balance_labels
 from biasspark.tables.schemas import PINNED_SKEW
 
 
@@ -62,14 +66,19 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     Returns
     -------
     DataFrame
-        The columns of the table ``bias_metrics``, less run_date, corpus and run_id. Lazy; persist it to use it twice.
+        The columns of the table ``bias_metrics``, less run_date, corpus and run_id. Computed when called.
 
     Raises
     ------
     TypeError
         For a keyword that there is not, or one that is missing.
     ConfigError, InputError
-        With all other faults at once.
+        With all other faults at once; also if a model has no usable score.
+
+    Warns
+    -----
+    InputWarning
+        Of what a person should look at, as `measure` does: scores, identities and rejected rows that are peculiar.
 
     Examples
     --------
@@ -80,12 +89,12 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
 
     Notes
     -----
-    The rows are scanned twice, once right away for a survey and once when the table is computed, and shuffled once; of
-    the engine "windows" four times or more. So is every other table that is made by a function of its own:
-    `biasspark.measure` does it once for all. NaN and missing scores leave a row out for that model, a missing label for
-    all.
+    When called, the rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine
+    "windows" they are scanned four times or more. So they are for every other table that is made by a function of its
+    own: `biasspark.measure` does it once for all. NaN and missing scores leave a row out for that model, a missing
+    label for all.
     """
-    return _measure(df, measures).bias_metrics()
+    return _measure(df, measures, CorpusTables.bias_metrics)
 
 
 @with_keywords
@@ -95,7 +104,7 @@ def u_statistics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``u_statistics`` less the
     run's.
     """
-    return _measure(df, measures).u_statistics()
+    return _measure(df, measures, CorpusTables.u_statistics)
 
 
 @with_keywords
@@ -105,7 +114,7 @@ def model_summary(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame
     Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``model_summary`` less the
     run's.
     """
-    return _measure(df, measures).model_summary()
+    return _measure(df, measures, CorpusTables.model_summary)
 
 
 @with_keywords
@@ -136,7 +145,7 @@ def pinned_auc(
     Returns
     -------
     DataFrame
-        The columns of the table ``pinned_auc`` less the run's. Lazy.
+        The columns of the table ``pinned_auc`` less the run's. Computed when called.
 
     Notes
     -----
@@ -147,7 +156,7 @@ def pinned_auc(
         "seed": seed,
         "include_subgroup_in_background": include_subgroup_in_background,
     }
-    return _measure(df, measures, pinned_auc=table).pinned_auc()
+    return _measure(df, measures, CorpusTables.pinned_auc, pinned_auc=table)
 
 
 @with_keywords
@@ -184,7 +193,7 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
     Returns
     -------
     DataFrame
-        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice).
+        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice). Computed when called.
 
     Raises
     ------
@@ -193,11 +202,11 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
 
     Notes
     -----
-    One identity is ranked. The rows are scanned three times, once right away for a survey, and shuffled twice.
+    One identity is ranked. The rows are scanned twice, for a survey and for the ranking, and shuffled once.
     """
     table = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    found = parse_keywords(measures, {"pinned_skew": table})
-    return pipeline.skew_classes(pipeline.measure(df, found, only=identity)).select(*PINNED_SKEW.value_columns)
+    measurement = pipeline.measure(df, parse_keywords(measures, {"pinned_skew": table}), only=identity)
+    return compute_ranked(measurement, lambda: pipeline.skew_classes(measurement).select(*PINNED_SKEW.value_columns))
 
 
 @with_keywords
@@ -222,13 +231,13 @@ def threshold_rates(
     Returns
     -------
     DataFrame
-        The columns of the table ``threshold_rates`` less the run's. Lazy.
+        The columns of the table ``threshold_rates`` less the run's. Computed when called.
 
     Notes
     -----
     Costs as much as `bias_metrics`.
     """
-    return _measure(df, measures, thresholds={"at": at, "grid": grid}).threshold_rates()
+    return _measure(df, measures, CorpusTables.threshold_rates, thresholds={"at": at, "grid": grid})
 
 
 @with_keywords
@@ -244,7 +253,7 @@ def threshold_summary(
     Takes what `threshold_rates` takes, costs as much, and returns the columns of the table ``threshold_summary`` less
     the run's.
     """
-    return _measure(df, measures, thresholds={"at": at, "grid": grid}).threshold_summary()
+    return _measure(df, measures, CorpusTables.threshold_summary, thresholds={"at": at, "grid": grid})
 
 
 @with_keywords
@@ -254,7 +263,7 @@ def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Unpack[Suite
     Bins span [0, 1], or all scores of a model if some lie outside. Takes what `bias_metrics` takes besides, costs as
     much, and returns the columns of the table ``score_histograms`` less the run's.
     """
-    return _measure(df, measures, histograms={"bins": bins}).score_histograms()
+    return _measure(df, measures, CorpusTables.score_histograms, histograms={"bins": bins})
 
 
 @with_keywords
@@ -281,14 +290,28 @@ def label_balance(
     Returns
     -------
     DataFrame
-        The columns of the table ``label_balance`` less the run's. Lazy.
+        The columns of the table ``label_balance`` less the run's. Computed when called.
+
+    Raises
+    ------
+    ConfigError, InputError
+        With all faults at once; also if no row has a label.
+
+    Warns
+    -----
+    InputWarning
+        Of what a person should look at: labels that are all alike, identities without rows, many rejected rows.
 
     Notes
     -----
-    The rows are scanned twice, once right away for a survey. Nothing is ranked.
+    When called, the rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
     """
     table = {"text": text, "length": length, "buckets": buckets}
-    return pipeline.balance_labels(df, parse_keywords(measures, {"label_balance": table}, scored=False))
+    asked = parse_keywords(measures, {"label_balance": table}, scored=False)
+    balance, warnings = balance_labels(df, asked)
+    computed = compute(df, asked.expressions, lambda: balance)
+    warn(write_warnings(warnings))
+    return computed
 
 
 @with_keywords
@@ -296,12 +319,21 @@ def template_scores(df: DataFrame, *, template: str, **measures: Unpack[SuiteKey
     """Return the mean score of every template and identity: a fair model scores a template alike for all.
 
     ``template`` is the column that says from which template a row was made. Takes what `bias_metrics` takes besides,
-    and returns the columns of the table ``template_scores`` less the run's. The rows are scanned twice, once right away
-    for a survey. Nothing is ranked.
+    and returns the columns of the table ``template_scores`` less the run's. Computed when called: costs as much as
+    `bias_metrics`, which says what is wrong with the rows, and one more scan for the table.
     """
-    return _measure(df, measures, templates={"column": template}).template_scores()
+    scores = _measure(df, measures, CorpusTables.template_scores, templates={"column": template})
+    if scores.isEmpty():
+        warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])
+    return scores
 
 
-def _measure(df: DataFrame, measures: SuiteKeywords, **parts: Mapping[str, Any]) -> CorpusTables:
-    """Survey a corpus and plan its ranking; ``parts`` are tables of the configuration."""
-    return CorpusTables(pipeline.measure(df, parse_keywords(measures, parts)))
+def _measure(
+    df: DataFrame,
+    measures: SuiteKeywords,
+    table: Callable[[CorpusTables], DataFrame],
+    **parts: Mapping[str, Any],
+) -> DataFrame:
+    """Rank a corpus, and return one table, computed; ``parts`` are tables of the configuration."""
+    measurement = pipeline.measure(df, parse_keywords(measures, parts))
+    return compute_ranked(measurement, partial(table, CorpusTables(measurement)))

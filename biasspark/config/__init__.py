@@ -38,6 +38,7 @@ from biasspark.config.model import (
 )
 from biasspark.config.reading import load_config, parse_config, parse_identities, parse_measures
 from biasspark.config.redaction import redact
+from biasspark.config.report import ReportSettings
 from biasspark.config.section import find_close
 from biasspark.config.source import say_no_place
 from biasspark.config.terms import Terms
@@ -45,6 +46,7 @@ from biasspark.config.wording import (
     cut_to_width,
     list_first,
     measure_width,
+    narrow_widths,
     say_count,
     show_p_value,
     show_value,
@@ -77,6 +79,7 @@ __all__ = [
     "Privacy",
     "RankingSettings",
     "Rejects",
+    "ReportSettings",
     "Rule",
     "SliceSearch",
     "StateSettings",
@@ -94,6 +97,7 @@ __all__ = [
     "load_config",
     "measure_width",
     "merge_rules",
+    "narrow_widths",
     "parse_config",
     "parse_identities",
     "parse_measures",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config.compare import Compare
 from biasspark.config.faults import Faults
 from biasspark.config.identities import Identities
@@ -18,6 +18,8 @@ SUITE_METRICS = (*AUCS, *SUITE_GAPS)
 AT_THRESHOLDS = (*RATES, *RATE_GAPS)
 METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
 SEVERITIES = (FAIL, WARN)
+COUNTS_AS = (PASS, WARN, FAIL)
+"""What a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
 MOST_RULES = 200
@@ -56,6 +58,8 @@ class Rule:
         Whether there is also a verdict on the worst identity.
     severity
         What happens if the rule is broken: ``fail`` or ``warn``.
+    insufficient
+        What insufficient evidence counts as for this rule, in place of what ``[gate]`` says.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Rule:
     max_rise: float | None = None
     worst: bool = False
     severity: str = SEVERITIES[0]
+    insufficient: str | None = None
 
     @property
     def kind(self) -> str:
@@ -110,12 +115,16 @@ class Gate:
         The level of significance, for p-values adjusted over the rows of a rule.
     paired
         Whether changes of AUCs since the last accepted run are judged on rows paired by their ids.
+    insufficient
+        What insufficient evidence counts as: ``pass`` lets the run be accepted, ``warn`` does so with a warning, and
+        ``fail`` fails the gate. A rule may say otherwise.
     rule
         The rules.
     """
 
     alpha: float = 0.05
     paired: bool = False
+    insufficient: str = COUNTS_AS[0]
     rule: tuple[Rule, ...] = ()
 
     @property
@@ -163,7 +172,12 @@ def read_gate(value: object, measures: Mapping[str, Any], faults: Faults) -> Gat
     rules = [_read_rule(entry, place, measures, faults) for place, entry in enumerate(entries, 1)]
     for name in find_repeated([rule.name for rule in rules if rule.name]):
         section.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name. Rename one.")
-    gate = Gate(alpha=alpha, paired=section.flag("paired", Gate.paired), rule=tuple(rules))
+    gate = Gate(
+        alpha=alpha,
+        paired=section.flag("paired", Gate.paired),
+        insufficient=section.choice("insufficient", COUNTS_AS),
+        rule=tuple(rules),
+    )
     if gate.paired:
         _check_paired(section, gate, measures)
     return gate
@@ -204,6 +218,7 @@ def _read_rule(value: object, place: int, measures: Mapping[str, Any], faults: F
         crossed=section.flag("crossed", Rule.crossed),
         worst=section.flag("worst", Rule.worst),
         severity=section.choice("severity", SEVERITIES),
+        insufficient=section.choice("insufficient", COUNTS_AS) if "insufficient" in section.table else None,
         **_read_bound(section, metric, baseline is not None),
     )
     _check_baseline(section, rule, measures)

@@ -23,6 +23,7 @@ from biasspark.config.further import (
 from biasspark.config.gate import Gate
 from biasspark.config.identities import Identities
 from biasspark.config.redaction import REDACTED, redact
+from biasspark.config.report import ReportSettings
 from biasspark.config.terms import Terms
 
 ENGINES = ("blocks", "windows", "binned")
@@ -115,9 +116,23 @@ class Intervals:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejects:
-    """How many rejected rows are written for each reason; all are counted."""
+    """How many rejected rows are kept, and how many a run may have; all are counted.
+
+    Attributes
+    ----------
+    max_rows
+        How many rejected rows are written for each reason.
+    max_share
+        The largest share of rejects, 0 to 1, with which a run is published: of all rows, and for each model of its
+        scores on the rows that are not rejected for all models. Not set, there is no limit.
+    allow_missing_models
+        Whether a run is published although a model has no usable score. The gate, if there is one, then fails by every
+        rule on that model.
+    """
 
     max_rows: int = 10_000
+    max_share: float | None = None
+    allow_missing_models: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +251,7 @@ class Config(Measures):
     rejects: Rejects = Rejects()
     gate: Gate | None = None
     state: StateSettings | None = None
+    report: ReportSettings = field(default_factory=ReportSettings)
     maintenance: Maintenance = Maintenance()
 
     @property
@@ -246,10 +262,11 @@ class Config(Measures):
     def resolved(self) -> dict[str, Any]:
         """As ``Measures.resolved``, with the values of ``options`` and secrets in URIs replaced by ``(redacted)``.
 
-        ``[maintenance]`` is left out.
+        ``[report]`` and ``[maintenance]`` are left out.
         """
         table = super().resolved()
-        del table["maintenance"]  # it says nothing of a run
+        for name in ("report", "maintenance"):
+            del table[name]  # it says nothing of a run
         table["corpus"]["options"] = dict.fromkeys(sorted(self.corpus.options), REDACTED)
         for part in (table["corpus"], table["output"]):
             if "path" in part:

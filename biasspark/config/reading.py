@@ -31,13 +31,14 @@ from biasspark.config.model import (
     plain_value,
 )
 from biasspark.config.redaction import redact
+from biasspark.config.report import read_report
 from biasspark.config.section import Section, guess, is_finite_number, keys_of
 from biasspark.config.source import apply_overrides, is_within, locate, read_toml, say_no_place
 from biasspark.config.wording import quote, show_key
 from biasspark.errors import ConfigError
 
 MEASURED = ("label", "models", "identities", "slices", "ranking", "intervals", *FURTHER)
-CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output", "maintenance")
+CONFIGURED = ("corpus", *MEASURED, "gate", "rejects", "state", "output", "report", "maintenance")
 LONGEST_DAYS = 36_500
 USUAL_BINS, MOST_BINS = 4096, 65_536
 TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
@@ -165,6 +166,7 @@ def _read_config(table: Mapping[str, Any], base: Path, faults: Faults) -> Config
         rejects=_read_rejects(table.get("rejects"), faults),
         state=_read_state(table.get("state"), measures, faults),
         output=output,
+        report=read_report(table.get("report"), corpus.path, base, faults),
         maintenance=_read_maintenance(table.get("maintenance"), faults),
     )
 
@@ -315,7 +317,15 @@ def _read_intervals(value: object, faults: Faults) -> Intervals:
 
 
 def _read_rejects(value: object, faults: Faults) -> Rejects:
-    return Rejects(max_rows=Section("[rejects]", value, keys_of(Rejects), faults).whole("max_rows", Rejects.max_rows))
+    section = Section("[rejects]", value, keys_of(Rejects), faults)
+    max_share = section.optional_number("max_share")
+    if max_share is not None and not 0 <= max_share <= 1:
+        section.refuse("max_share", "It must lie between 0 and 1.", "Write, for example, max_share = 0.5.")
+    return Rejects(
+        max_rows=section.whole("max_rows", Rejects.max_rows),
+        max_share=max_share,
+        allow_missing_models=section.flag("allow_missing_models", Rejects.allow_missing_models),
+    )
 
 
 def _read_state(value: object, measures: Mapping[str, Any], faults: Faults) -> StateSettings | None:

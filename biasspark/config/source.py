@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from biasspark.config.faults import Faults
+from biasspark.config.repeated import KEY, find_repeated_key, split_key
 from biasspark.config.wording import quote, show_key, show_visibly
 from biasspark.errors import ConfigError
 
-KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
-ASSIGNMENT = re.compile(rf"\s*({KEY_PART}(?:\s*\.\s*{KEY_PART})*)\s*=\s?(.*)", re.DOTALL)
+ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[*?\[\]{}\\\x00-\x1f]")
@@ -41,12 +41,15 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{where}: {say_unreadable(error)}. The configuration is a TOML file. Name one by --config."
         ) from None
     try:
-        return tomllib.loads(decode_utf8(raw))
+        text = decode_utf8(raw)
+        return tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: {say_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{where}: it is nested too deeply to be read. Make it flatter.") from None
     except tomllib.TOMLDecodeError as error:
+        if fault := find_repeated_key(text, str(error)):
+            raise ConfigError(f"{where}: {fault}") from None
         raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
     except ValueError:
         raise ConfigError(f"{where}: a number in it has too many digits to be read. Write it shorter.") from None
@@ -84,7 +87,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str], faults: 
     changed = copy.deepcopy(dict(table))
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)
-        path = _split_key(assignment[1]) if assignment else []
+        path = split_key(assignment[1]) if assignment else []
         if assignment is None or not path:
             # Only the part before "=" is shown: the value may be a password.
             faults.note(
@@ -153,19 +156,6 @@ def say_no_place(path: str) -> str:
     if is_root and (not host or scheme.lower() in _SHARED):
         return "It is the root of a file system, where tables would lie among all else. Name a folder in it."
     return ""
-
-
-def _split_key(dotted: str) -> list[str]:
-    """Split a dotted TOML key into its parts, none if TOML refuses it (a bad escape in a quoted part)."""
-    try:
-        node: Any = tomllib.loads(f"{dotted} = 0")
-    except ValueError:
-        return []
-    parts = []
-    while isinstance(node, dict):
-        part, node = next(iter(node.items()))
-        parts.append(part)
-    return parts
 
 
 def _set_value(table: dict[str, Any], path: list[str], value: Any, faults: Faults) -> None:

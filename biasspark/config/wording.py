@@ -12,6 +12,7 @@ from itertools import accumulate
 
 MOST_SHOWN_CHARACTERS = 80
 MOST_SHOWN_ENTRIES = 6
+NARROWEST = 12
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -121,6 +122,20 @@ def cut_to_width(text: str, widest: int) -> str:
         return text
     kept = sum(width <= widest - 3 for width in accumulate(map(_cells_of, text)))
     return text[:kept] + "..."
+
+
+def narrow_widths(widths: Sequence[int], can_narrow: Sequence[bool], total: int) -> list[int]:
+    """Narrow the widest of those columns that may be narrowed until all columns take ``total`` cells together.
+
+    None is narrowed below `NARROWEST` cells, so columns may still take more.
+    """
+    narrowed = list(widths)
+    for _ in range(sum(widths) - total):
+        places = [place for place, cells in enumerate(narrowed) if can_narrow[place] and cells > NARROWEST]
+        if not places:
+            break
+        narrowed[max(places, key=narrowed.__getitem__)] -= 1
+    return narrowed
 
 
 def _cells_of(character: str) -> int:

@@ -27,6 +27,7 @@ from biasspark.errors import InputError
 
 MOST_CATEGORICAL = 58
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # besides commas, and how TOML writes them
 _SINGLE = ((), "a single value")
 _NUMBER = ((NumericType, StringType), "a number, or a text that holds one")
 _FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a text that holds either")
@@ -65,13 +66,12 @@ def check_schema(
 
 
 def list_columns_once(faults: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Return faults of one corpus, of which only the first says which columns it has."""
-    shown = f" {_list_columns(there)}"
-    mended: list[str] = []
-    for fault in faults:
-        is_said = any(shown in before for before in mended)
-        mended.append(fault.replace(shown, "") if is_said else fault)
-    return mended
+    """Return faults of one corpus, of which only the first says which columns it has, or how many."""
+    shorter = list(faults)
+    for shown in (f" {_list_columns(there)}", f" {_count_columns(there)}"):
+        first = next((place for place, fault in enumerate(shorter) if shown in fault), len(shorter))
+        shorter[first + 1 :] = [fault.replace(shown, "") for fault in shorter[first + 1 :]]
+    return shorter
 
 
 def suggest_column(name: str, there: Sequence[str], configured: Collection[str | None], mend: str) -> str:
@@ -93,10 +93,24 @@ def show_columns(there: Sequence[str], configured: Collection[str | None]) -> st
     """
     if not set(configured).isdisjoint(there):
         return _list_columns(there)
-    separated = ', one that is separated otherwise than by commas `options = { sep = ";" }`' if len(there) == 1 else ""
+    return _count_columns(there)
+
+
+def _count_columns(there: Sequence[str]) -> str:
+    if len(there) != 1:
+        return (
+            f"It has {len(there)} columns, not named here since the names may be data: a CSV without a header line "
+            "needs `options = { header = false }` and a `schema`."
+        )
+    separator = next((written for text, written in _SEPARATORS.items() if text in there[0]), "")
+    if separator:
+        return (
+            f'It has 1 column, with "{separator}" in its header line. A CSV whose fields are separated otherwise than '
+            f'by commas needs `options = {{ sep = "{separator}" }}`.'
+        )
     return (
-        f"It has {len(there)} column{'' if len(there) == 1 else 's'}, not named here since the names may be data: a "
-        f"CSV without a header line needs `options = {{ header = false }}` and a `schema`{separated}."
+        "It has 1 column, not named here since the name may be data: a CSV without a header line needs `options = { "
+        'header = false }` and a `schema`, one that is separated otherwise than by commas `options = { sep = ";" }`.'
     )
 
 

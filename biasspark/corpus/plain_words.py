@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from biasspark.config import find_close
+from biasspark.config import find_close, redact
 from biasspark.corpus.files import plain_path
-from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_value, find_error_condition
+from biasspark.corpus.other_format import format_of_ending, may_be_other_format
+from biasspark.errors import BiasSparkError, ConfigError, InputError, find_condition_of_a_value, find_error_condition
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
@@ -25,6 +28,7 @@ _NO_CATALOG = (
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
 _MORE_ROWS = "it looks at more than its own row, as aggregates, windows and generators do"
 _SAYINGS = {
+    "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
     "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
@@ -97,7 +101,16 @@ _BEFORE_CONDITIONS = {  # what Spark says where it gives no condition
     "PatternSyntaxException": "MALFORMED_PATTERN",
     "INVALID_PARAMETER_VALUE.PATTERN": "MALFORMED_PATTERN",
 }
+_DENIED = re.compile(  # what Java and the file systems say, and of which path
+    r"AccessDeniedException: (?P<local>/[^\n]*?)(?:: Permission denied)?(?=\n|$)"
+    r"|AccessDeniedException: (?P<store>\w+://[^\s:]*)"
+    r"|FileNotFoundException: (?P<file>[^\n]*?) \(Permission denied\)"
+    r"|AccessControlException: Permission denied: [^\n]*?inode=\"(?P<inode>[^\"\n]*)\""
+    r"|AccessDeniedException|AccessControlException|AuthorizationPermissionMismatch|403 Forbidden"
+)
+_MISSING_PATH = re.compile(r"Path does not exist: (?:file:/*(?=/))?(/.*?)\.(?: SQLSTATE|\s*\n|$)")
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
+_SAY_LITTLE = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}  # any other condition tells more
 _NAMED = {  # what Spark's sentences name, and how a fault repeats it
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
     r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
@@ -109,6 +122,13 @@ _NAMED = {  # what Spark's sentences name, and how a fault repeats it
 }
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")  # which a misspelt one may stand for
 _PATTERN_FAULT = re.compile(r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)")
+_NO_WORKER = {  # why the Python of the executors will not do
+    r'Cannot run program "([^"\n]+)"': "executors cannot run {0}",
+    r"Python in worker has different version:? ([\d.]+) than that in driver:? ([\d.]+\d)": (
+        "executors run Python {0}, and the driver runs {1}"
+    ),
+    r"ModuleNotFoundError: No module named '([\w.]+)'": "the Python of the executors lacks the package {0}",
+}
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
 )
@@ -122,7 +142,8 @@ class ExpressionFault(InputError):
 def input_faults(where: str) -> Iterator[None]:
     """Turn what Spark says of the input into an `InputError` that names files and columns, and no value of a row.
 
-    A Python worker that dies is a `BiasSparkError`: the input is not to blame.
+    A Python worker that dies is a `BiasSparkError`, one that cannot be started a `ConfigError`: the input is not to
+    blame.
     """
     try:
         yield
@@ -144,12 +165,20 @@ def _in_plain_words(where: str, error: Exception) -> Exception:
             "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
             "ranges` higher, so that a task holds less."
         )
+    of_a_value = find_condition_of_a_value(text)
+    for sentence, fault in () if of_a_value else _NO_WORKER.items():
+        if found := re.search(sentence, text):
+            return ConfigError(
+                f"PYSPARK_PYTHON: {fault.format(*found.groups())}. Executors need the driver's version of Python, with "
+                "numpy, pandas, pyarrow and biasspark. Set PYSPARK_PYTHON to one that all of them have, or send one "
+                "along: docs/platforms.md."
+            )
     named = re.findall(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]", text)
     conditions = [name for pair in named for name in reversed(pair) if name in _ALL_SAYINGS]
     conditions += [condition for words, condition in _BEFORE_CONDITIONS.items() if words in text]
-    of_a_value = find_condition_of_a_value(text)
     conditions += [of_a_value] if of_a_value in _ALL_SAYINGS else []
-    conditions.sort(key="FAILED_READ_FILE".__eq__)  # any other tells more
+    conditions += ["ACCESS_DENIED"] if not of_a_value and _DENIED.search(text) else []
+    conditions.sort(key=_SAY_LITTLE.__contains__)
     is_refused = isinstance(error, AnalysisException | ParseException)
     if not (conditions or is_refused or of_a_value):
         return error
@@ -175,11 +204,30 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition == "MALFORMED_PATTERN" and (found := _PATTERN_FAULT.search(text)):
         yield found[1]
     if condition in ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
-        files = {plain_path(name) for name in _FILE.findall(text)}
-        yield from (f"File: {name}" for name in sorted(files)[:3])
+        files = sorted({plain_path(name) for name in _FILE.findall(text)})
+        yield from (f"File: {name}" for name in files[:3])
+        if may_be_other_format(error):
+            yield from _suggest_format(files, "orc" if "Malformed ORC" in text else "parquet")
+    if condition == "ACCESS_DENIED":
+        paths = [plain_path(path) for found in _DENIED.finditer(text) for path in found.groups() if path]
+        yield from (f"Path: {redact(path)}" for path in dict.fromkeys(paths[:3]))
+    if condition == "PATH_NOT_FOUND" and (found := _MISSING_PATH.search(text)):
+        yield from (f"Or it is not seen: this user may not enter {folder}" for folder in _find_closed(found[1]))
     if condition in _SAYINGS_OF_EXPRESSIONS:  # which of those that an expression is made of
         contexts = error.getQueryContext() if hasattr(error, "getQueryContext") else []  # Spark 4's
         yield from (f"Part: {context.fragment()}" for context in contexts[:1] if context.contextType().name == "SQL")
+
+
+def _suggest_format(files: Sequence[str], configured: str) -> Iterator[str]:
+    """Say of which format files are by their names, where all say the same and another one than is configured."""
+    formats = {format_of_ending(name) for name in files}
+    yield from (f'By its name it is {name}: set `[corpus] format = "{name}"`' for name in formats - {configured, None})
+
+
+def _find_closed(path: str) -> Iterator[str]:
+    """Give the folder above a local path that this user may not enter; Spark says then that there is nothing."""
+    folders = [folder for folder in reversed(PurePosixPath(path).parents) if os.path.isdir(folder)]
+    yield from (str(folder) for folder in folders[-1:] if not os.access(folder, os.X_OK))
 
 
 def _name_unlike(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from datetime import date
 
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
 
 from biasspark.columns import MALFORMED
@@ -23,11 +23,17 @@ from biasspark.corpus.files import (
     refuse_records_of_many_lines,
     refuse_unread_files,
 )
+from biasspark.corpus.other_format import (
+    find_named_file,
+    may_be_no_csv,
+    may_be_other_format,
+    refuse_other_format,
+)
 from biasspark.corpus.plain_words import input_faults
 from biasspark.corpus.values import column
 from biasspark.errors import InputError
 from biasspark.expressions.sql import quote_name
-from biasspark.session import analyse
+from biasspark.session import analyse, describe
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _DEFAULT_OPTIONS = {"csv": {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}}
@@ -71,7 +77,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         if measures is not None:
             check_schema(rows, measures, corpus.id, _mend_missing(corpus), _surely_there(rows, corpus))
     if faults:
-        raise InputError(*list_columns_once(faults, rows.columns))
+        raise InputError(*list_columns_once(faults, rows.drop(MALFORMED).columns))
     return chosen
 
 
@@ -111,9 +117,32 @@ def _of_the_day(rows: DataFrame, corpus: Corpus, run_date: date) -> DataFrame:
     if name is None:
         return rows
     _need_column(rows.drop(MALFORMED), name, corpus)
+    return rows.where(_day(rows, name) == F.lit(run_date))
+
+
+def _day(rows: DataFrame, name: str) -> Column:
+    """Return the day of each row as a date; NULL where a text holds none."""
     is_text = isinstance(rows.schema[name].dataType, StringType)
-    day = F.expr(f"try_cast({quote_name(name)} AS DATE)") if is_text else F.to_date(column(name))
-    return rows.where(day == F.lit(run_date))
+    return F.expr(f"try_cast({quote_name(name)} AS DATE)") if is_text else F.to_date(column(name))
+
+
+def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int]]:
+    """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
+
+    Notes
+    -----
+    Runs one Spark job when called: a scan of the run date's column and of what the filter reads, an aggregate, and a
+    row per day on the driver. What else is wrong with the files is not looked for.
+    """
+    assert corpus.run_date_column is not None
+    rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
+    is_chosen = F.expr(corpus.filter) if corpus.filter else F.lit(True)
+    days = rows.groupBy(_day(rows, corpus.run_date_column).alias("day")).agg(
+        F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")
+    )
+    with describe(spark, "list the dates of the corpus"):
+        found = days.where(F.col("day").between(date(1900, 1, 1), date.max)).orderBy("day").collect()
+    return [(row["day"], row["n_rows"], row["n_chosen"]) for row in found]
 
 
 def _filtered(rows: DataFrame, corpus: Corpus) -> DataFrame:
@@ -145,8 +174,14 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
             f"[corpus] options: Spark's reader of {corpus.format} refuses the value of one of "
             f"{', '.join(sorted(corpus.options)) or 'none'}. Correct it."
         ) from None
+    except Exception as error:
+        if names and may_be_other_format(error):
+            refuse_other_format(spark, corpus, find_named_file(error, names))
+        raise
     if names is not None:
         refuse_unread_files(rows, names, corpus)
+    if names and (rows.columns == [_CORRUPT] or (corpus.format.lower() == "csv" and may_be_no_csv(rows.columns[0]))):
+        refuse_other_format(spark, corpus, names[0])
     if corpus.format.lower() == "json":
         refuse_records_of_many_lines(spark, rows, corpus, files.path)
         if _CORRUPT in rows.columns and not corpus.schema:

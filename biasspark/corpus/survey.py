@@ -15,7 +15,7 @@ from biasspark.arrays import Floats
 from biasspark.config import Measures
 from biasspark.corpus.eligibility import known_score, row_reason
 from biasspark.corpus.values import category, column
-from biasspark.errors import InputError
+from biasspark.errors import InputError, NoRows
 
 MOST_VALUES = 10_000
 """More distinct values than this are no identities; the column is probably an id."""
@@ -151,7 +151,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     groups = [_group_tasks()] if valued else []
     found = _in_two_steps(narrow, groups, parts, whole).collect()[0].asDict()
     if found["n_rows"] == 0:
-        raise InputError("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
+        raise NoRows("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
     return _read_survey(found, measures, corpus.schema)
 
 

@@ -29,7 +29,7 @@ from biasspark.corpus.groupings import group_columns
 from biasspark.errors import InputError
 from biasspark.expressions.conditions import MOST_BITS
 from biasspark.features import Condition
-from biasspark.maps.attribution import Attributed
+from biasspark.maps.attribution import Attributed, warn_of_features
 from biasspark.metrics.intervals import with_auc_interval
 from biasspark.metrics.statistics import with_auc
 from biasspark.ranking.cross_engine import cross_pairs
@@ -252,9 +252,9 @@ def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, A
 
 
 def _warn(attributed: Attributed, losses: Losses) -> tuple[str, ...]:
-    """Return what a person should look at: repeated ids, and models whose losses are none or of a doubtful kind."""
+    """Return what a person should look at: features without a search, repeated ids, and doubtful or missing losses."""
     said = (
         say_what_link_does(losses, model, attributed.attribution.link.get(model))
         for model in attributed.codebook.models
     )
-    return (*attributed.survey.warnings, *filter(None, said))
+    return (*warn_of_features(attributed.attribution), *attributed.survey.warnings, *filter(None, said))

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, GROUP, IDENTITY, MODEL, SLICE
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, say_count
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Measures, Rejects, say_count
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.codebook import Codebook, Tally
@@ -20,8 +20,9 @@ from biasspark.corpus.culprits import corpus_faults
 from biasspark.corpus.examples import build_codebook, keep_scored, label_examples
 from biasspark.corpus.source import mark_duplicates
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey, survey_corpus
-from biasspark.corpus.tallies import count_rows, counts_for
-from biasspark.errors import ConfigError, no_usable_row
+from biasspark.corpus.tallies import count_positives, count_rows, count_sides, counts_for, list_empty_slices
+from biasspark.corpus.usable import check_usable, list_missing_models
+from biasspark.errors import ConfigError
 from biasspark.metrics.comparisons.jackknife import IS_BASELINE, paired_by_jackknife
 from biasspark.metrics.comparisons.model_comparisons import (
     PAIRED_DELONG,
@@ -30,6 +31,7 @@ from biasspark.metrics.comparisons.model_comparisons import (
     paired_by_delong,
 )
 from biasspark.metrics.comparisons.scope import Scope, scope_warnings, unclustered_warnings
+from biasspark.metrics.hygiene import side_warnings, slice_warnings
 from biasspark.ranking.grouped_engine import rank_without_groups
 from biasspark.ranking.paired_engine import sum_paired_placements
 from biasspark.session import describe
@@ -60,6 +62,8 @@ class Comparison:
         What every model shares with the baseline; groups where there are clusters.
     n_unclustered
         Rows read that are in no cluster.
+    peculiarities
+        What a person should look at in the identities and slices.
     """
 
     corpus: DataFrame
@@ -72,6 +76,7 @@ class Comparison:
     kept: tuple[DataFrame, ...]
     scopes: tuple[Scope, ...]
     n_unclustered: int
+    peculiarities: tuple[str, ...]
 
     @property
     def extent(self) -> str:
@@ -85,6 +90,11 @@ class Comparison:
         )
 
     @property
+    def missing_models(self) -> tuple[str, ...]:
+        """Models without one usable score."""
+        return list_missing_models(self.tally)
+
+    @property
     def table(self) -> DataFrame:
         """The table ``model_comparisons``, less the run's columns. Lazy."""
         return model_comparisons(self.compared, self.level).select(*MODEL_COMPARISONS.value_columns)
@@ -96,9 +106,9 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at: in the corpus, its clusters, and models that share no row with the baseline."""
+        """What a person should look at: in the corpus, its clusters, and what models share with the baseline."""
         loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.tally.n_rows)
-        return (*self.survey.warnings, *loose, *scope_warnings(self.asked, self.scopes))
+        return (*self.survey.warnings, *loose, *scope_warnings(self.asked, self.scopes), *self.peculiarities)
 
     def compute(self) -> None:
         """Compute `compared`, which should be persisted, and name the expression that fails on a row.
@@ -143,7 +153,11 @@ class Comparison:
 
 
 def compare(
-    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
 ) -> Comparison:
     """Hold models against a baseline.
 
@@ -157,11 +171,13 @@ def compare(
         What identifies a row.
     duplicates : {"allow", "estimate", "reject"}
         What to do about ids that repeat.
+    rejects : Rejects, optional
+        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
 
     Raises
     ------
     InputError
-        If the corpus does not fit the configuration, or no row counts for any of the models.
+        If the corpus does not fit the configuration, a model has no usable score, or more is rejected than is allowed.
 
     Notes
     -----
@@ -180,10 +196,11 @@ def compare(
     codebook = build_codebook(measures, survey)
     examples = label_examples(corpus, measures, codebook, id_column, _find_clusters(asked, id_column, corpus.schema))
     with describe(corpus.sparkSession, "count the rows"), corpus_faults(corpus, expressions):
-        (counted,) = count_rows(examples, codebook, _count_scopes(asked, codebook)).collect()
+        further = [count_sides(codebook).alias("sides"), list_empty_slices(codebook).alias("empty_slices")]
+        further += _count_scopes(asked, codebook)
+        (counted,) = count_rows(examples, codebook, further).collect()
     tally = codebook.read_tally(counted["counts"])
-    if not any(tally.n_eligible.values()):
-        raise no_usable_row(tally.n_rows)
+    check_usable(tally, measures.models, rejects)
     return Comparison(
         corpus=corpus,
         measures=measures,
@@ -195,6 +212,10 @@ def compare(
         kept=tuple(kept),
         scopes=tuple(Scope(*row) for row in counted["scopes"]),
         n_unclustered=counted[UNCLUSTERED],
+        peculiarities=(
+            *side_warnings(codebook.singles, counted["sides"]),
+            *slice_warnings(codebook.slices, counted["empty_slices"]),
+        ),
     )
 
 
@@ -213,9 +234,15 @@ def _count_scopes(asked: Compare, codebook: Codebook) -> list[Column]:
     """Return how many rows are in no cluster, and the `Scope` of every model: aggregates over EXAMPLES."""
 
     def count_shared(model: str) -> Column:
-        shared = counts_for((model, asked.baseline), codebook)
+        both = (model, asked.baseline)
+        shared = counts_for(both, codebook)
         n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
-        return F.struct(F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
+        return F.struct(
+            F.lit(model).alias(MODEL),
+            F.count_if(shared).alias("n_rows"),
+            n_groups.alias("n_groups"),
+            count_positives(both, codebook).alias("n_positive"),
+        )
 
     scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
     return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), scopes]

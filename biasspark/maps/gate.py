@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from biasspark.columns import FAIL, IDENTITY, MODEL, OUTCOMES, PASS, SLICE
-from biasspark.config import Config, Otherwise, find_otherwise, show_visibly
+from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
+from biasspark.config import Config, Otherwise, find_otherwise, list_first, say_count, show_visibly
 from biasspark.errors import GATE_FAILED
 from biasspark.expressions.ordering import place_among
 from biasspark.metrics.gate.bias_alerts import Accepted, JudgedNight, bias_alerts, choose_before, pair_nights
@@ -26,6 +26,7 @@ from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_ST
 from biasspark.tables.store import Store
 
 SHOWN = ("outcome", "rule", MODEL, SLICE, "message")
+MOST_RULES = 5
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Verdict:
     counts
         How many alerts have each outcome.
     warnings
-        What kept the gate from comparing with accepted runs.
+        What kept the gate from comparing with accepted runs, and how many checks warn for want of evidence.
     """
 
     alerts: DataFrame | None = None
@@ -92,18 +93,21 @@ def judged(night: JudgedNight, config: Config, store: Store, run: Run) -> Iterat
 
 
 @contextmanager
-def judged_comparison(compared: DataFrame, config: Config) -> Iterator[Verdict]:
+def judged_comparison(compared: DataFrame, config: Config, missing_models: Collection[str] = ()) -> Iterator[Verdict]:
     """Judge models against their baseline before the comparison is published, and keep its alerts for the block.
 
     Parameters
     ----------
     compared : DataFrame
         Both models' AUCs of every pair of cells, persisted.
+    missing_models : collection of str
+        Models without one usable score.
     """
     if config.gate is None or not config.gate.of_comparisons:
         yield Verdict()
         return
-    with _counted(comparison_alerts(compared, config.gate, config.intervals.level)) as verdict:
+    alerts = comparison_alerts(compared, config.gate, config.intervals.level, missing_models)
+    with _counted(alerts) as verdict:
         yield verdict
 
 
@@ -112,8 +116,16 @@ def _counted(alerts: DataFrame, warnings: tuple[str, ...] = ()) -> Iterator[Verd
     """Keep alerts for the block, and say how many came to what."""
     with persisted(alerts):
         with describe(alerts.sparkSession, "judge by the gate"):
-            counts = {row["outcome"]: row["count"] for row in alerts.groupBy("outcome").count().collect()}
-        yield Verdict(alerts, counts, warnings)
+            rows = alerts.groupBy("outcome", "decided").count().collect()
+        found = {(row["outcome"], row["decided"]): row["count"] for row in rows}
+        counts = {outcome: found.get((outcome, True), 0) + found.get((outcome, False), 0) for outcome, _ in found}
+        undecided = [_say_undecided(n)] if (n := found.get((WARN, False), 0)) else []
+        yield Verdict(alerts, counts, (*warnings, *undecided))
+
+
+def _say_undecided(n_checks: int) -> str:
+    evidence = f"{say_count(n_checks, 'check')} {'has' if n_checks == 1 else 'have'} insufficient evidence"
+    return f'gate: {evidence}, which counts as a warning by `insufficient = "warn"`.'
 
 
 class _Baselines(NamedTuple):
@@ -217,16 +229,26 @@ def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:
     return f"gate: {who} measured differently: {'; '.join(differences)}. No change is measured against what differs."
 
 
-def show_alerts(published: DataFrame, verdict: Verdict, most: int = 20) -> str:
-    """Return how many alerts came to what, and the published ones that did not pass, the worst first, a line each."""
+def show_alerts(published: DataFrame, table: Table, verdict: Verdict, most: int = 20) -> str:
+    """Return how many alerts have each outcome, and a line for each that failed or warns, the worst first.
+
+    Alerts without sufficient evidence take one line together, with their number by rule; their sentences are in the
+    table.
+    """
     if verdict.outcome is None:
         return ""
-    alerts = published.where(F.col("outcome") != PASS)
-    rank = place_among(OUTCOMES, F.col("outcome"))
-    order = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule", MODEL, SLICE, IDENTITY)
-    shown = alerts.orderBy(*order).select(*SHOWN).limit(most).collect()
     counts = ", ".join(f"{verdict.counts[outcome]} {outcome}" for outcome in OUTCOMES if outcome in verdict.counts)
-    lines = [f"gate: {counts}", *("{}: {}, {}, {}: {}".format(*row) for row in shown)]
-    if (left := sum(verdict.counts.values()) - verdict.counts.get(PASS, 0) - len(shown)) > 0:
-        lines.append(f"and {left} more")
+    lines = [f"gate: {counts}"]
+    if n_violations := verdict.counts.get(FAIL, 0) + verdict.counts.get(WARN, 0):
+        rank = place_among(OUTCOMES, F.col("outcome"))
+        order = (rank, F.col("p_violation_adjusted").asc_nulls_last(), "rule", MODEL, SLICE, IDENTITY)
+        violations = published.where(F.col("outcome").isin(FAIL, WARN))
+        shown = violations.orderBy(*order).select(*SHOWN).limit(most).collect()
+        lines += ["{}: {}, {}, {}: {}".format(*row) for row in shown]
+        lines += [f"and {n_violations - len(shown)} more"] if n_violations > len(shown) else []
+    if n_undecided := verdict.counts.get(INSUFFICIENT, 0):
+        by_rule = published.where(F.col("outcome") == INSUFFICIENT).groupBy("rule").count()
+        rules = [f"{row['rule']} ({row['count']})" for row in by_rule.orderBy(F.desc("count"), "rule").collect()]
+        checks = f"{say_count(n_undecided, 'check')}, by rule: {list_first(rules, MOST_RULES)}"
+        lines.append(f"{INSUFFICIENT}: {checks}. latest_{table.name} says why.")
     return "\n".join(map(show_visibly, lines))

@@ -27,7 +27,7 @@ MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
 
-_ONE_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
+_LABEL_OF_NONE = {"no_positives": "positive", "no_negatives": "negative"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,15 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
         f"{who}: {count / n_all:.0%} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
         for reason, count in rejects.items()
         if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
+    )
+
+
+def label_warnings(counts: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
+    """Return a sentence on each model whose rows all have one label, given its rows and the positives among them."""
+    return tuple(
+        f"model {model}: {_say_no_row('negative' if n_positive else 'positive')}"
+        for model, (n_rows, n_positive) in counts.items()
+        if n_rows and n_positive in (0, n_rows)
     )
 
 
@@ -129,19 +138,66 @@ def identity_warnings(
     )
 
 
-def sum_up_aucs(statistics: DataFrame) -> DataFrame:
-    """Return ``model, best, reason, no_subgroup, no_background`` of all rows, crossed pairs left out.
+def slice_warnings(slices: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the slices that no usable row is in.
 
-    They are the most that a subgroup AUC may be, why all rows together have no AUC, and the identities without either.
+    Parameters
+    ----------
+    slices
+        All of them, in order, that of all rows among them or not.
+    no_rows
+        Those in which no row is.
+    """
+    slices = [name for name in slices if name != ALL_ROWS]
+    empty = [name for name in slices if name in no_rows]
+    if not empty:
+        return ()
+    return (
+        f"slices: {len(empty):,} of {len(slices):,} slices {'has' if len(empty) == 1 else 'have'} no usable row: "
+        f"{_name(empty)}. Is a predicate misspelt?",
+    )
+
+
+def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
+    """Return a sentence on each model whose scores are all on one side of all thresholds, which decide nothing then.
+
+    Of fewer than `FEW_ROWS` scores nothing is said.
+    """
+    return tuple(
+        f"model {profile.model}: all its scores are {side}, so all rows are decided alike. "
+        "Are thresholds and scores on the same scale?"
+        for profile in profiles
+        if profile.n_rows >= FEW_ROWS and (side := _find_side(profile, thresholds))
+    )
+
+
+def side_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the warnings of `identity_warnings`, given the usable rows in each identity and outside of it."""
+    counted = list(zip(identities, sides, strict=True))
+    no_subgroup = [name for name, (inside, _) in counted if not inside]
+    no_background = [name for name, (_, outside) in counted if not outside]
+    return identity_warnings(identities, no_subgroup, no_background)
+
+
+def sum_up_aucs(statistics: DataFrame) -> DataFrame:
+    """Return ``model, best, reason, no_subgroup, no_background, no_rows``, crossed pairs left out.
+
+    They are of all rows the most that a subgroup AUC may be, why all rows together have no AUC, and the identities
+    without either; and the slices without a row.
     """
     within, outside = BY_NAME["subgroup_auc"].is_of_row, BY_NAME["background_auc"].is_of_row
     has_none = F.col("n_low") + F.col("n_high") == 0
-    everyone = statistics.where((F.col(SLICE) == ALL_ROWS) & ~F.col(CROSSED))
-    return everyone.groupBy(MODEL).agg(
-        F.max(F.when(within, F.col(f"auc{ends_of(everyone)[-1]}"))).alias("best"),
-        F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("reason"))).alias("reason"),
-        F.collect_set(F.when(within & has_none, F.col(IDENTITY))).alias("no_subgroup"),
-        F.collect_set(F.when(outside & has_none, F.col(IDENTITY))).alias("no_background"),
+    everyone, overall = F.col(SLICE) == ALL_ROWS, F.col(IDENTITY) == OVERALL
+    return (
+        statistics.where((everyone | overall) & ~F.col(CROSSED))
+        .groupBy(MODEL)
+        .agg(
+            F.max(F.when(everyone & within, F.col(f"auc{ends_of(statistics)[-1]}"))).alias("best"),
+            F.max(F.when(everyone & overall, F.col("reason"))).alias("reason"),
+            F.collect_set(F.when(everyone & within & has_none, F.col(IDENTITY))).alias("no_subgroup"),
+            F.collect_set(F.when(everyone & outside & has_none, F.col(IDENTITY))).alias("no_background"),
+            F.collect_set(F.when(overall & has_none, F.col(SLICE))).alias("no_rows"),
+        )
     )
 
 
@@ -149,12 +205,26 @@ def _name(names: Sequence[str]) -> str:
     return list_first([show_value(name) for name in names], MOST_NAMED)
 
 
+def _find_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:
+    """Say on which side of all thresholds the scores are; None where they are on either, or there are no thresholds."""
+    if not thresholds or profile.lowest is None or profile.highest is None:
+        return None
+    least, greatest = min(thresholds), max(thresholds)
+    if profile.highest < least:
+        return f"below the least threshold, {least:g}"
+    return f"above the greatest threshold, {greatest:g}" if profile.lowest > greatest else None
+
+
+def _say_no_row(label: str) -> str:
+    return f"no row with a score is {label}, so no AUC has a value. Check [label]."
+
+
 def _peculiarities(profile: ScoreProfile) -> Sequence[str]:
     if profile.n_rows == 0:
         return ("no row has a usable score. Check the score column and the label; rejected_rows gives the reasons.",)
     found = []
-    if profile.reason in _ONE_LABEL:
-        found.append(f"no row with a score is {_ONE_LABEL[profile.reason]}, so no AUC has a value. Check [label].")
+    if profile.reason in _LABEL_OF_NONE:
+        found.append(_say_no_row(_LABEL_OF_NONE[profile.reason]))
     if profile.n_rows < FEW_ROWS:
         return found
     share = profile.largest_tie / profile.n_rows

@@ -38,7 +38,7 @@ def write_model_card(facts: NightFacts) -> str:
         ],
         [said],
         [write_item(f"{WORDS[own.outcome]}: {own.model} {own.sentence}") for own in verdict.decisions],
-        *_entitle("Broken rules:", list(map(_write_broken, _broken(verdict)))),
+        *_entitle("Rules that fail or warn:", list(map(_write_broken, _broken(verdict)))),
         *_entitle("What changed:", [*map(write_item, verdict.changes), *map(_write_move, verdict.moves)]),
         *(part for own in hold_against(facts) for part in _write_against(own, say_method(facts))),
         ["#### Models"],

@@ -9,13 +9,25 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.columns import CROSSED, IDENTITY, MODEL, SLICE
+from biasspark.config import list_first, show_value
+from biasspark.config.wording import describe_kind
+from biasspark.errors import InputError
 from biasspark.report.facts import NightFacts
 from biasspark.report.model_card import write_model_card
 from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.publishing import write_out
 from biasspark.report.reading import MOST_NIGHTS, read_night
+from biasspark.report.side_by_side_metrics import COMPARED
 from biasspark.tables.store import Store
 
+_NEEDED = (
+    *(MODEL, SLICE, IDENTITY, CROSSED),
+    *(f"n_{group}_{label}" for group in ("subgroup", "background") for label in ("negative", "positive")),
+    *(f"{name}{end}" for name in COMPARED for end in ("", "_low", "_high", "_reason")),
+)
+"""The columns of ``bias_metrics`` that the table shows."""
+_MOST_NAMED = 6
 _FRAME = (
     '<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{height}" '
     'style="border:1px solid #ccc;border-radius:4px" srcdoc="{page}"></iframe>'
@@ -100,10 +112,34 @@ def metric_table(metrics: DataFrame, cut: str = "all") -> Document:
     cut
         The slice.
 
+    Raises
+    ------
+    TypeError
+        If ``metrics`` is not a Spark DataFrame.
+    InputError
+        If it lacks columns of ``bias_metrics``, before any Spark job; or if the slice has no rows.
+
     Notes
     -----
     The rows of that slice come to the driver: they grow with identities, not with the corpus.
     """
-    own = metrics.where((metrics["slice"] == cut) & ~metrics["crossed"])
-    rows = [row.asDict() for row in own.collect()]
+    _check_metrics(metrics)
+    single = metrics.where((metrics["slice"] == cut) & ~metrics["crossed"])
+    rows = [row.asDict() for row in single.collect()]
+    if not rows:
+        raise InputError(
+            f"metric_table(): cut = {show_value(cut)}. The metrics have no identity in a slice of that name. Pass the "
+            "name of one of their slices."
+        )
     return Document(f"Metrics of slice {cut}", write_metric_page(rows, cut), height=600)
+
+
+def _check_metrics(metrics: DataFrame) -> None:
+    """Refuse anything but a frame of ``bias_metrics``."""
+    takes = (
+        "It takes what biasspark.bias_metrics() returns, or one night of latest_bias_metrics. Pass such a DataFrame."
+    )
+    if not hasattr(metrics, "sparkSession"):
+        raise TypeError(f"metric_table(): metrics is {describe_kind(metrics)}, not a Spark DataFrame. {takes}")
+    if missing := [name for name in _NEEDED if name not in metrics.columns]:
+        raise InputError(f"metric_table(): metrics lacks the columns {list_first(missing, _MOST_NAMED)}. {takes}")

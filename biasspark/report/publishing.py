@@ -1,21 +1,29 @@
-"""Where the documents of a report go: files that are named, or a folder beside the tables."""
+"""Where the documents of a report go: files that are named, or a folder that any file system of Spark may have."""
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from biasspark.config import show_value
-from biasspark.errors import ConfigError
+from pyspark.sql import SparkSession
+
+from biasspark.config import Config, redact, show_value
+from biasspark.errors import BiasSparkError, ConfigError
+from biasspark.files import replace_file
 from biasspark.report.facts import NightFacts
-from biasspark.tables.store import PathStore, Store
+from biasspark.tables.contract import find_cause
 
 FOLDER = "reports"
 _DRAWN_BY = ("jinja2", "matplotlib")
+_OF_THE_SETTINGS = re.compile(
+    r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
+    r"|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory|Not a directory|is a file|is not a directory"
+)
+"""What of Java's messages says that no later try of the same job will write there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +34,13 @@ class Places:
     ----------
     page, model_card
         Files, None where the document is not wanted.
-    beside
-        The folder of reports beside the tables, None where nothing is published.
+    folder
+        The folder of published reports, None where nothing is published.
     """
 
     page: Path | None = None
     model_card: Path | None = None
-    beside: Path | None = None
+    folder: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse to write nothing, or without the libraries that draw.
@@ -42,7 +50,7 @@ class Places:
         ConfigError
             In either case.
         """
-        if not (self.page or self.model_card or self.beside):
+        if not (self.page or self.model_card or self.folder):
             raise ConfigError("--out: missing. A report needs a place. Give --out, --publish or --model-card.")
         if missing := [name for name in _DRAWN_BY if find_spec(name) is None]:
             raise ConfigError(
@@ -51,46 +59,53 @@ class Places:
             )
 
 
-def locate_reports(store: Store) -> Path:
-    """Return the folder of reports beside the tables.
+def locate_reports(config: Config) -> str:
+    """Return the folder of published reports: that of ``[report]``, by default ``reports`` beside the tables.
 
     Raises
     ------
     ConfigError
-        If the tables lie in a catalog, or on a file system that this machine does not see as its own.
+        If the tables are in a catalog, and ``[report]`` names no folder.
     """
-    folder = store.local_folder if isinstance(store, PathStore) else None
-    if folder is None:
-        raise ConfigError(
-            f"--publish: the tables are in {show_value(store.root)}. A report is written beside tables in a folder of "
-            "this machine. Write it with --out, and copy it."
-        )
-    return folder / FOLDER
+    if config.report.path:
+        return config.report.path.rstrip("/")
+    if config.output.path:
+        return f"{config.output.path.rstrip('/')}/{FOLDER}"
+    raise ConfigError(
+        f"--publish: [output] catalog = {show_value(config.output.catalog)}, and no [report] path. A catalog has no "
+        'folder for reports. Add [report] path = "...", a folder or a URI that Spark can write, or write to a file '
+        "with --out."
+    )
 
 
-def write_documents(facts: NightFacts, places: Places) -> list[Path]:
+def write_documents(spark: SparkSession, facts: NightFacts, places: Places) -> list[str]:
     """Write what is wanted of a report, and return the files.
 
-    A page beside the tables is ``reports/run_date=D/R.html``. A later page of the same run replaces it: it may say
-    more, once attribution is there or a person has accepted the run.
+    A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
+    attribution is there or a person has accepted the run.
+
+    The session must be running, also where nothing is published: this imports the libraries that draw, and a session
+    that stops removes the zips of ``--py-files``.
 
     Raises
     ------
     ConfigError
         If a file cannot be written.
+    BiasSparkError
+        If a page cannot be published for a reason that a later try may not find, such as a network that is down.
     """
     written = []
-    if places.page or places.beside:
+    if places.page or places.folder:
         page = _writer("page", "write_page")(facts)
         if places.page:
             write_out(places.page, page)
-            written.append(places.page)
-        if places.beside:
-            own = f"run_date={facts.run_date.isoformat()}", f"{facts.run['run_id']}.html"
-            written.append(_publish(places.beside.joinpath(*own), page))
+            written.append(str(places.page))
+        if places.folder:
+            folder = f"{places.folder}/run_date={facts.run_date.isoformat()}"
+            written.append(_publish(spark, folder, f"{facts.run['run_id']}.html", page))
     if places.model_card:
         write_out(places.model_card, _writer("model_card", "write_model_card")(facts))
-        written.append(places.model_card)
+        written.append(str(places.model_card))
     return written
 
 
@@ -116,16 +131,20 @@ def _writer(module: str, name: str) -> Callable[[NightFacts], str]:
     return write
 
 
-def _publish(path: Path, page: str) -> Path:
+def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
     """Write a page whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    place = redact(f"{folder}/{name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(page, encoding="utf-8", newline="")
-        unfinished.replace(path)
+        replace_file(spark, folder, name, page.encode())
+    except BiasSparkError:
+        raise
     except OSError as error:
-        raise ConfigError(
-            f"--publish: {show_value(str(path))}, {error.strerror or error}. It could not be written. Mend the cause, "
-            "then run again."
-        ) from None
-    return path
+        fault = f"{error.strerror or error}. It could not be written."
+        raise ConfigError(f"--publish: {show_value(place)}, {fault} Fix the cause, then run again.") from None
+    except Exception as error:
+        cause = redact(find_cause(error))
+        kind = ConfigError if _OF_THE_SETTINGS.search(cause) else BiasSparkError
+        raise kind(
+            f"--publish: {show_value(place)}, {cause}. It could not be written. Fix the cause, then run again."
+        ) from error
+    return place

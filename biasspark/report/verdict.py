@@ -154,19 +154,27 @@ def decide(model: str, counted: Counter[str], alerts: Sequence[Row]) -> Decision
     outcome = next((name for name in OUTCOMES if counted[name]), NO_GATE)
     own = [row for row in alerts if (row[MODEL], row["outcome"]) == (model, outcome)]
     rules = [] if outcome == PASS else list(dict.fromkeys(show_name(row["rule"]) for row in own))
-    said = _say_outcome(outcome, counted, rules)
+    said = _say_outcome(outcome, counted, rules, "not shown to hold" if _are_undecided(own) else "shown to be broken")
     if outcome == FAIL and counted[WARN]:
+        warned = [row for row in alerts if (row[MODEL], row["outcome"]) == (model, WARN)]
         verb, ending = ("is", "s") if counted[WARN] == 1 else ("are", "")
-        said += f" {counted[WARN]:,} more {verb} broken, but only warn{ending}."
+        what = "not shown to hold" if _are_undecided(warned) else "broken"
+        said += f" {counted[WARN]:,} more {verb} {what}, but only warn{ending}."
     if counted[INSUFFICIENT] and outcome != INSUFFICIENT:
         said += f" There is not enough evidence for {counted[INSUFFICIENT]:,} more."
     return Decision(model=model, outcome=outcome, sentence=said)
 
 
-def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str]) -> str:
+def _are_undecided(alerts: Sequence[Row]) -> bool:
+    """Say whether some fail or warn though the bound is not shown to be broken: for want of evidence or of scores."""
+    return any(row.get("decided") is False for row in alerts)
+
+
+def _say_outcome(outcome: str, counted: Counter[str], rules: Sequence[str], what: str) -> str:
+    """Say the outcome of a model; ``what`` is said of the checks that fail or warn."""
     n, of = counted[outcome], counted.total()
     checks = "its only check" if of == 1 else f"{n:,} of {of:,} checks"
-    broken = f"{checks} {'is' if n == 1 else 'are'} shown to be broken"
+    broken = f"{checks} {'is' if n == 1 else 'are'} {what}"
     if rules:
         named = _name_rules(rules)
         broken, checks = f"{broken} ({named})", f"{checks} ({named})"

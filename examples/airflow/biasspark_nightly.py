@@ -16,10 +16,10 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 BIASSPARK = "/opt/biasspark"  # jobs/, and dist/ of scripts/package
-CONFIG = "/opt/biasspark-conf/civil.toml"
+CONFIG = "/opt/biasspark-conf/civil.toml"  # with [report] path where the tables are in a catalog
 
 DONE, WRONG_CONFIG, PUBLISHED_BY_ANOTHER, GATE_FAILED = 0, 2, 4, 5
-SPARK = {"spark.yarn.maxAppAttempts": "1"}  # Airflow is the one that tries again
+SPARK = {"spark.yarn.maxAppAttempts": "1"}  # Airflow is the one that tries again; settings of Delta or Iceberg go here
 
 
 class BiasSparkOperator(SparkSubmitOperator):
@@ -79,5 +79,5 @@ with DAG(
     measure = BiasSparkOperator(task_id="measure", job="bias_metrics")
     report = BiasSparkOperator(task_id="report", job="report", flags=("--publish",))
     maintain = BiasSparkOperator(task_id="maintain", job="maintain")
-    measure >> report >> maintain
+    measure >> [report, maintain]  # nothing waits for the report
     gate(measure.output)

@@ -10,6 +10,7 @@ import ast
 import os
 import re
 import runpy
+import shlex
 import tomllib
 from contextlib import redirect_stdout, suppress
 from functools import cache
@@ -215,6 +216,32 @@ def parser_of(job: str) -> argparse.ArgumentParser:
         patch.setattr("biasspark.cli.run_job", lambda main, parser: found.append(parser) or 0)
         runpy.run_path(str(ROOT / job), run_name="__main__")
     return found[0]
+
+
+JOBS = sorted(f"jobs/{path.name}" for path in (ROOT / "jobs").glob("*.py"))
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_examples_of_help_can_be_run(job: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They name files that there are, and flags and keys that the job knows."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("conf", "data", "build"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    parser = parser_of(job)
+    parser.prog = Path(job).name
+    text = parser.format_help()
+    assert [path for path in re.findall(r"\bconf/[\w./-]*\w", text) if not (ROOT / path).is_file()] == []
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.lstrip().startswith("spark-submit")]
+    assert lines
+    for line in lines:
+        program, *words = shlex.split(line, comments=True)
+        check_submission(program, words)
+
+
+def test_every_job_says_what_the_date_is_to_it() -> None:
+    flags = [(job, flag) for job in JOBS for flag in parser_of(job)._actions if flag.dest == "run_date"]
+    assert len(flags) == len(JOBS) - 2  # make_corpus has none, and a window has two ends
+    assert [job for job, flag in flags if not flag.help or flag.help == "the night to measure"] == []
 
 
 def check_script(program: str, words: list[str]) -> None:

@@ -13,7 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sample_night import read_latest
-from tests.submitting import ROOT, Cluster, Standalone, clean_environment, make_cluster, make_python, standalone
+from tests.submitting import (
+    PLATFORM,
+    ROOT,
+    UNCOMPILED,
+    Cluster,
+    Standalone,
+    clean_environment,
+    make_cluster,
+    make_python,
+    standalone,
+)
 
 CONFIG = """
 corpus = {{ name = "eight", path = "{folder}/corpus" }}
@@ -74,6 +84,20 @@ def test_the_zip_is_all_that_a_standalone_cluster_needs(
     assert json.loads(printed.splitlines()[-1])["n_rows"] == 8
     assert shipped(master, "biasspark.zip") == {"worker-0", "worker-1"}
     assert read_latest(folder / "zip", AUCS) == EXPECTED
+
+
+@pytest.mark.slow
+def test_the_zip_brings_what_draws_the_report(folder: Path, cluster: Cluster, tmp_path: Path) -> None:
+    """In client mode: Jinja2 and the templates are read from a copy of the zip, which is gone when Spark stops."""
+    driver = make_python(tmp_path / "driver", *PLATFORM, "matplotlib")
+    options = ("--master", "local[2]", *(part for setting in UNCOMPILED for part in ("--conf", setting)))
+    for job, *more in (("bias_metrics",), ("report", "--publish", "--model-card", "card.md")):
+        arguments = [str(ROOT / "jobs" / f"{job}.py"), *flags(folder, "reported"), *more]
+        code, printed = cluster.submit(*options, *arguments, cwd=tmp_path, PYSPARK_DRIVER_PYTHON=str(driver))
+        assert code == 0, printed
+    (page,) = (folder / "reported" / "reports" / "run_date=2026-01-15").iterdir()
+    assert "<svg" in page.read_text("utf-8")
+    assert (tmp_path / "card.md").exists()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from biasspark.api.computed import hold
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 from tests.small_corpora import rows_of
@@ -122,7 +124,38 @@ def test_the_summary_is_of_the_same_numbers(comments: DataFrame) -> None:
     assert summary["toxicity_6"].auc > summary["toxicity_1"].auc
 
 
-def test_what_comes_back_is_a_plan_that_can_be_queried(comments: DataFrame) -> None:
+def test_frames_that_hold_their_rows_keep_values_and_types(spark: SparkSession) -> None:
+    numbers = "-0.0D AS zero, CAST('NaN' AS DOUBLE) AS nan, 9223372036854775807 AS large, CAST(NULL AS BIGINT) AS none"
+    decimals = (
+        f"{'9' * 38} AS whole, array({'8' * 38}, NULL) AS wholes, CAST(NULL AS ARRAY<DECIMAL(38,0)>) AS no_wholes"
+    )
+    frame = spark.sql(f"SELECT id, {numbers}, {decimals}, id = 1 AS flag, 'µ' AS text FROM range(2)")
+    for computed in (frame, frame.where("id < 0")):
+        held = hold(computed)
+        assert held.schema == computed.schema
+        assert list(map(str, held.collect())) == list(map(str, computed.collect()))  # NaN is not itself
+        assert held.selectExpr("hash(*)").collect() == computed.selectExpr("hash(*)").collect()
+    assert hold(frame).first().whole == Decimal("9" * 38)
+
+
+def test_models_that_stand_side_by_side_are_there(comments: DataFrame) -> None:
+    metrics = biasspark.bias_metrics(comments, **MEASURED)
+    assert biasspark.side_by_side(metrics, "toxicity_6", "toxicity_1").count() == 2
+    with pytest.raises(biasspark.InputError) as caught:
+        biasspark.side_by_side(metrics, "toxicty_1", "Toxicity_6")
+    for fault, named in zip(caught.value.faults, ("toxicty_1", "Toxicity_6"), strict=True):
+        assert all(f'"{name}"' in fault for name in (named, "toxicity_1", "toxicity_6"))
+    with pytest.raises(biasspark.InputError, match="no row"):
+        biasspark.side_by_side(metrics.where("model IS NULL"), "toxicity_1", "toxicity_6")
+
+
+def test_an_expression_that_fails_on_a_row_is_named(comments: DataFrame) -> None:
+    with pytest.raises(biasspark.InputError, match="slices broken") as caught:
+        biasspark.label_balance(comments, slices={"broken": "assert_true(id < 9) IS NULL"}, **MEASURED)
+    assert len(caught.value.faults) == 1
+
+
+def test_what_comes_back_is_a_frame_that_can_be_queried(comments: DataFrame) -> None:
     worst = (
         biasspark.bias_metrics(comments, **MEASURED)
         .where("model = 'toxicity_1'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyspark.sql.functions as F
@@ -119,6 +120,18 @@ def test_the_job_prints_the_worst_of_all_that_is_searched(folder: Path, searched
     assert shares[0] == round(largest[0], 4)
 
 
+def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path, tmp_path: Path) -> None:
+    text = CONFIG.format(folder=folder).replace("tree =", "# tree =")
+    (tmp_path / "job.toml").write_text(text, encoding="utf-8")
+    done = run(tmp_path, "--dry-run")
+    assert done.code == 0, done.err
+    first = done.err.splitlines()[0]
+    assert first.startswith("warning: [attribution] numeric and categorical: ")
+    assert all(word in first for word in ('"age"', '"job\'s"', "tree = {}", "slice_search = {}", "pairs = {}"))
+    for asked in (".tree={}", ".slice_search={}", ".pairs={}", "={write_examples=true}"):
+        assert "warning" not in run(tmp_path, "--dry-run", "--set", f"attribution{asked}").err
+
+
 @pytest.mark.slow  # another run of the job, for its first lines
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
     text = CONFIG.format(folder=folder).replace("groupings", "# groupings").replace("tree =", "# tree =")
@@ -127,6 +140,16 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
     assert code == 0, err
     assert out.splitlines()[0] == "segments by AUC, lowest first:"
     assert out.splitlines()[1].split()[:3] == ["model", "slice", "segment"]
+    assert "tree = {}" in json.loads(out.splitlines()[-1])["warnings"][0]
+    assert "searching" not in err
+
+
+def test_labels_that_are_all_alike_are_a_warning(folder: Path, tmp_path: Path) -> None:
+    asked = ("corpus.filter='NOT y'", "attribution={write_examples=true}", f"output.path='{tmp_path}/warehouse'")
+    done = run(folder, *(part for key in asked for part in ("--set", key)))
+    assert done.code == 0, done.err
+    alike = [text for text in done.summary["warnings"] if "positive" in text]
+    assert [text.split(":")[0] for text in alike] == ["model m", "model odds"]
 
 
 def test_the_job_plans_and_writes_nothing(folder: Path) -> None:

@@ -77,6 +77,37 @@ def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     assert fault == f"corpus: path {tmp_path}: {CORRUPT} File: {tmp_path}/rows.{kind}."
 
 
+@pytest.mark.parametrize("configured", ["parquet", "orc", "json", "csv"])
+@pytest.mark.parametrize("written", ["parquet", "orc", "json", "csv"])
+def test_files_of_another_format_than_is_configured(
+    spark: SparkSession, formats: Path, tmp_path: Path, written: str, configured: str
+) -> None:
+    """Whatever their names are: the file is named, and the format that it seems to have."""
+    [file] = (file for file in (formats / written).iterdir() if file.suffix == f".{written}")
+    shutil.copy(file, tmp_path / "a file")
+    if written == configured:
+        read_and_rank(spark, tmp_path, format=configured)
+        return
+    fault = fault_of(spark, tmp_path, format=configured)
+    assert fault.startswith(f"corpus: path {tmp_path}: {tmp_path}/a file is not a")
+    assert f'`[corpus] format = "{written}"`' in fault
+
+
+def test_csv_with_semicolons_read_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id;y;s;u;text\n1;true;0.5;1;secret\n")
+    fault = fault_of(spark, tmp_path)
+    assert "is not a Parquet file" in fault
+    assert '`[corpus] format = "csv"` and `options = { sep = ";" }`' in fault
+
+
+def test_another_format_than_is_configured_with_a_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """No file is opened before the rows are read: then the name tells."""
+    (tmp_path / "rows.csv").write_text("id,y,s,u\n1,true,0.5,secret\n")
+    fault = fault_of(spark, tmp_path, schema="y BOOLEAN, s DOUBLE, u DOUBLE")
+    assert f"{tmp_path}/rows.csv" in fault
+    assert '`[corpus] format = "csv"`' in fault
+
+
 def test_garbage_beside_good_files(spark: SparkSession, tmp_path: Path) -> None:
     write_rows(spark, tmp_path / "rows")
     (tmp_path / "rows" / "zzz.parquet").write_bytes(b"secret" * 1000)
@@ -169,9 +200,17 @@ def test_no_row_that_can_be_used(spark: SparkSession) -> None:
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE")
     with pytest.raises(InputError) as caught, ranked_once(measure(corpus, measures_of())):
         pass
+    (fault,) = caught.value.faults
+    assert fault.startswith("model s: none of its 2 scores in column 's' can be used (null_score 1, nan_score 1).")
+
+
+def test_no_row_with_a_label(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([(None, 0.5, 1.0), (None, None, 1.0)], "y BOOLEAN, s DOUBLE, u DOUBLE")
+    with pytest.raises(InputError) as caught, ranked_once(measure(corpus, measures_of())):
+        pass
     assert str(caught.value) == (
-        "corpus: none of its 4 rows can be used (null_label 2, null_score 1, nan_score 1). A row needs a label and a "
-        "score. Check [label] and [models]."
+        "corpus: none of its 2 rows can be used (null_label 2). A row needs a label and a score. Check [label] and "
+        "[models]."
     )
 
 

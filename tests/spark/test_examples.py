@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
+from biasspark.config import Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.identities import annotation_out_of_range
@@ -338,7 +339,7 @@ def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ran
         ranking=ranking,
     )
     measurement = measure(spark.createDataFrame(rows, kinds).coalesce(1), measures)
-    with ranked_once(measurement) as (_, profiles):
+    with ranked_once(measurement, Rejects(allow_missing_models=True)) as (_, profiles):
         warnings = [text for text in find_warnings(measurement, profiles) if text.startswith("identities: ")]
     assert warnings == [
         'identities: 1 of 6 identities is unknown in every usable row: "unknown". Is a column empty, or the wrong '

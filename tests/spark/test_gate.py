@@ -162,8 +162,13 @@ def test_a_good_first_night_is_accepted_though_nothing_can_be_compared(nights: N
         ("floor", "gay"): "pass",
     }
     assert "gate: 2 insufficient_evidence, 3 pass\n" in nights.good.out
-    assert "insufficient_evidence: auc holds, m, all: auc is 0.8" in nights.good.out
-    assert "no accepted run before this one has an interval of it to compare with." in nights.good.out
+    [undecided] = [line for line in nights.good.out.splitlines() if line.startswith("insufficient_evidence")]
+    assert "2 checks" in undecided
+    assert "auc holds (1), bpsn holds (1)" in undecided
+    assert "latest_bias_alerts" in undecided
+    said = nights.ask("SELECT message FROM latest_bias_alerts WHERE rule = 'auc holds' AND run_date = '2026-01-01'")
+    assert said[0][0] not in nights.good.out
+    assert "no accepted run before this one has an interval of it to compare with." in said[0][0]
 
 
 def test_a_bad_night_is_published_and_ends_with_5(nights: Nights) -> None:

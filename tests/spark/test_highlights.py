@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.highlights import show_changes
+from biasspark.config.wording import measure_width
+from biasspark.highlights import show_changes, show_worst_identities
 from biasspark.tables.parquet import PathStore
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from tests.example_night import write_table
 from tests.sample_night import run_at
 
 RUN = run_at(0, "r_0")
+QUERY = Path(__file__).parents[2] / "conf" / "sql" / "worst_identities.sql"
 HEADINGS = "slice identity metric value baseline_value difference difference_low difference_high p_adjusted"
 
 
@@ -126,3 +129,86 @@ def test_background_auc_alone_is_not_listed(spark: SparkSession, tmp_path: Path,
     only = change("a", 0.01, "background_auc", verdict)
     counts, _ = show(spark, tmp_path, [overall(), only])
     assert counts.splitlines()[1].split()[4 + (verdict == "better")] == "1"
+
+
+METRICS = "model STRING, slice STRING, identity STRING, crossed BOOLEAN, n_subgroup_negative LONG, n_subgroup_positive "
+METRICS += "LONG, " + ", ".join(
+    f"{name}_auc{end} DOUBLE" for name in ("subgroup", "bpsn", "bnsp") for end in ("", "_low", "_high")
+)
+Interval = tuple[float | None, float | None, float | None]
+GOOD, NONE = (0.9, 0.88, 0.92), (None, None, None)
+
+
+def metrics_of(
+    identity: str, *aucs: Interval, n: int | None = 50, model: str = "m", cut: str = ALL_ROWS
+) -> tuple[Any, ...]:
+    """Give a row of metrics; the AUCs that are not given are good."""
+    intervals = [*aucs, *[GOOD] * (3 - len(aucs))]
+    return model, cut, identity, "&" in identity, n, n, *(end for interval in intervals for end in interval)
+
+
+MIXED = [
+    metrics_of("lucky", (0.0, 0.0, 0.5), n=3),  # two rows of a kind: the point says nothing
+    metrics_of("unsure", (0.4, 0.1, 0.8)),
+    metrics_of("sure", GOOD, (0.6, 0.55, 0.65)),
+    metrics_of("tied", (0.7, 0.6, 0.8), (0.7, 0.6, 0.8), (0.7, 0.6, 0.8)),
+    metrics_of("partly", (0.1, None, None), (None, None, None), (0.7, 0.69, 0.71)),
+    metrics_of("a & b", (0.1, 0.0, 0.2)),
+    metrics_of("absent", NONE, NONE, NONE, n=0),
+    metrics_of("withheld", NONE, NONE, NONE, n=None),
+    metrics_of("sure", NONE, NONE, NONE, n=1, cut="short"),
+    metrics_of("good"),
+]
+
+
+def show_worst(spark: SparkSession, rows: list[tuple[Any, ...]], most: int = 10) -> list[str]:
+    return show_worst_identities(spark.createDataFrame(rows, METRICS), most).splitlines()
+
+
+def test_what_is_surely_low_comes_first_and_small_identities_are_counted(spark: SparkSession) -> None:
+    _, headings, *lines, left_out = show_worst(spark, MIXED)
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert [line.split()[2:] for line in lines] == [
+        ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
+        ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
+        ["tied", "100", "bnsp_auc", "0.7000", "0.6000", "0.8000"],
+        ["unsure", "100", "subgroup_auc", "0.4000", "0.1000", "0.8000"],
+        ["good", "100", "bnsp_auc", "0.9000", "0.8800", "0.9200"],
+    ]
+    assert "3 of 8 identities" in left_out  # lucky, absent, withheld
+    assert "1 more" in left_out  # sure, in the short slice
+    _, _, *first, same = show_worst(spark, MIXED, most=2)
+    assert [line.split() for line in first] == [line.split() for line in lines[:2]]
+    assert same == left_out
+
+
+def test_the_order_is_that_of_the_query_of_the_worst_identities(spark: SparkSession) -> None:
+    rows = [row for row in MIXED if row[4] not in (None, 3)]
+    lines = [line.split()[:5] for line in show_worst(spark, rows)[2:-1]]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE metrics ({METRICS.replace('LONG', 'BIGINT')})")
+        connection.executemany(f"INSERT INTO metrics VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        for view in ("latest_bias_metrics", "latest_accepted_bias_metrics"):
+            connection.execute(
+                f"CREATE VIEW {view} AS SELECT *, DATE '2026-01-15' AS run_date, 'c' AS corpus FROM metrics"
+            )
+        answer = connection.execute(QUERY.read_text(encoding="utf-8"))
+        names = [column[0] for column in answer.description or ()]
+        found = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+    assert [(line[2], line[4]) for line in lines] == [(row["identity"], row["metric"]) for row in found]
+
+
+def test_an_identity_of_too_few_rows_everywhere_leaves_no_table(spark: SparkSession) -> None:
+    [left_out] = show_worst(spark, [metrics_of("a", n=14), metrics_of("b", NONE, NONE, NONE)])
+    assert "2 of 2 identities" in left_out
+    _, _, *lines = show_worst(spark, [metrics_of("a", n=15)])
+    assert [line.split()[2:4] for line in lines] == [["a", "30"]]  # none is left out: nothing is said of it
+
+
+def test_long_names_fit_a_screen(spark: SparkSession) -> None:
+    names = ("an identity with a name of many words " * 3, "宗教" * 40, "short")
+    rows = [metrics_of(name, model=f"model {name}", cut=f"slice {name}", n=10**9) for name in names]
+    _, *lines = show_worst(spark, rows)
+    assert len(lines) == 1 + len(names)
+    assert max(map(measure_width, lines)) <= 120
+    assert all(line.endswith("2000000000  bnsp_auc  0.9000  0.8800  0.9200") for line in lines[1:])

@@ -214,8 +214,9 @@ OF_THE_CORPUS: list[tuple[str, Damage, str]] = [
     (
         "no usable row",
         score_nothing,
-        "corpus: none of its 100 rows can be used (nan_score 99, infinite_score 1). A row needs a label and a "
-        "score. Check [label] and [models].",
+        "model m: none of its 100 scores in column 'score' can be used (nan_score 99, infinite_score 1). A model needs "
+        "a usable score on at least one row with a label. Check the column, or remove the model from [models]. To "
+        "publish the other models without it, set [rejects] allow_missing_models = true.",
     ),
 ]
 """What test_broken_input.py tries without a job."""
@@ -263,8 +264,20 @@ SOURCES_OF_THE_CORPUS: list[tuple[dict[str, Any], str]] = [
         "corpus: path {path}: Spark knows no such format. Check `[corpus] format` and the jars of the session. "
         "Format: iceburg. Did you mean iceberg?",
     ),
-    ({"format": "orc"}, f"corpus: path {{path}}: {CORRUPT} File: {{path}}/part-{FOREIGN}.parquet."),
-    ({"run_date_column": "day", "filter": "day < '2026'"}, NO_ROWS),
+    (
+        {"format": "orc"},
+        f'corpus: path {{path}}: {{path}}/part-{FOREIGN} `[corpus] format = "parquet"` if all files are '
+        "Parquet; otherwise remove the file.",
+    ),
+    (
+        {"format": "csv"},
+        f'corpus: path {{path}}: {{path}}/part-{FOREIGN} `[corpus] format = "parquet"` if all files are '
+        "Parquet; otherwise remove the file.",
+    ),
+    (
+        {"run_date_column": "day", "filter": "day < '2026'"},
+        f"corpus: no rows of {NIGHT}. [corpus] filter = \"day < '2026'\" leaves no row of any date. Correct it.",
+    ),
     (
         {"run_date_column": "night"},
         f'[corpus] run_date_column = "night": the corpus has no such column. {COLUMNS} Name one that it has, or remove '
@@ -350,7 +363,8 @@ def test_a_night_without_rows_ends_with_3(spark: SparkSession, published: Path) 
     config = write_config(published, corpus={"run_date_column": "day"})
     with untouched(published):
         done = run(config, run_date="2026-01-16")
-    assert_refused(done, 3, NO_ROWS)
+    assert_refused(done, 3, f"corpus: no rows of 2026-01-16.{FOREIGN}")
+    assert 'run_date_column = "day" has rows of 2026-01-15 only' in done.err
 
 
 def test_a_failure_that_nobody_foresaw_ends_with_1_and_quotes_nothing(

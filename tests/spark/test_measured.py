@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -116,7 +118,62 @@ def test_four_tables_take_one_survey_and_one_ranking(spark: SparkSession, commen
                 getattr(biasspark, name)(comments, **MEASURED, **at.get(name, {})).collect()
     together, alone = efforts
     assert (together.n_scans, alone.n_scans) == (2, 2 * len(names))
-    assert together.n_jobs == 2 + len(names)  # the survey, the ranking, and what is read of it
+    assert together.n_jobs == 3 + len(names)  # the survey, the ranking, the warnings, and what is read of it
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
+def test_what_single_functions_return_is_computed(spark: SparkSession, comments: DataFrame) -> None:
+    frames = [
+        biasspark.bias_metrics(comments, **MEASURED),
+        biasspark.pinned_skew(comments, identity="male", trials=2, **MEASURED),
+        biasspark.label_balance(comments, text="text", **MEASURED),
+        biasspark.template_scores(comments, template="template", **MEASURED),
+        biasspark.model_comparisons(comments, baseline="toxicity_1", **MEASURED),
+    ]
+    efforts: list[Effort] = []
+    with watch(spark, N_ROWS, efforts):
+        for frame in frames:
+            assert rows_of(frame) == rows_of(frame) != []
+    assert efforts[0].n_scans == 0
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs read")
+def test_scans_are_those_that_the_guide_says(spark: SparkSession, comments: DataFrame) -> None:
+    by_row = {name: MEASURED[name] for name in ("models", "label", "label_threshold")} | {"id": "id"}
+    calls: dict[str, tuple[int, Callable[[], object]]] = {
+        "pinned_skew": (2, lambda: biasspark.pinned_skew(comments, identity="male", trials=2, **MEASURED)),
+        "label_balance": (3, lambda: biasspark.label_balance(comments, text="text", **MEASURED)),
+        "template_scores": (3, lambda: biasspark.template_scores(comments, template="template", **MEASURED)),
+        "model_comparisons": (3, lambda: biasspark.model_comparisons(comments, baseline="toxicity_1", **MEASURED)),
+        "example_attributions": (2, lambda: biasspark.example_attributions(comments, **by_row)),
+        "auc_crosses": (4, lambda: biasspark.auc_crosses(comments, groupings={"by": "template"}, **by_row)),
+        "pair_segments": (5, lambda: biasspark.pair_segments(comments, numeric=["male"], **by_row)),
+        "loss_by_segment": (3, lambda: biasspark.loss_by_segment(comments, **by_row)),
+    }
+    counted = {}
+    for name, (_, call) in calls.items():
+        efforts: list[Effort] = []
+        with watch(spark, N_ROWS, efforts):
+            call()
+        counted[name] = efforts[0].n_scans
+    assert counted == {name: n_scans for name, (n_scans, _) in calls.items()}
+
+
+def test_it_warns_at_the_line_that_asks(comments: DataFrame, kept: list[DataFrame]) -> None:
+    outside = comments.withColumn("female", F.lit(None).cast("double"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        measured = biasspark.measure(outside, **MEASURED)
+    measured.close()
+    ours = [warning for warning in caught if warning.category is biasspark.InputWarning]
+    assert [str(warning.message) for warning in ours] == list(measured.warnings)
+    assert any("female" in warning for warning in measured.warnings)
+    assert {warning.filename for warning in ours} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", biasspark.InputWarning)
+        with pytest.raises(biasspark.InputWarning):
+            biasspark.measure(outside, **MEASURED)
+    assert are_in_memory(kept) == {False}
 
 
 def test_what_is_kept_is_released_at_the_end_and_after_a_failure(comments: DataFrame, kept: list[DataFrame]) -> None:

@@ -312,10 +312,11 @@ def test_a_notebook_is_warned_at_the_line_that_asks(
 ) -> None:
     asked = {"models": {"new": "s", "old": "t", "late": "late"}, "baseline": "new", "label": "y", "identities": "a"}
     by: dict[str, Any] = {"method": "jackknife", "cluster": cluster, "id": "id"} if cluster else {}
-    with pytest.warns(UserWarning, match="^compare: ") as caught:
+    with pytest.warns(biasspark.InputWarning, match="^compare: ") as caught:
         biasspark.model_comparisons(corpus, **asked, **by)
-    n, ours = int(rows["author"].isna().sum()), [own for own in caught if own.category is UserWarning]
-    assert [str(own.message) for own in ours] == [text.format(n=n, share=n / N) for text in said]
+    n, ours = int(rows["author"].isna().sum()), [own for own in caught if own.category is biasspark.InputWarning]
+    of_comparison = [text for own in ours if (text := str(own.message)).startswith("compare: ")]
+    assert of_comparison == [text.format(n=n, share=n / N) for text in said]
     assert {own.filename for own in ours} == {__file__}
 
 
@@ -410,6 +411,9 @@ def test_the_screen_says_what_came_of_the_rules(gated: tuple[int, str, str]) -> 
     _, out, _ = gated
     assert "\ngate: 1 fail, 2 warn, 2 insufficient_evidence, 1 pass\nfail: fails, old, all: bpsn_auc of a is 0." in out
     assert "that of new 0." in out
+    [undecided] = [line for line in out.splitlines() if line.startswith("insufficient_evidence")]
+    assert "2 checks" in undecided
+    assert "latest_comparison_alerts" in undecided
 
 
 def test_a_rule_on_a_baseline_is_left_to_the_comparison(folder: Path) -> None:
@@ -439,6 +443,13 @@ def test_too_few_clusters_are_warned_of(folder: Path) -> None:
         "compare: new, other with old: 'few' has so few values that only 2 of 100 groups have rows, and a verdict "
         "takes 10. Name another column, or take more `groups` if it has more values."
     ]
+
+
+def test_labels_that_are_all_alike_are_a_warning(folder: Path) -> None:
+    asked = ("corpus.filter='y'", f"output.path='{folder}/alike'", "compare={baseline='old'}")
+    done = run(folder, *(part for key in asked for part in ("--set", key)))
+    assert done.code == 0, done.err
+    assert [text for text in done.summary["warnings"] if "with old" in text and "is negative" in text]
 
 
 @pytest.mark.parametrize("method", ["delong", "jackknife"])

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -340,3 +341,19 @@ def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathSto
     assert shown.startswith('<iframe sandbox="allow-scripts"')
     assert "&lt;bdi&gt;gay&lt;/bdi&gt;" in shown
     assert "<script" not in shown
+    with pytest.raises(InputError, match="shrt"):
+        metric_table(metrics, "shrt")
+
+
+@pytest.mark.parametrize("name", ["u_statistics", "model_summary", "pinned_auc", "bias_alerts"])
+def test_a_frame_of_another_table_is_refused_before_any_work(spark: SparkSession, name: str) -> None:
+    metrics = spark.createDataFrame([], TABLES[name].schema)
+    with pytest.raises(InputError) as caught:
+        metric_table(metrics.where("raise_error('work') = 1"))
+    assert all(word in str(caught.value) for word in ("metric_table", "columns", "bias_metrics"))
+
+
+def test_what_is_no_frame_of_spark_is_refused(spark: SparkSession, warehouse: PathStore) -> None:
+    for other in (pd.DataFrame({"model": ["m"]}), [{"model": "m"}], None, warehouse):
+        with pytest.raises(TypeError, match=r"metric_table.*bias_metrics"):
+            metric_table(other)

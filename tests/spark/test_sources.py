@@ -19,8 +19,9 @@ from biasspark.columns import MALFORMED
 from biasspark.corpus.examples import build_codebook, label_examples
 from biasspark.corpus.files import open_files
 from biasspark.corpus.source import read_corpus
-from biasspark.corpus.survey import Survey
-from biasspark.errors import InputError
+from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.dates import CorpusDates
+from biasspark.errors import InputError, NoRows
 from tests.small_corpora import NIGHT, corpus_of, examples_of, measures_of
 
 
@@ -83,16 +84,30 @@ def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSess
     wanted = {"[corpus] id": "id", "[label] column": "y", "[models] s": "s", "[identities] columns": "u"}
     wanted |= {"[identities] categorical": "race", "[identities] array": "groups", "[identities] terms.column": "text"}
     rule = "It must be a Spark SQL predicate over the columns of the corpus."
+    first, *further = (f"{where}: the corpus has no column '{name}'." for where, name in wanted.items())
     assert of_columns.value.faults == (
-        *(f"{where}: the corpus has no column '{name}'. {shown}" for where, name in wanted.items()),
-        f'[slices] x = "n =": this is not valid Spark SQL. {rule} {shown} Correct it.',
-        f'[identities] predicates.old = "age > 60": a column that it names is not there. Column: `age`. {rule} {shown} '
+        f"{first} {shown}",
+        *further,
+        f'[slices] x = "n =": this is not valid Spark SQL. {rule} Correct it.',
+        f'[identities] predicates.old = "age > 60": a column that it names is not there. Column: `age`. {rule} '
         "Correct it.",
     )
     assert of_night.value.faults == (
         f'[corpus] run_date_column = "day": the corpus has no such column. {shown} Name one that it has, or remove the '
         "line to read all rows.",
     )
+
+
+@pytest.mark.parametrize(("separator", "option"), [(";", '";"'), ("\t", r'"\t"'), ("|", '"|"')])
+def test_another_separator_than_commas_is_said_once(
+    spark: SparkSession, tmp_path: Path, separator: str, option: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("id;y;s;u;day\n1;true;0.5;1;2026-01-15\n".replace(";", separator))
+    source = corpus_of(path=str(tmp_path), format="csv", id="id", run_date_column="day", filter="u > 0")
+    with pytest.raises(InputError) as caught:
+        read_corpus(spark, source, NIGHT, measures_of(slices={"x": "u > 1"}))
+    assert str(caught.value).count(f"options = {{ sep = {option} }}") == 1
+    assert {fault.partition(":")[0] for fault in caught.value.faults} > {"[label] column", "[models] s"}
 
 
 def test_the_columns_are_shown_where_a_configured_one_is_there(spark: SparkSession, formats: Path) -> None:
@@ -162,6 +177,78 @@ def test_a_temporary_view_and_a_table(spark: SparkSession, formats: Path) -> Non
             assert read_corpus(spark, corpus_of(table=table), NIGHT).count() == 6
     finally:
         spark.sql("DROP TABLE comments_of_a_test")
+
+
+DAYS = ("2026-01-10", "2026-01-14", "2026-01-20")
+
+
+def write_days(spark: SparkSession, folder: Path, kind: str) -> dict[str, str]:
+    """Write two rows of each day, with the day as a partition or a column, and some of none; give the source."""
+    days = f"element_at(array({', '.join(map(repr, DAYS))}), cast(id % 3 + 1 AS INT))"
+    rows = spark.range(6).selectExpr("id", "true AS y", "0.5D AS s", "1.0D AS u", f"{days} AS day")
+    path, written = str(folder / "rows"), "parquet"
+    if kind == "partition":
+        rows.write.partitionBy("day").parquet(path)
+    elif kind in ("csv", "json"):
+        written = kind
+        secret = spark.range(1).selectExpr("id", "true AS y", "0.5D AS s", "1.0D AS u", "'secret' AS day")
+        rows.union(secret).write.format(kind).option("header", "true").save(path)
+    else:
+        rows.withColumn("day", F.col("day").cast(kind)).write.parquet(path)
+    return {"path": path, "format": written}
+
+
+@pytest.mark.parametrize("kind", ["partition", "date", "timestamp", "string", "csv", "json"])
+def test_a_night_without_rows_says_which_dates_there_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """The first, the last and the nearest; nothing but dates is shown of the column."""
+    source = corpus_of(**write_days(spark, tmp_path, kind), run_date_column="day")
+    night, dates = date(2026, 1, 15), CorpusDates(spark, source)
+    with pytest.raises(NoRows) as caught, dates.named(night):
+        survey_corpus(read_corpus(spark, source, night, measures_of()), measures_of())
+    fault = str(caught.value)
+    assert re.findall(r"\d{4}-\d\d-\d\d", fault) == [str(night), DAYS[0], DAYS[-1], DAYS[1]]
+    assert "secret" not in fault
+    with pytest.raises(NoRows) as later, dates.named(date(2027, 1, 1)):
+        raise NoRows("corpus: no rows.")
+    assert str(later.value).count(DAYS[-1]) == 2
+
+
+def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("2026-01-15 03:00:00",), ("secret",), (None,)], "day STRING")
+    frame.createOrReplaceTempView("days")
+    frame.where("day = 'secret'").createOrReplaceTempView("no_days")
+    for table, wanted in (("days", "2026-01-15 only"), ("no_days", "has no date in any row")):
+        dates = CorpusDates(spark, corpus_of(table=table, run_date_column="day"))
+        with pytest.raises(NoRows, match=wanted) as caught, dates.named(date(2026, 2, 1)):
+            raise NoRows("corpus: no rows.")
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "night", "wanted"),
+    [
+        (
+            "id % 3 = 0",
+            date(2026, 1, 14),
+            r'filter = "id % 3 = 0" leaves none of the 2 rows .* has rows of 2026-01-10 only',
+        ),
+        ("id > 100", date(2026, 1, 14), "leaves no row of any date"),
+        ("id % 3 < 2", date(2026, 1, 15), "2 dates, from 2026-01-10 to 2026-01-14; the nearest is 2026-01-14"),
+        ("1 / (id - id) > 0", date(2026, 1, 15), "corpus: no rows of 2026-01-15. Check"),
+    ],
+    ids=["of the date", "of any", "of some", "fails"],
+)
+def test_a_filter_may_leave_no_row_of_a_date(
+    spark: SparkSession, tmp_path: Path, chosen: str, night: date, wanted: str
+) -> None:
+    source = corpus_of(**write_days(spark, tmp_path, "partition"), run_date_column="day", filter=chosen)
+    with pytest.raises(NoRows, match=wanted), CorpusDates(spark, source).named(night):
+        raise NoRows("corpus: no rows.")
+
+
+def test_without_a_run_date_column_nothing_more_is_known(spark: SparkSession) -> None:
+    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).named(NIGHT):
+        raise NoRows("as it was")
 
 
 @pytest.mark.parametrize("column", ["day", "moment", "night"])

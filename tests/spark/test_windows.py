@@ -118,7 +118,7 @@ def test_a_range_is_measured_night_by_night(place: Place) -> None:
     first, empty, last, whole = map(json.loads, (line for line in place.backfill.out.splitlines() if line[:1] == "{"))
     assert [own["run_date"] for own in (first, empty, last)] == [FIRST, SECOND, LAST]
     assert (empty["status"], empty["exit_code"]) == ("failed", 3)
-    assert f"{SECOND}: error: corpus: no rows." in place.backfill.err
+    assert f"{SECOND}: error: corpus: no rows of {SECOND}." in place.backfill.err
     assert (whole["status"], whole["nights"], whole["skipped"]) == ("failed", 3, [])
     assert [own["run_id"] for own in whole["published"]] == [first["run_id"], last["run_id"]]
     assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]

@@ -114,8 +114,12 @@ class TestFlags:
     def test_help_teaches(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_job(fail_with(AssertionError()), parser, ["--help"]) == 0
         shown = capsys.readouterr().out
-        assert "spark-submit jobs/job.py --config conf/civil.toml --run-date 2026-03-31\n" in shown
+        assert "spark-submit jobs/job.py --config conf/demo.toml --run-date 2026-03-31\n" in shown
         assert "  4    another run published the same date and corpus first\n" in shown
+
+    def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
+        run_job(lambda _: 0, job_parser("Shows.", night="the night to show"), ["--help"])
+        assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
 
     def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
         parser = make_parser("Makes.", "examples:\n  make 100 % of it")
@@ -322,6 +326,18 @@ class TestTable:
     def test_long_names_are_cut(self) -> None:
         cut = format_table([{"identity": "x" * 61}, {"identity": "本" * 31}, {"identity": "y" * 60}], ["identity"])
         assert cut.splitlines()[1:] == ["x" * 57 + "...", "本" * 28 + "...", "y" * 60]
+
+    def test_a_width_is_kept_by_cutting_the_longest_texts(self) -> None:
+        row = {"model": "m" * 30, "identity": "宗" * 25, "n": 10**12, "slice": "all"}
+        whole = format_table([row], list(row)).splitlines()
+        assert format_table([row], list(row), max(map(measure_width, whole))).splitlines() == whole
+        for width in (80, 60, 50):
+            headings, line = format_table([row], list(row), width).splitlines()
+            assert measure_width(headings) in (width, width - 1)  # half of a wide character does not fit
+            assert headings.split() == list(row)
+            assert line.split()[2:] == [str(10**12), "all"]
+        narrowest = format_table([row], list(row), 1).splitlines()[1]
+        assert narrowest.split() == ["m" * 9 + "...", "宗" * 4 + "...", str(10**12), "all"]
 
     def test_no_rows(self) -> None:
         assert format_table([], ["identity", "n"]) == "identity  n"

@@ -146,6 +146,22 @@ def test_evidence_is_adjusted_over_the_rows_of_the_rule() -> None:
     assert judge(contender("b", -0.038))[0].outcome == "fail"  # alone it is shown
 
 
+@pytest.mark.parametrize("missing", ["new", "old"])
+def test_without_the_scores_of_either_model_every_row_fails(missing: str) -> None:
+    rows = [Contender(key=("new", "all", name), paired=paired_of(None, None, n=0)) for name in "ab"]
+    rows.append(contender("c", 0.05))
+    ruling = Ruling(RULE, 0.05, missing_models=frozenset({missing}))
+    alerts = judge_contenders(ruling, 0.95, rows)
+    assert {alert.outcome for alert in alerts} == {"fail"}
+    assert all(f"model {missing}" in alert.message for alert in alerts)
+
+
+def test_insufficient_evidence_counts_as_the_configuration_says() -> None:
+    rows = [contender("a", 0.05), contender("b", -0.02)]
+    alerts = judge_contenders(Ruling(RULE, 0.05, insufficient="warn"), 0.95, rows)
+    assert [(alert.outcome, alert.decided) for alert in alerts] == [("pass", True), ("warn", False)]
+
+
 def test_sentences_say_both_values() -> None:
     worse, same, alike, few = judge(
         contender("a", -0.08), contender("b", 0.05), contender("c", 0, variance=0.0), contender("d", -0.5, n=3)

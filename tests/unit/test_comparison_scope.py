@@ -23,6 +23,17 @@ def test_a_model_without_a_row_in_common_is_apart() -> None:
     ]
 
 
+def test_rows_in_common_that_all_have_one_label_are_said() -> None:
+    texts = list(
+        scope_warnings(ASKED, [Scope("a", 9, n_positive=0), Scope("b", 9, n_positive=4), Scope("c", 0, n_positive=0)])
+    )
+    assert [("a with old" in text, "no row that both score is positive" in text) for text in texts[1:]] == [
+        (True, True)
+    ]
+    (text,) = scope_warnings(ASKED, [Scope("a", 9, n_positive=9)])
+    assert "negative" in text
+
+
 def test_rows_without_a_cluster_are_counted() -> None:
     assert list(unclustered_warnings("author", 20_123, 100_000)) == [
         "compare: 'author' has no value on 20% of the rows (20,123 of 100,000). Each of them stands for itself."

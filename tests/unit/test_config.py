@@ -23,6 +23,7 @@ from biasspark.config import (
     PinnedAuc,
     PinnedSkew,
     RankingSettings,
+    Rejects,
     Terms,
     Thresholds,
     divide,
@@ -48,7 +49,7 @@ def test_the_least_that_must_be_said() -> None:
     assert config.identities.unannotated == "exclude"
     assert config.ranking == RankingSettings(engine="blocks", ranges=0)
     assert config.intervals.level == 0.95
-    assert config.rejects.max_rows == 10_000
+    assert config.rejects == Rejects(max_rows=10_000, max_share=None, allow_missing_models=False)
 
 
 def test_duplicates_are_estimated_where_there_is_an_id() -> None:

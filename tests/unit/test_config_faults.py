@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasspark.config import parse_config
 from tests.least_configuration import TABLES, changed, faults_of
 
 KEYS_OF_CORPUS = "name, path, table, format, options, schema, filter, run_date_column, id, duplicates"
@@ -292,6 +295,19 @@ KEYS_OF_CORPUS = "name, path, table, format, options, schema, filter, run_date_c
 )
 def test_each_fault_word_for_word(tables: dict[str, Any], fault: str) -> None:
     assert faults_of(changed(**tables)) == (fault,)
+
+
+@pytest.mark.parametrize("max_share", [-0.1, 1.1, "half", True])
+def test_a_share_of_rejects_lies_between_0_and_1(max_share: object) -> None:
+    (fault,) = faults_of(changed(rejects={"max_share": max_share}))
+    assert fault.startswith("[rejects] max_share = ")
+
+
+@pytest.mark.parametrize("max_share", [0, 0.5, 1])
+def test_a_share_of_rejects_may_be_none_or_all(max_share: float) -> None:
+    config = parse_config(changed(rejects={"max_share": max_share, "allow_missing_models": True}), Path())
+    assert (config.rejects.max_share, config.rejects.allow_missing_models) == (max_share, True)
+    assert parse_config(json.loads(config.json), Path()) == config
 
 
 def test_all_faults_at_once() -> None:

@@ -437,7 +437,7 @@ class TestResolved:
             '"label":{"column":"toxic"},"models":{"toxicity":"toxicity"},"identities":{"columns":["male"],'
             '"threshold":0.5,"unannotated":"exclude","categorical":[],"predicates":{},'
             '"crossed":{"pairs":false,"min_rows":1000}},"slices":{},"ranking":{"engine":"blocks","ranges":0},'
-            '"intervals":{"level":0.95},"output":{"path":"/warehouse","format":"parquet"},"rejects":{"max_rows":10000}}'
+            '"intervals":{"level":0.95},"output":{"path":"/warehouse","format":"parquet"},"rejects":{"max_rows":10000,"allow_missing_models":false}}'
         )
 
     def test_it_reads_back(self, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from biasspark.config import EvidenceSettings, Privacy, Rule, parse_config
+from biasspark.metrics.gate.alerts import Ruling
 from tests.gate_rules import AUCS, LEAST_RULE, METRICS, gate_faults, gate_of
 from tests.least_configuration import changed
 
@@ -58,6 +59,25 @@ def test_nights_are_paired_where_that_is_asked_for() -> None:
     assert (config.gate.paired, [rule.name for rule in config.gate.of_changes]) == (True, ["fall"])
     assert parse_config(json.loads(config.json), Path()) == config
     assert gate_of(LEAST_RULE, FALL).paired is False
+
+
+def test_a_rule_may_count_insufficient_evidence_otherwise_than_the_gate() -> None:
+    rules = [LEAST_RULE, FALL | {"insufficient": "pass"}]
+    config = parse_config(changed(gate={"insufficient": "fail", "rule": rules}), Path())
+    assert config.gate is not None
+    assert (config.gate.insufficient, [rule.insufficient for rule in config.gate.rule]) == ("fail", [None, "pass"])
+    rulings = [Ruling.of(rule, config.gate, 0.95, ()) for rule in config.gate.rule]
+    assert [ruling.insufficient for ruling in rulings] == ["fail", "pass"]
+    assert parse_config(json.loads(config.json), Path()) == config
+    assert gate_of(LEAST_RULE).insufficient == "pass"
+
+
+def test_insufficient_evidence_counts_as_nothing_else() -> None:
+    of_rule, of_gate = gate_faults(gate={"insufficient": "failed", "rule": [LEAST_RULE | {"insufficient": True}]})
+    for fault, where in ((of_gate, '[gate] insufficient = "failed"'), (of_rule, '"floor" insufficient = true')):
+        assert where in fault
+        assert '"pass", "warn", "fail"' in fault
+    assert "Did you mean fail?" in of_gate
 
 
 def test_it_reads_back_from_the_ledger() -> None:
@@ -177,8 +197,8 @@ def test_what_is_not_configured_is_not_in_the_configuration() -> None:
             {"minimum": 0.1},
             ' minimum: there is no such key. The keys of [[gate.rule]] "floor" are name, metric, threshold, models, '
             "slices, "
-            "baseline, identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, identity, slice, "
-            "model. Did you mean min?",
+            "baseline, identities, crossed, min, max, max_abs, max_drop, max_rise, worst, severity, insufficient, "
+            "identity, slice, model. Did you mean min?",
         ),
     ],
 )

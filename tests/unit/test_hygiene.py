@@ -8,8 +8,12 @@ from biasspark.metrics.hygiene import (
     ScoreProfile,
     annotation_warnings,
     identity_warnings,
+    label_warnings,
     reject_warnings,
     score_warnings,
+    side_warnings,
+    slice_warnings,
+    threshold_warnings,
 )
 
 
@@ -124,3 +128,43 @@ def test_identities_without_a_subgroup_or_a_background(
     no_subgroup: list[str], no_background: list[str], warnings: tuple[str, ...]
 ) -> None:
     assert identity_warnings(NAMES, no_subgroup, no_background) == warnings
+
+
+def test_models_whose_rows_all_have_one_label_are_named() -> None:
+    counts = {"mixed": (4, 1), "negative": (4, 0), "positive": (4, 4), "absent": (0, 0)}
+    texts = label_warnings(counts)
+    assert [text.split(":")[0] for text in texts] == ["model negative", "model positive"]
+    assert ["is positive" in text for text in texts] == [True, False]
+
+
+def test_identities_without_a_side_are_named() -> None:
+    texts = side_warnings(["both", "nobody", "everybody", "unknown"], [(1, 1), (0, 2), (2, 0), (0, 0)])
+    assert [name for text in texts for name in ("nobody", "everybody", "unknown") if f'"{name}"' in text] == [
+        *("unknown", "nobody", "everybody")
+    ]
+
+
+def test_slices_without_a_row_are_named() -> None:
+    assert slice_warnings(["short", "long"], []) == ()
+    (text,) = slice_warnings(["short", "long", "none"], ["none", "short"])
+    assert "2 of 3" in text
+    assert '"short", "none"' in text
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "thresholds", "words"),
+    [
+        (0.0, 1.0, (50.0, 80.0), ["below", "50"]),
+        (10.0, 90.0, (0.25, 0.5), ["above", "0.5"]),
+        (0.0, 1.0, (0.5, 50.0), []),
+        (0.5, 1.0, (0.5,), []),
+        (0.0, 1.0, (), []),
+    ],
+)
+def test_thresholds_beside_all_scores_are_said(
+    lowest: float, highest: float, thresholds: tuple[float, ...], words: list[str]
+) -> None:
+    texts = threshold_warnings([ScoreProfile("s", 30, 20, 3, lowest, highest)], thresholds)
+    assert len(texts) == bool(words)
+    assert all(word in texts[0] for word in words)
+    assert threshold_warnings([ScoreProfile("s", 29, 20, 3, lowest, highest)], thresholds) == ()

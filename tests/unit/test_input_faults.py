@@ -6,8 +6,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from biasspark.corpus.files import find_unread
+from biasspark.corpus.other_format import format_of_ending, guess_format
 from biasspark.corpus.plain_words import ExpressionFault, input_faults
-from biasspark.errors import BiasSparkError, InputError, find_condition_of_a_value
+from biasspark.errors import BiasSparkError, ConfigError, InputError, find_condition_of_a_value
 from biasspark.tables.contract import named_fault
 
 
@@ -165,6 +166,114 @@ def test_a_catalog_that_the_session_lacks_is_a_fault_of_the_input(message: str) 
         "corpus: the session has no such catalog. Check `[corpus] table`, the catalogs of the session "
         "(spark.sql.catalog.NAME) and their jars."
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        (": java.nio.file.AccessDeniedException: /data/day=1: Permission denied\n\tat org.x", "/data/day=1"),
+        (": java.nio.file.AccessDeniedException: /data: 1/x\n\tat org.x", "/data: 1/x"),
+        (
+            "Task 0 failed: java.io.FileNotFoundException: /data/a b.csv (Permission denied)\n\tat org.x",
+            "/data/a b.csv",
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/data/a.parquet. SQLSTATE: KD001\n"
+            "Caused by: java.io.FileNotFoundException: /data/a.parquet (Permission denied)",
+            "/data/a.parquet",
+        ),
+        (
+            "[CANNOT_READ_FILE_FOOTER] Could not read footer for file: file:/data/a. SQLSTATE: KD001\nCaused by: "
+            "java.io.FileNotFoundException: /data/a (Permission denied)",
+            "/data/a",
+        ),
+        (
+            "org.apache.hadoop.security.AccessControlException: Permission denied: user=ann, access=READ_EXECUTE, "
+            'inode="/lake/x":hdfs:hdfs:drwx------',
+            "/lake/x",
+        ),
+        (
+            "java.nio.file.AccessDeniedException: s3a://lake/x: getFileStatus on s3a://lake/x: Forbidden (Status 403)",
+            "s3a://lake/x",
+        ),
+    ],
+)
+def test_a_path_that_may_not_be_read_is_named(message: str, path: str) -> None:
+    error = say(message)
+    assert type(error) is InputError
+    assert "permission is denied" in str(error)
+    assert str(error).endswith(f" Path: {path}.")
+    assert "ann" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            'Task 0 failed: java.io.IOException: Cannot run program "/no/python": error=2, No such file or directory',
+            "executors cannot run /no/python",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
+            "executors run Python 3.12, and the driver runs 3.11",
+        ),
+        ("PythonException: \nModuleNotFoundError: No module named 'numpy'\n", "lacks the package numpy"),
+    ],
+)
+def test_a_python_of_executors_that_will_not_do_is_a_fault_of_the_configuration(message: str, words: str) -> None:
+    error = say(message)
+    assert type(error) is ConfigError
+    assert words in str(error)
+    assert "PYSPARK_PYTHON" in str(error)
+
+
+def test_a_value_that_looks_like_a_refusal_is_none() -> None:
+    refused = "java.io.FileNotFoundException: secret (Permission denied)"
+    error = say(f"[CAST_INVALID_INPUT] The value '{refused}' of the type \"STRING\" cannot be cast. SQLSTATE: 22018")
+    assert type(error) is ExpressionFault
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("line", "guess"),
+    [
+        ("PAR1\x15\x04", ("parquet", "")),
+        ("ORC\x08", ("orc", "")),
+        ("Obj\x01\x04\x14avro.codec", ("avro", "")),
+        ('{"id": 1, "text": "a;b;c"}', ("json", "")),
+        ("[", ("json", "")),
+        ('[{"id": 1}]', ("json", "")),
+        ("id,target,score", ("csv", "")),
+        ('\ufeff"id";"target";"score"', ("csv", ";")),
+        ("id\ttarget\tscore", ("csv", "\\t")),
+        ("id|target|a, b", ("csv", "|")),
+        ("1,0.5,true", None),
+        ("a,,b", None),
+        ("a,a", None),
+        ("one column", None),
+        ("", None),
+        ("\x00\x01,\x02", None),
+        (f"{'x' * 100},y", None),
+    ],
+)
+def test_the_first_line_shows_the_format(line: str, guess: tuple[str, str] | None) -> None:
+    assert guess_format(line) == guess
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/x/a.csv", "csv"),
+        ("/x/a.TSV.gz", "csv"),
+        ("a.jsonl.zst", "json"),
+        ("part-0.c000.snappy.parquet", "parquet"),
+        ("part-0.zstd.orc", "orc"),
+        ("/x.csv/part-0", None),
+        ("a.txt", None),
+    ],
+)
+def test_the_ending_of_a_name_shows_the_format(name: str, kind: str | None) -> None:
+    assert format_of_ending(name) == kind
 
 
 @pytest.mark.parametrize(

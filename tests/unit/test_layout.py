@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = ("corpus", "ranking", "metrics", "attribution", "tables", "report")
 GROUND_FLOOR = (
-    *("arrays", "columns", "config", "ddl", "distributions", "errors", "expressions", "features", "session"),
-    "tables.schemas",
+    *("arrays", "columns", "config", "ddl", "distributions", "errors", "expressions", "features", "session", "startup"),
+    *("files", "tables.schemas"),
 )
 MAPS = (
     "pipeline",
     *("maps.attribution", "maps.attribution_tables", "maps.comparisons", "maps.gate", "maps.jackknife"),
-    *("maps.night_state", "maps.windows"),
+    *("maps.labels", "maps.night_state", "maps.windows"),
     *("api.measured", "api.attribution"),
 )
 OF_JOBS = ("cli", "night", "backfill", "highlights")
@@ -33,6 +33,7 @@ OF_JOBS = ("cli", "night", "backfill", "highlights")
 KERNEL_STAGES = ("ranking", "metrics", "attribution")
 SAYS_NO_SPARK = re.compile(r"no Spark|numpy( and \w+)? (only|alone)", re.IGNORECASE)
 """What the docstring of a kernel says: it is tested without Spark, and loads none."""
+MAY_BE_CLASSIC = ("biasspark/session.py", "biasspark/files.py")
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}
 NEWER_THAN_3_5 = {"applyInArrow", "toArrow", "try_cast", "arrow_udf", "mergeInto", "array_position"}
 """The last finds literals alone in 3.5: `biasspark.expressions.ordering` has one for columns."""
@@ -132,11 +133,11 @@ def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
 
 
 def only_session_is_classic(path: str, source: str) -> Iterator[str]:
-    if path == "biasspark/session.py":
+    if path in MAY_BE_CLASSIC:
         return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in CLASSIC_ONLY:
-            yield f"{path}:{node.lineno}: uses {node.attr}, which Spark Connect lacks. Only session.py may."
+            yield f"{path}:{node.lineno}: uses {node.attr}, which Spark Connect lacks. session.py and files.py may."
 
 
 def nothing_newer_than_3_5(path: str, source: str) -> Iterator[str]:

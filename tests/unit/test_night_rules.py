@@ -382,6 +382,51 @@ def test_what_a_rule_names_and_a_night_lacks_is_no_pass() -> None:
 
 
 @pytest.mark.parametrize(
+    ("insufficient", "outcome"), [("pass", "insufficient_evidence"), ("warn", "warn"), ("fail", "fail")]
+)
+@pytest.mark.parametrize("severity", ["fail", "warn"])
+def test_insufficient_evidence_counts_as_the_configuration_says(insufficient: str, outcome: str, severity: str) -> None:
+    """Whatever the severity of the rule, and also in the verdict on the worst identity."""
+    rule = rule_of(min=0.8, worst=True, severity=severity)
+    rows = [candidate("a", 0.9), candidate("b", 0.8), Candidate(key=("m", "all", "c"), reason="withheld")]
+    alerts = by_identity(judge_candidates(Ruling(rule, 0.05, insufficient=insufficient), rows))
+    assert {name: (alert.outcome, alert.decided) for name, alert in alerts.items()} == {
+        "a": ("pass", True),
+        "b": (outcome, False),
+        "c": (outcome, False),
+        "(overall)": (outcome, False),
+    }
+    assert "undecided" in alerts["b"].message
+    assert "withheld" in alerts["c"].message
+    said = f"Insufficient evidence counts as {insufficient}."
+    assert {said in alerts[name].message for name in ("b", "c", "(overall)")} == {insufficient != "pass"}
+
+
+def test_what_is_shown_stays_what_it_is() -> None:
+    rows = [candidate("a", 0.9), candidate("b", 0.6)]
+    found = [judge_candidates(Ruling(rule_of(min=0.8), 0.05, insufficient=own), rows) for own in ("pass", "fail")]
+    assert found[0] == found[1]
+    assert [(alert.outcome, alert.decided) for alert in found[0]] == [("pass", True), ("fail", True)]
+
+
+@pytest.mark.parametrize("severity", ["fail", "warn"])
+@pytest.mark.parametrize("bound", [{"min": 0.8}, {"max_drop": 0.05}])
+def test_a_model_without_scores_fails_by_every_rule_on_it(severity: str, bound: dict[str, float]) -> None:
+    """Whether the night has a row of it or none, and whatever else is undecided."""
+    rule = rule_of(**bound, models=("m", "gone"), identities=("a", "b"), worst=True, severity=severity)
+    rows = [candidate("a", 0.9, 0.9), Candidate(key=("gone", "all", "a"), reason="no_positives")]
+    alerts = judge_candidates(Ruling(rule, 0.05, missing_models=frozenset({"gone"})), rows)
+    gone = [alert for alert in alerts if alert.model == "gone"]
+    assert [(alert.identity, alert.outcome, alert.decided) for alert in gone] == [
+        ("a", "fail", False),
+        ("b", "fail", False),
+        ("(overall)", "fail", False),
+    ]
+    assert all("model gone" in alert.message for alert in gone)
+    assert [alert.outcome for alert in alerts if alert.model == "m"] == ["pass", *["insufficient_evidence"] * 2]
+
+
+@pytest.mark.parametrize(
     ("aucs", "outcome", "said"),
     [
         ({"a": 0.9, "b": 0.85}, "pass", "kept by all 2 identities"),

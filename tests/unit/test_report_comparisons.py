@@ -286,6 +286,15 @@ def test_the_top_says_of_every_model_what_comes_of_it(
     assert said[1].endswith(f": {NEW} {sentence}")
 
 
+@pytest.mark.parametrize("outcome", ["fail", "warn"])
+def test_what_fails_or_warns_without_evidence_is_not_said_to_be_broken(facts: NightFacts, outcome: str) -> None:
+    rows = [alert(outcome, model=NEW) | {"decided": False}, alert("pass", model=NEW) | {"decided": True}]
+    (new,) = (own for own in reach_verdict(with_rows(facts, bias_alerts=rows)).decisions if own.model == NEW)
+    assert new.outcome == outcome
+    assert "1 of 2 checks is not shown to hold" in new.sentence
+    assert "broken" not in new.sentence
+
+
 def test_rules_go_by_the_size_of_their_violation(facts: NightFacts) -> None:
     sizes = {"floor 0": 0.01, "floor 1": -0.02, "floor 2": 0.2, "floor 3": None, "floor 4": 0.1}
     alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
@@ -332,7 +341,9 @@ def test_what_is_broken_stands_before_the_other_checks(facts: NightFacts) -> Non
     assert [len(verdict.broken), len(verdict.others)] == [12, 10]
     assert {row["outcome"] for row in verdict.broken} == {"warn"}
     page = write_undrawn(with_rows(facts, bias_alerts=alerts))
-    assert page.index("The worst of the broken rules</h3>") < page.index("The other checks of the gate</summary>")
+    assert page.index("The worst of the rules that fail or warn</h3>") < page.index(
+        "The other checks of the gate</summary>"
+    )
     assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
 
 

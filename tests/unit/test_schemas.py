@@ -136,7 +136,8 @@ CONTRACT = {
         value_low DOUBLE value_high DOUBLE bound DOUBLE baseline_run_id STRING outcome STRING message STRING
         severity STRING bound_kind STRING baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE
         p_violation DOUBLE p_compliance DOUBLE p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE
-        {bounded("value", "baseline_value", "change")} paired BOOLEAN threshold DOUBLE run_id STRING
+        {bounded("value", "baseline_value", "change")} paired BOOLEAN threshold DOUBLE
+        decided BOOLEAN run_id STRING
     """,
     JACKKNIFE_STATISTICS: """
         run_date DATE corpus STRING model STRING slice STRING identity STRING low_cell STRING high_cell STRING
@@ -147,7 +148,7 @@ CONTRACT = {
         run_date DATE corpus STRING rule STRING model STRING baseline_model STRING slice STRING identity STRING
         metric STRING value DOUBLE bound DOUBLE outcome STRING message STRING severity STRING bound_kind STRING
         baseline_value DOUBLE change DOUBLE change_low DOUBLE change_high DOUBLE p_violation DOUBLE p_compliance DOUBLE
-        p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE run_id STRING
+        p_violation_adjusted DOUBLE p_compliance_adjusted DOUBLE decided BOOLEAN run_id STRING
     """,
     MODEL_COMPARISONS: """
         run_date DATE corpus STRING slice STRING identity STRING metric STRING model STRING baseline_model STRING

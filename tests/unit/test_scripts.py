@@ -55,7 +55,7 @@ def test_script_can_be_run(name: str) -> None:
         ("check", ["biasspark"], "scripts/check: only --all is taken, got: biasspark"),
         ("docs", ["tables"], "scripts/docs: no arguments are taken, got: tables"),
         ("fix", ["biasspark"], "scripts/fix: no arguments are taken, got: biasspark"),
-        ("check_dag", ["dags"], "scripts/check_dag: no arguments are taken, got: dags"),
+        ("check_dag", ["dags"], "scripts/check_dag: dags: no such file."),
         ("quicken", ["now"], "scripts/quicken: no arguments are taken, got: now"),
         ("package", ["dist"], "scripts/package: unknown argument dist. Known: --environment, --out DIR."),
         ("package", ["--out"], "scripts/package: --out needs a value."),

@@ -25,15 +25,18 @@ class Scope(NamedTuple):
         Rows with a label that both score.
     n_groups
         The groups that these rows are in; None where there are no clusters.
+    n_positive
+        The positives among these rows; None where nobody counted them.
     """
 
     model: str
     n_rows: int
     n_groups: int | None = None
+    n_positive: int | None = None
 
 
 def scope_warnings(asked: Compare, found: Sequence[Scope]) -> Iterator[str]:
-    """Give a sentence on the models that share no row with the baseline, and one wherever clusters are too few.
+    """Give a sentence on the models that share no row with the baseline, or rows of one label, and on too few clusters.
 
     Parameters
     ----------
@@ -45,6 +48,13 @@ def scope_warnings(asked: Compare, found: Sequence[Scope]) -> Iterator[str]:
     apart = [own.model for own in found if not own.n_rows]
     if apart:
         yield f"compare: {_pair(asked, apart)}: no row with a label is scored by both, so nothing is compared."
+    for label, lacking in (("positive", 0), ("negative", 1)):
+        alike = [own.model for own in found if own.n_rows and own.n_positive == lacking * own.n_rows]
+        if alike:
+            yield (
+                f"compare: {_pair(asked, alike)}: no row that both score is {label}, so no AUC has a value. "
+                "Check [label]."
+            )
     few: dict[int, list[str]] = {}
     for own in found:
         if own.n_rows and own.n_groups is not None and own.n_groups < LEAST_GROUPS:

@@ -1,17 +1,18 @@
 """Alerts: from the evidence row by row to what comes of a rule of the gate, and the sentence that says it. No Spark.
 
 A row fails where the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is below the
-level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value.
+level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value. What
+insufficient evidence counts as, the configuration says. A model without a usable score always fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS
-from biasspark.config import Intervals, Rule, show_p_value, show_visibly
+from biasspark.config import Gate, Intervals, Rule, show_p_value, show_visibly
 from biasspark.metrics.testing import adjust
 
 _CLAIMS = {
@@ -71,6 +72,7 @@ class Alert:
     change_at_least: float | None = None
     change_at_most: float | None = None
     paired: bool | None = None
+    decided: bool = False
 
     @classmethod
     def of(cls, rule: Rule, key: Key, **found: Any) -> Alert:
@@ -93,11 +95,30 @@ class Alert:
 
 @dataclass(frozen=True)
 class Ruling:
-    """A rule, the level of its evidence, and that of the intervals."""
+    """A rule with what holds for all rules of a run.
+
+    Attributes
+    ----------
+    alpha
+        The level of the evidence.
+    level
+        That of the intervals.
+    insufficient
+        What insufficient evidence counts as.
+    missing_models
+        Models without one usable score.
+    """
 
     rule: Rule
     alpha: float
     level: float = Intervals.level
+    insufficient: str = Gate.insufficient
+    missing_models: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, rule: Rule, gate: Gate, level: float, missing_models: Collection[str]) -> Ruling:
+        """Return the ruling on a rule of a gate."""
+        return cls(rule, gate.alpha, level, rule.insufficient or gate.insufficient, frozenset(missing_models))
 
 
 def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
@@ -115,7 +136,8 @@ def settle(ruling: Ruling, weighed: Sequence[Alert]) -> list[Alert]:
         _decide(ruling, replace(row, p_violation_adjusted=violation, p_compliance_adjusted=compliance), n_tested)
         for row, violation, compliance in zip(rows, against, in_favour, strict=True)
     ]
-    return alerts + (_judge_worst(ruling, alerts) if ruling.rule.worst else [])
+    alerts += _judge_worst(ruling, alerts) if ruling.rule.worst else []
+    return [_conclude(ruling, alert) for alert in alerts]
 
 
 def list_missing(rule: Rule, found: Sequence[Key]) -> list[Key]:
@@ -153,6 +175,20 @@ def _decide(ruling: Ruling, alert: Alert, n_tested: int) -> Alert:
             said += "; alike row by row, on too few rows to show that the bound is kept"
         said += _say_doubt(alert)
     return replace(alert, outcome=outcome, message=f"{_say_value(alert)}: {said}.")
+
+
+def _conclude(ruling: Ruling, alert: Alert) -> Alert:
+    """Return the alert with what becomes of it where it is not decided: of a missing model, or for want of evidence."""
+    missing = [name for name in (alert.model, alert.baseline_model) if name in ruling.missing_models]
+    if missing:
+        why = f"model {show_visibly(str(missing[0]))} has no usable score"
+        return replace(alert, outcome=FAIL, message=f"{name_metric(alert)} has no value: {why}.")
+    if alert.outcome != INSUFFICIENT:
+        return replace(alert, decided=True)
+    if ruling.insufficient == PASS:
+        return alert
+    message = f"{alert.message} Insufficient evidence counts as {ruling.insufficient}."
+    return replace(alert, outcome=ruling.insufficient, message=message)
 
 
 def _say_adjusted(p: float) -> str:

@@ -47,11 +47,14 @@ class JudgedNight(NamedTuple):
         ``threshold_rates``, where thresholds are configured.
     left_out
         ``jackknife_statistics``, where nights are paired.
+    missing_models
+        Models without one usable score.
     """
 
     statistics: DataFrame
     rates: DataFrame | None = None
     left_out: DataFrame | None = None
+    missing_models: tuple[str, ...] = ()
 
 
 class Accepted(NamedTuple):
@@ -110,7 +113,7 @@ def bias_alerts(night: JudgedNight, before: Before, gate: Gate, intervals: Inter
     if gate.of_rates and night.rates is not None:
         rates = _bound_rates(_name_rates(night.rates, gate.of_rates), intervals)
         measured = measured.unionByName(_join(rates, before.rates, _KEY_OF_RATES), allowMissingColumns=True)
-    rulings = [Ruling(rule, gate.alpha, intervals.level) for rule in gate.of_nights]
+    rulings = [Ruling.of(rule, gate, intervals.level, night.missing_models) for rule in gate.of_nights]
 
     def judge_rows(ruling: Ruling, rows: Iterable[Mapping[Any, Any]]) -> list[Alert]:
         return judge_candidates(ruling, list(map(_read_candidate, rows)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ from biasspark.metrics.suite import metric_of_pair
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 
-def comparison_alerts(compared: DataFrame, gate: Gate, level: float) -> DataFrame:
+def comparison_alerts(compared: DataFrame, gate: Gate, level: float, missing_models: Collection[str] = ()) -> DataFrame:
     """Return the table ``comparison_alerts``, less the run's columns.
 
     Parameters
@@ -28,6 +28,8 @@ def comparison_alerts(compared: DataFrame, gate: Gate, level: float) -> DataFram
         The rules; those that name no baseline are left out.
     level : float
         Of the intervals.
+    missing_models : collection of str
+        Models without one usable score.
 
     Notes
     -----
@@ -38,5 +40,5 @@ def comparison_alerts(compared: DataFrame, gate: Gate, level: float) -> DataFram
         found = [Contender(key=(row[MODEL], row[SLICE], row[IDENTITY]), paired=read_paired(row)) for row in rows]
         return judge_contenders(ruling, level, found)
 
-    rulings = [Ruling(rule, gate.alpha) for rule in gate.of_comparisons]
+    rulings = [Ruling.of(rule, gate, level, missing_models) for rule in gate.of_comparisons]
     return judge_rules(compared.withColumn("metric", metric_of_pair()), rulings, judge_rows, COMPARISON_ALERTS)

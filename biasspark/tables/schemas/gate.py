@@ -19,9 +19,15 @@ _RULE, _IDENTITY, _METRIC_OF_RULE = columns("""
 
 _OUTCOME = """
     outcome STRING: fail or warn where the bound is shown to be broken, pass where it is shown to be kept, else
-        insufficient_evidence.
+        insufficient_evidence, or what [gate] insufficient makes of that: fail or warn. fail where the model has no
+        usable score.
     message STRING: The same in a sentence.
     severity STRING: The outcome if the rule is broken, fail or warn. Only fail keeps a run from being accepted.
+"""
+
+_DECIDED = """
+    decided BOOLEAN: True where the bound is shown to be broken or kept. False where evidence is insufficient or the
+        model has no usable score, whatever the outcome. NULL in runs of older versions.
 """
 
 _EVIDENCE = f"""
@@ -64,11 +70,12 @@ BIAS_ALERTS = Table(
     + bounds("value", "-1 to 1")
     + bounds("baseline_value", "-1 to 1")
     + bounds("change", "-1 to 1")
-    + columns("""
+    + columns(f"""
         paired BOOLEAN: True where a change is judged by leaving the same groups of ids out of both runs, false where
             the variances of both are added. NULL where no change is judged.
         threshold DOUBLE: For a rate or its gap, the threshold of its decisions. A finite number, 0 to 1 for
             probabilities. NULL for other metrics.
+        {_DECIDED}
     """),
 )
 
@@ -116,5 +123,6 @@ COMPARISON_ALERTS = Table(
         change DOUBLE: value - baseline_value for an AUC, |value| - |baseline_value| for a gap. -1 to 1. NULL where
             value is.
         {_EVIDENCE}
+        {_DECIDED}
     """),
 )

@@ -1,0 +1,74 @@
+"""Which dates a corpus has, for the fault of a night without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+
+from biasspark.config import FILTER, Corpus, say_count
+from biasspark.corpus.source import count_days
+from biasspark.errors import NoRows
+
+
+class CorpusDates:
+    """The dates of a corpus, looked up when the first night without rows asks for them.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    corpus
+        As configured.
+    """
+
+    def __init__(self, spark: SparkSession, corpus: Corpus) -> None:
+        self._spark = spark
+        self._corpus = corpus
+
+    @contextmanager
+    def named(self, run_date: date) -> Iterator[None]:
+        """Have the fault of a night without rows say which dates there are.
+
+        Raises
+        ------
+        NoRows
+            With the first, the last and the nearest date; as it was where nothing tells the dates of rows.
+        """
+        try:
+            yield
+        except NoRows:
+            if self._corpus.run_date_column is None:
+                raise
+            raise NoRows(_describe(self._corpus, run_date, self._days)) from None
+
+    @cached_property
+    def _days(self) -> list[tuple[date, int, int]] | None:
+        try:
+            return count_days(self._spark, self._corpus)
+        except Exception:  # noqa: BLE001 - the night has no rows, whatever is wrong with the files of others
+            return None
+
+
+def _describe(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> str:
+    """Return the fault of a date without rows; it shows no value of the corpus but dates."""
+    fault, where = f"corpus: no rows of {run_date}.", f'[corpus] run_date_column = "{corpus.run_date_column}"'
+    if days is None:
+        return f"{fault} Check --run-date and [corpus]."
+    if not days:
+        return f"{fault} {where} has no date in any row. Name another column, or check the path."
+    n_of_date = sum(n_rows for day, n_rows, _ in days if day == run_date)
+    chosen = [day for day, _, n_chosen in days if n_chosen]
+    filtered = f'{FILTER} = "{corpus.filter}"'
+    lost = f"{filtered} leaves none of the {n_of_date:,} rows of this date. " if n_of_date and corpus.filter else ""
+    if not chosen:
+        return f"{fault} {filtered} leaves no row of any date. Correct it."
+    nearest = min(chosen, key=lambda day: abs(day - run_date))
+    if len(chosen) == 1:
+        there = f"{nearest} only"
+    else:
+        there = f"{say_count(len(chosen), 'date')}, from {chosen[0]} to {chosen[-1]}; the nearest is {nearest}"
+    return f"{fault} {lost}{where} has rows of {there}. Name such a date by --run-date, or check [corpus]."

@@ -1,0 +1,157 @@
+"""Jobs that cannot start or read their corpus: without Java, with jars for another Spark, without the right to read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.main_job import CANARY, NIGHT, make_rows, write_config, write_parquet
+from tests.submitting import ROOT, clean_environment, submit
+
+JOB = str(ROOT / "jobs" / "bias_metrics.py")
+ALL_FILES = "-dac_override,-dac_read_search"
+"""What root loses in order to be refused what others are."""
+
+
+def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the driver's Python without spark-submit, as a notebook or a plain job does."""
+    kept = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def find_error(printed: str) -> str:
+    (error,) = (line for line in printed.splitlines() if "error: " in line)
+    assert "unexpected" not in error
+    assert "Traceback" not in printed
+    assert CANARY not in printed
+    return error
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    write_parquet(tmp_path / "corpus", make_rows(100))
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    """A PATH with what Spark's scripts need, and no Java."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("bash", "sh", "dirname", "basename", "python3"):
+        (folder / name).symlink_to(shutil.which(name) or pytest.skip(f"there is no {name}"))
+    return str(folder)
+
+
+# ---- Java
+
+
+def test_a_job_without_java_says_how_to_get_it(config: Path, tools: str) -> None:
+    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, PATH=tools)
+    error = find_error(done.stderr)
+    assert done.returncode == 2
+    assert all(words in error for words in ("Java 17 or newer", "JAVA_HOME is not set", "scripts/submit"))
+
+
+def test_a_session_without_java_says_how_to_get_it(tools: str) -> None:
+    program = "import biasspark; from biasspark.session import build_session; build_session('notebook')"
+    done = run_python("-c", program, PATH=tools)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("biasspark.errors.ConfigError: Java: none was found")
+    assert "Java 17 or newer" in last
+
+
+@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.22", None])
+def test_a_java_that_is_too_old_or_none_is_named(config: Path, tmp_path: Path, version: str | None) -> None:
+    home = tmp_path / "java"
+    if version:
+        (home / "bin").mkdir(parents=True)
+        (home / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\nexit 1\n")
+        (home / "bin" / "java").chmod(0o755)
+    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, JAVA_HOME=str(home))
+    error = find_error(done.stderr)
+    assert done.returncode == 2
+    assert f"JAVA_HOME: {home}/bin/java" in error
+    assert "Java 17 or newer" in error
+    if version:
+        assert f"is version {8 if version.startswith('1.') else 11}." in error
+
+
+def test_a_java_that_ends_at_once_is_no_missing_one(config: Path) -> None:
+    arguments = "--driver-memory 1k pyspark-shell"
+    java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, PYSPARK_SUBMIT_ARGS=arguments, **java)
+    error = find_error(done.stderr)
+    assert done.returncode == 1
+    assert "ended at once" in error
+    assert "Java 17 or newer" not in error
+
+
+# ---- jars of another Spark
+
+
+def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: Path, tmp_path: Path) -> None:
+    major, minor, *_ = pyspark.__version__.split(".")
+    other = f"{major}.{int(minor) + 1}"
+    jar = tmp_path / f"iceberg-spark-runtime-{other}_2.13-1.12.0.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    code, printed = submit("--jars", str(jar), JOB, "--config", str(config), "--run-date", NIGHT, cwd=tmp_path)
+    error = find_error(printed)
+    assert code == 2, printed
+    assert f"{jar.name} is for Spark {other}, and Spark {pyspark.__version__} runs" in error
+
+
+# ---- files that may not be read
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [".", pytest.param("part-1.parquet", marks=pytest.mark.slow), pytest.param("..", marks=pytest.mark.slow)],
+    ids=["folder", "file", "folder above"],
+)
+def test_a_path_that_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
+    """Root, which may read all, gives up the right to."""
+    corpus = write_parquet(tmp_path / "above" / "corpus", make_rows(100))
+    config = write_config(tmp_path, corpus={"path": str(corpus)})
+    path = (corpus / closed).resolve()
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        code, printed = submit(
+            *(JOB, "--config", str(config), "--run-date", NIGHT),
+            cwd=tmp_path,
+            program=write_submit(tmp_path / "submit"),
+        )
+    finally:
+        path.chmod(mode)
+    error = find_error(printed)
+    assert code == 3, printed
+    assert error.endswith(f" {path}.")
+    assert "permission is denied" in error or "may not enter" in error
+
+
+def write_submit(script: Path) -> Path:
+    """Write a spark-submit that obeys the modes of files, whoever runs it."""
+    command = [str(ROOT / "scripts" / "submit")]
+    if os.geteuid() == 0:
+        setpriv = shutil.which("setpriv") or pytest.skip("root cannot give up its rights without setpriv")
+        command = [setpriv, "--bounding-set", ALL_FILES, "--inh-caps", ALL_FILES, *command]
+    script.write_text(f'#!/bin/sh\nexec {" ".join(command)} "$@"\n')
+    script.chmod(0o755)
+    return script

@@ -1,0 +1,226 @@
+"""Nights on which a model has no scores, or too much is rejected: nothing looks like a result, in any job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import biasspark
+from biasspark.errors import InputError
+from jobs import attribution, compare_models, pinned_skew
+from tests.main_job import NIGHT, make_rows, run, toml, write_config, write_parquet
+from tests.running_jobs import Done, ask, run_main
+
+N_ROWS = 600
+ALLOWED = {"allow_missing_models": True}
+ON_ALL = {"name": "floor", "metric": "bpsn_auc", "min": 0.2, "worst": True}
+RISE = {"name": "fnr holds", "metric": "fnr", "threshold": 0.5, "max_rise": 0.1, "identity": "male", "severity": "warn"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows with a score, one that is empty, one that is nine tenths words, and 60 without a label."""
+    rows = make_rows(N_ROWS)
+    rows["target"] = [None if n % 10 == 0 else value for n, value in enumerate(rows["target"])]
+    rows["gone"] = [float("nan")] * N_ROWS
+    rows["words"] = [str(score) if n % 10 == 5 else "n/a" for n, score in enumerate(rows["score"])]
+    return write_parquet(tmp_path_factory.mktemp("missing") / "corpus", rows)
+
+
+def configure(
+    folder: Path, corpus: Path, models: dict[str, str], gate: dict[str, Any] | None = None, **tables: Any
+) -> Path:
+    config = write_config(folder, corpus={"path": str(corpus)}, models={"m": None} | models, **tables)
+    if gate:
+        parts = ["[gate]", write_keys({key: value for key, value in gate.items() if key != "rule"})]
+        parts += [f"[[gate.rule]]\n{write_keys(rule)}" for rule in gate["rule"]]
+        config.write_text("\n".join([config.read_text("utf-8"), *parts]), "utf-8")
+    return config
+
+
+def write_keys(keys: dict[str, Any]) -> str:
+    return "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())
+
+
+def run_other(job: Any, config: Path) -> Done:
+    return run_main(job.main, "--config", config, "--run-date", NIGHT)
+
+
+def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
+    """Exit code 3, one fault that holds these parts, and no file of any table."""
+    assert done.code == 3, done.err
+    assert done.out == ""
+    faults = [line for line in done.err.splitlines() if ": error: " in line]
+    assert len(faults) == 1, done.err
+    assert all(part in faults[0] for part in parts), faults
+    assert not list((folder / "warehouse").rglob("*.parquet"))
+
+
+BOTH = {"new": "score", "n": "gone"}
+JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "compare_models": (compare_models, {"compare": {"baseline": "n"}}),
+    "attribution": (attribution, {"attribution": {"segments": {"long": "length > 100"}}}),
+    "pinned_skew": (pinned_skew, {"pinned_skew": {"identity": "male", "trials": 2}}),
+}
+
+
+@pytest.mark.parametrize(
+    "ranking",
+    [
+        {},
+        *(
+            pytest.param(own, marks=pytest.mark.slow)
+            for own in ({"engine": "binned", "bins": 8}, {"engine": "windows"})
+        ),
+    ],
+    ids=str,
+)
+def test_a_night_without_the_scores_of_a_model_is_refused(
+    spark: SparkSession, tmp_path: Path, corpus: Path, ranking: dict[str, Any]
+) -> None:
+    config = configure(tmp_path, corpus, BOTH, ranking=ranking, gate={"rule": [ON_ALL]})
+    parts = ("model n", "'gone'", "nan_score 540", "[models]", "allow_missing_models = true")
+    assert_nothing_published(run(config), tmp_path, *parts)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_so_does_every_other_job(spark: SparkSession, tmp_path: Path, corpus: Path, name: str) -> None:
+    job, tables = JOBS[name]
+    done = run_other(job, configure(tmp_path, corpus, BOTH, **tables))
+    assert_nothing_published(done, tmp_path, "model n", "'gone'", "nan_score 540")
+
+
+def test_a_notebook_raises_as_well(spark: SparkSession, corpus: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        biasspark.measure(
+            spark.read.parquet(str(corpus)), models=["score", "gone"], label="target", label_threshold=0.5,
+            identities=["male"],
+        )  # fmt: skip
+    (fault,) = caught.value.faults
+    assert "model gone" in fault
+    assert "nan_score 540" in fault
+    assert "[" not in fault
+
+
+def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(
+    spark: SparkSession, tmp_path: Path, corpus: Path
+) -> None:
+    rules = [ON_ALL, RISE, {"name": "of the other", "metric": "auc", "min": 0.2, "model": "new"}]
+    tables = {"rejects": ALLOWED, "gate": {"rule": rules}, "thresholds": {"at": [0.5]}}
+    done = run(configure(tmp_path, corpus, BOTH, **tables))
+    assert done.code == 5, done.err
+    assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
+    assert any("model n" in warning for warning in done.summary["warnings"])
+    rows = ask(
+        tmp_path / "warehouse", "SELECT rule, model, identity, outcome, decided, message FROM latest_bias_alerts"
+    )
+    gone = [row for row in rows if row[1] == "n"]
+    assert {(rule, identity) for rule, _, identity, *_ in gone} == {
+        *(("floor", identity) for identity in ("male", "female", "(overall)")),
+        ("fnr holds", "male"),
+    }
+    assert {(outcome, decided) for *_, outcome, decided, _ in gone} == {("fail", False)}
+    assert all("model n has no usable score" in message for *_, message in gone)
+    assert {outcome for rule, model, _, outcome, *_ in rows if model == "new" and rule != "fnr holds"} == {"pass"}
+    assert ask(tmp_path / "warehouse", "SELECT status FROM bias_runs") == [("published",)]
+
+
+def test_where_a_model_may_be_missing_and_no_rule_is_on_it_the_gate_judges_the_others(
+    spark: SparkSession, tmp_path: Path, corpus: Path
+) -> None:
+    gate = {"rule": [ON_ALL | {"model": "new"}]}
+    done = run(configure(tmp_path, corpus, BOTH, rejects=ALLOWED, gate=gate))
+    assert (done.code, done.summary["status"], done.summary["gate"]) == (0, "accepted", "pass"), done.err
+    assert any("model n" in warning for warning in done.summary["warnings"])
+
+
+def test_where_the_baseline_may_be_missing_rules_on_it_fail(spark: SparkSession, tmp_path: Path, corpus: Path) -> None:
+    rule = {"name": "no worse", "metric": "bpsn_auc", "max_drop": 0.1, "baseline": "n"}
+    tables = {"rejects": ALLOWED, "compare": {"baseline": "n"}, "gate": {"rule": [rule]}}
+    done = run_other(compare_models, configure(tmp_path, corpus, BOTH, **tables))
+    assert done.code == 5, done.err
+    assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
+    rows = ask(tmp_path / "warehouse", "SELECT outcome, decided, message FROM latest_comparison_alerts")
+    assert rows
+    assert {row[:2] for row in rows} == {("fail", False)}
+    assert all("model n has no usable score" in message for *_, message in rows)
+
+
+def test_attribution_of_the_others_is_published_where_a_model_may_be_missing(
+    spark: SparkSession, tmp_path: Path, corpus: Path
+) -> None:
+    tables = {"rejects": ALLOWED, "attribution": {"segments": {"long": "length > 100"}}}
+    done = run_other(attribution, configure(tmp_path, corpus, BOTH, **tables))
+    assert done.code == 0, done.err
+    assert ask(tmp_path / "warehouse", "SELECT DISTINCT model FROM latest_loss_by_segment") == [("new",)]
+
+
+def test_a_night_with_more_rejected_rows_than_are_allowed_is_refused(
+    spark: SparkSession, tmp_path: Path, corpus: Path
+) -> None:
+    """Of 600 rows 60 have no label."""
+    models = {"new": "score"}
+    done = run(configure(tmp_path, corpus, models, rejects={"max_share": 0.09}))
+    assert_nothing_published(done, tmp_path, "corpus", "60", "600", "null_label 60", "0.1", "max_share = 0.09")
+    assert run(configure(tmp_path, corpus, models, rejects={"max_share": 0.1})).code == 0
+
+
+@pytest.mark.parametrize("name", ["bias_metrics", *(pytest.param(name, marks=pytest.mark.slow) for name in JOBS)])
+def test_a_model_of_which_most_scores_cannot_be_read_is_refused(
+    spark: SparkSession, tmp_path: Path, corpus: Path, name: str
+) -> None:
+    """Only 60 of the 540 scores on rows with a label are numbers."""
+    job, tables = JOBS.get(name, (None, {}))
+    models = {"new": "score", "n": "words"}
+    config = configure(tmp_path, corpus, models, rejects={"max_share": 0.5}, **tables)
+    parts = ("model n", "'words'", "480 of its 540", "score_not_numeric 480", "0.8889", "max_share = 0.5")
+    assert_nothing_published(run_other(job, config) if job else run(config), tmp_path, *parts)
+
+
+CASES = {
+    "pass": (0, "accepted", "insufficient_evidence"),
+    "warn": (0, "accepted", "warn"),
+    "fail": (5, "published", "fail"),
+}
+
+
+@pytest.mark.parametrize(
+    ("insufficient", "by_rule"),
+    [
+        *(pytest.param(name, False, marks=pytest.mark.slow if name == "pass" else ()) for name in CASES),
+        *(pytest.param(name, True, marks=() if name == "fail" else pytest.mark.slow) for name in CASES),
+    ],
+)
+def test_insufficient_evidence_counts_as_the_gate_or_the_rule_says(
+    spark: SparkSession, tmp_path: Path, corpus: Path, insufficient: str, by_rule: bool
+) -> None:
+    """The first night has nothing to compare its two AUCs with."""
+    code, status, gate = CASES[insufficient]
+    rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.1, "models": ["new", "again"]}
+    asked: dict[str, Any] = {"insufficient": insufficient, "rule": [rule]}
+    if by_rule:
+        rule["insufficient"] = insufficient
+        asked["insufficient"] = "pass" if insufficient == "fail" else "fail"
+    done = run(configure(tmp_path, corpus, {"new": "score", "again": "length"}, asked))
+    assert done.code == code, done.err
+    assert (done.summary["status"], done.summary["gate"]) == (status, gate)
+    counted = [warning for warning in done.summary["warnings"] if warning.startswith("gate: 2 checks")]
+    assert len(counted) == (insufficient == "warn")
+    ((said, warnings),) = ask(tmp_path / "warehouse", "SELECT status, warnings FROM bias_runs")
+    assert (said, [warning for warning in warnings if warning.startswith("gate: 2 checks")]) == (status, counted)
+    rows = ask(tmp_path / "warehouse", "SELECT outcome, decided FROM latest_bias_alerts")
+    assert rows == [(gate, False)] * 2
+
+
+def test_a_comparison_without_enough_evidence_warns_where_the_gate_says_so(
+    spark: SparkSession, tmp_path: Path, corpus: Path
+) -> None:
+    rule = {"name": "no worse", "metric": "auc", "max_drop": 0.0, "baseline": "old"}
+    tables = {"compare": {"baseline": "old"}, "gate": {"insufficient": "warn", "rule": [rule]}}
+    done = run_other(compare_models, configure(tmp_path, corpus, {"new": "score", "old": "score"}, **tables))
+    assert done.code == 0, done.err
+    assert (done.summary["status"], done.summary["gate"]) == ("accepted", "warn")
+    assert [warning for warning in done.summary["warnings"] if warning.startswith("gate: 1 check has")]

@@ -1,0 +1,158 @@
+"""Where reports are published: beside tables, and in a folder of any file system that Spark can write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.cli import run_job
+from biasspark.tables.schemas import TABLES
+from jobs import report
+from tests.example_night import write_table
+from tests.report_rows import NIGHT, night_facts
+from tests.running_jobs import Done
+
+RUN_ID = "r_0"
+PAGE = f"run_date={NIGHT}/{RUN_ID}.html"
+CONFIG = """
+corpus = {{ name = "civil", path = "/data/civil" }}
+label = {{ column = "toxic" }}
+models = {{ toxicity_1 = "a" }}
+identities = {{ columns = ["gay"] }}
+output = {{ path = "{folder}/warehouse" }}
+"""
+classic = pytest.mark.classic("A session of Spark Connect writes files of this machine alone")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A night in a folder of tables, and its configuration."""
+    folder = tmp_path_factory.mktemp("publishing")
+    (folder / "civil.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    tables, now = night_facts(identities=("gay",)).tables, datetime.now(UTC)
+    run = {"job": "bias_metrics", "status": "published", "config": "{}", "n_rows": 9, "n_rejected": 0}
+    ledger = run | {"started_at": now, "published_at": now, "rejects": {}, "warnings": []}
+    rows = {name: tables[name] for name in ("bias_metrics", "model_summary")} | {"bias_runs": [ledger]}
+    for name, own in rows.items():
+        write_table(folder / "warehouse", TABLES[name], own, NIGHT, RUN_ID)
+    return folder
+
+
+@pytest.fixture
+def publish(
+    spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Done]:
+    """Publish the night's report, with some settings of the configuration, by a session that nothing outlives."""
+    is_running = False
+    write = report.write_documents
+
+    @contextmanager
+    def lend(*_: object) -> Iterator[SparkSession]:
+        nonlocal is_running
+        is_running = True
+        yield spark
+        is_running = False
+
+    def write_while_running(*arguments: Any) -> list[str]:
+        assert is_running, "what is imported from a zip of --py-files is gone when the session has stopped"
+        return write(*arguments)
+
+    monkeypatch.setattr(report, "job_session", lend)
+    monkeypatch.setattr(report, "write_documents", write_while_running)
+
+    def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
+        overrides = [part for setting in settings for part in ("--set", setting)]
+        arguments = ("--config", folder / "civil.toml", "--run-date", NIGHT, *flags, *overrides)
+        return Done(run_job(report.main, report.report_parser(), list(map(str, arguments))), *capsys.readouterr())
+
+    return run
+
+
+def setting(path: object) -> str:
+    return f"report.path={json.dumps(str(path))}"
+
+
+def test_a_page_lies_beside_tables_or_where_the_configuration_says(
+    publish: Callable[..., Done], folder: Path, tmp_path: Path
+) -> None:
+    for settings, reports in (
+        ((), folder / "warehouse" / "reports"),
+        ((setting(tmp_path / "a b%20c"),), tmp_path / "a b%20c"),
+    ):
+        done = publish(*settings)
+        assert (done.code, done.summary["written"]) == (0, [str(reports / PAGE)]), done.err
+        assert "<svg" in (reports / PAGE).read_text("utf-8")
+        assert [path for path in reports.rglob("*") if path.is_file()] == [reports / PAGE]
+
+
+def test_a_uri_of_this_machine_is_a_folder_of_it(publish: Callable[..., Done], tmp_path: Path) -> None:
+    assert publish(setting(f"file://{tmp_path}/reports/")).code == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "reports" / PAGE]
+
+
+@pytest.fixture
+def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
+    """Another file system than this machine's, by a name that Hadoop has not opened yet; gives its settings and URI."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # as the session does
+    lake, interface = f"lake-{uuid4().hex}", "fs.AbstractFileSystem.viewfs.impl"
+    link, before = f"fs.viewfs.mounttable.{lake}.link./reports", settings.get(interface)
+    (tmp_path / "lake").mkdir()
+    settings.set(link, f"file://{tmp_path}/lake")
+    yield settings, f"viewfs://{lake}/reports"
+    settings.unset(link)
+    settings.set(interface, before)
+
+
+@classic
+@pytest.mark.parametrize("has_both_interfaces", [True, False])
+def test_a_page_is_published_to_another_file_system_and_replaced(
+    publish: Callable[..., Done], mount: tuple[Any, str], tmp_path: Path, has_both_interfaces: bool
+) -> None:
+    """Also to one that has only the elder of Hadoop's two interfaces."""
+    settings, lake = mount
+    if not has_both_interfaces:
+        settings.unset("fs.AbstractFileSystem.viewfs.impl")
+    page = tmp_path / "lake" / PAGE
+    for _ in range(2):
+        done = publish(setting(lake))
+        assert (done.code, done.summary["written"]) == (0, [f"{lake}/{PAGE}"]), done.err
+        assert page.read_text("utf-8").endswith("</html>")
+        assert [path for path in page.parent.iterdir() if path.suffix != ".crc"] == [page]
+        page.write_text("an earlier page", encoding="utf-8")
+        page.with_name(f".{page.name}.crc").unlink()
+
+
+@classic
+def test_a_file_system_that_spark_does_not_know_is_a_fault_of_the_configuration(publish: Callable[..., Done]) -> None:
+    done = publish(setting("nowhere://user:hunter2@lake/reports"))
+    assert done.code == 2
+    assert all(word in done.err for word in ("--publish", "nowhere://(redacted)@lake/reports", "No FileSystem"))
+
+
+def test_a_file_in_the_way_is_named(publish: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("", encoding="utf-8")
+    done = publish(setting(tmp_path / "reports"))
+    assert done.code == 2
+    assert all(word in done.err for word in ("--publish", str(tmp_path / "reports")))
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object) -> None:
+        pytest.fail("Spark is started")
+
+    monkeypatch.setattr(report, "job_session", start)
+
+
+def test_tables_in_a_catalog_need_a_folder_for_reports(publish: Callable[..., Done], no_spark: None) -> None:
+    done = publish('output={ catalog = "lake.bias", format = "iceberg" }')
+    assert done.code == 2
+    assert all(word in done.err for word in ("--publish", '"lake.bias"', "[report] path", "--out"))

@@ -1,0 +1,88 @@
+"""Where a configuration says that reports go, and what is written there without Hadoop's file systems."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biasspark import files
+from biasspark.config import parse_config
+from biasspark.errors import ConfigError
+from biasspark.report.publishing import locate_reports
+from tests.least_configuration import LEAST, changed, faults_of
+
+CATALOG = {"path": None, "catalog": "lake.bias"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "folder"),
+    [
+        ({}, "/warehouse/reports"),
+        ({"output": {"path": "s3a://lake/bias/"}}, "s3a://lake/bias/reports"),
+        ({"report": {"path": "/srv/reports/"}}, "/srv/reports"),
+        ({"report": {"path": "hdfs:///bias/reports"}, "output": CATALOG}, "hdfs:///bias/reports"),
+    ],
+)
+def test_the_folder_of_reports(tables: dict[str, Any], folder: str) -> None:
+    assert locate_reports(parse_config(changed(**tables), Path())) == folder
+
+
+def test_a_relative_folder_is_looked_up_as_the_output_is(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    for base, above in ((tmp_path, tmp_path), (tmp_path / "elsewhere", Path.cwd())):
+        config = parse_config(changed(report={"path": "reports"}), base)
+        assert locate_reports(config) == str(above / "reports")
+
+
+def test_a_catalog_needs_a_folder() -> None:
+    with pytest.raises(ConfigError, match=r"--publish: .*\"lake.bias\".*\[report\] path"):
+        locate_reports(parse_config(changed(output=CATALOG), Path()))
+
+
+def test_reports_are_no_rows_of_the_corpus() -> None:
+    (fault,) = faults_of(
+        changed(corpus={"path": "s3a://k:hunter2@lake/civil"}, report={"path": "s3a://k:hunter2@lake/civil/r"})
+    )
+    assert fault.startswith('[report] path = "s3a://(redacted)@lake/civil/r". It lies in the path of [corpus]')
+
+
+@pytest.mark.parametrize("report", [{"folder": "/r"}, {"path": 3}, {"path": ""}, "/r"])
+def test_what_is_no_folder_is_refused(report: Any) -> None:
+    (fault,) = faults_of(changed(report=report))
+    assert fault.startswith("[report]")
+
+
+def test_where_reports_go_says_nothing_of_a_run() -> None:
+    config = parse_config(changed(report={"path": "/srv/reports"}), Path())
+    assert config.hash == parse_config(LEAST, Path()).hash
+    assert "report" not in config.resolved()
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A session of Spark Connect, as far as files are concerned."""
+    monkeypatch.setattr(files, "is_connect", lambda _: True)
+    return None
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_connect_writes_to_this_machine(connected: Any, scheme: str, tmp_path: Path) -> None:
+    for content in (b"first", b"second"):
+        files.replace_file(connected, f"{scheme}{tmp_path}/a b/c", "page.html", content)
+        assert (tmp_path / "a b" / "c" / "page.html").read_bytes() == content
+    assert os.listdir(tmp_path / "a b" / "c") == ["page.html"]
+
+
+def test_connect_writes_nowhere_else(connected: Any) -> None:
+    with pytest.raises(ConfigError, match=r"\"s3a://\(redacted\)@b/r\".*SPARK_REMOTE"):
+        files.replace_file(connected, "s3a://k:hunter2@b/r", "page.html", b"")
+
+
+def test_what_is_not_finished_is_removed(connected: Any, tmp_path: Path) -> None:
+    (tmp_path / "page.html").mkdir()  # which no file can replace
+    with pytest.raises(OSError, match=r"page\.html"):
+        files.replace_file(connected, str(tmp_path), "page.html", b"x")
+    assert os.listdir(tmp_path) == ["page.html"]

@@ -1,0 +1,110 @@
+"""What keeps Spark from starting, and the Spark that lake runtimes are for; tests/processes starts real ones."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
+
+from biasspark.errors import BiasSparkError, ConfigError
+from biasspark.startup import explain_no_gateway, find_java_version, find_runtime_fault, list_jars, start_faults
+
+ROOT = Path(__file__).resolve().parents[2]
+LAKES = sorted((ROOT / "conf").glob("lake-*.conf"))
+
+
+def make_java(home: Path, says: str) -> Path:
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\njava version "1.8.0_392"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ("no Java at all", None),
+    ],
+)
+def test_the_version_of_a_java(tmp_path: Path, says: str, version: int | None) -> None:
+    assert find_java_version(str(make_java(tmp_path / "java", says))) == version
+
+
+def test_the_java_of_the_path_is_offered_where_java_home_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = make_java(tmp_path / "good", 'openjdk version "21.0.1" 2023-10-17')
+    monkeypatch.setenv("PATH", str(java.parent), prepend=None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    fault = explain_no_gateway()
+    assert isinstance(fault, ConfigError)
+    assert f"{tmp_path}/gone/bin/java does not run" in str(fault)
+    assert f"Without JAVA_HOME, {java} would be used" in str(fault)
+    monkeypatch.delenv("JAVA_HOME")
+    assert type(explain_no_gateway()).exit_code == 1  # this Java would do: something else is wrong
+
+
+def test_another_cause_is_said_without_secrets() -> None:
+    message = (
+        "An error occurred while calling x.\n: org.x: outer\n\tat x\nCaused by: no host in sc://a:secret@h.\n\tat y"
+    )
+    with pytest.raises(BiasSparkError, match="Spark did not start: no host in") as caught, start_faults():
+        raise PySparkRuntimeError(message)
+    assert caught.value.exit_code == 1
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lake", LAKES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("version", ["4.3.0", "3.5.9", "4.10.0", "4.0.5.dev0"])
+def test_the_runtimes_of_the_lake_configurations_are_for_one_spark(lake: Path, version: str) -> None:
+    (packages,) = re.findall(r"^spark.jars.packages +(\S+)", lake.read_text("utf-8"), re.MULTILINE)
+    jars = list_jars(SparkConf(loadDefaults=False).set("spark.jars.packages", packages))
+    assert find_runtime_fault(jars, "4.1.4") is None
+    fault = find_runtime_fault(jars, version)
+    assert fault is not None
+    assert f"is for Spark 4.1, and Spark {version} runs" in fault
+
+
+@pytest.mark.parametrize(
+    ("jars", "version", "wanted"),
+    [
+        ("", "4.3.0", None),
+        ("org.xerial:sqlite-jdbc:3.50.3.0", "4.3.0", None),
+        ("io.delta:delta-spark_2.12:3.3.2", "3.5.9", None),
+        ("io.delta:delta-spark_2.12:3.3.2", "4.1.4", "3.5"),
+        ("io.delta:delta-spark_2.13:4.0.0", "4.0.5", None),
+        ("io.delta:delta-spark_2.13:4.0.0", "4.1.4", "4.0"),
+        ("io.delta:delta-spark_2.13:4.1.0", "4.2.0", None),  # which does not say for which it is
+        ("x:y:1,org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0", "4.1.4", "3.5"),
+        ("/opt/iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "4.1.4-amzn-0", None),
+        ("/opt/iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "4.2.1", "4.1"),
+    ],
+)
+def test_a_runtime_for_another_spark(jars: str, version: str, wanted: str | None) -> None:
+    fault = find_runtime_fault(jars, version)
+    if wanted is None:
+        assert fault is None
+    else:
+        assert fault is not None
+        assert f"is for Spark {wanted}, and Spark {version} runs" in fault
+
+
+@pytest.mark.parametrize("extra", ["spark", "connect"])
+def test_pip_brings_the_spark_of_the_lake_configurations(extra: str) -> None:
+    """The newest that the extra allows, which is what pip takes, is the one of their runtimes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (spark,) = map(Requirement, project["optional-dependencies"][extra])
+    for lake in LAKES:
+        (major, minor) = map(int, re.findall(r"spark\S*[-_](\d+)\.(\d+)_2\.13:", lake.read_text("utf-8"))[0])
+        assert spark.specifier.contains(f"{major}.{minor}.99")
+        assert not spark.specifier.contains(f"{major}.{minor + 1}.0")
+        assert not spark.specifier.contains(f"{major + 1}.0.0")
