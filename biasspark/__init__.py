@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from biasspark.api.attribution import (
+    from biasspark.api.attribution_functions import (
         attribution_correlations,
         attribution_segments,
         attribution_slices,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         loss_by_segment,
         pair_segments,
     )
-    from biasspark.api.comparisons import model_comparisons, side_by_side
+    from biasspark.api.comparison_functions import model_comparisons, side_by_side
     from biasspark.api.measured import MeasuredCorpus, measure
     from biasspark.api.metrics import (
         bias_metrics,
@@ -39,8 +39,12 @@ __version__ = "0.1.0"
 
 # Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
 _HOMES = (
-    *("biasspark.errors", "biasspark.config"),
-    *("biasspark.api.measured", "biasspark.api.metrics", "biasspark.api.comparisons", "biasspark.api.attribution"),
+    "biasspark.errors",
+    "biasspark.config.identities",
+    "biasspark.api.measured",
+    "biasspark.api.metrics",
+    "biasspark.api.comparison_functions",
+    "biasspark.api.attribution_functions",
 )
 
 __all__ = [
@@ -77,7 +81,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
-    return next(getattr(home, name) for home in map(import_module, _HOMES) if hasattr(home, name))
+    candidates = ((home, getattr(import_module(home), name, None)) for home in _HOMES)
+    return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,8 @@
-"""Arrays of numpy by what they hold."""
+"""Arrays of numpy by what they hold, a division that is undefined in silence, and functions of the standard library."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,3 +12,17 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 BigInts = NDArray[np.object_]
 """Python integers, where 64 bits may not be enough."""
+Strings = NDArray[np.object_]
+"""Python strings, None where there is none."""
+
+
+def divide(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
+    """Return the quotients, as doubles; NaN where the denominator is 0."""
+    quotient: Floats = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
+    np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
+    return quotient
+
+
+def apply(function: Callable[[float], float], values: Floats) -> Floats:
+    """Return a function of Python's ``math`` at each value: numpy's differ in the last bits between versions."""
+    return np.fromiter(map(function, values.ravel().tolist()), np.float64, values.size).reshape(values.shape)

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import SupportsFloat, TextIO
 
-from biasspark.config import cut_to_width, measure_width, narrow_widths, show_p_value, show_value, show_visibly
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
+from biasspark.text import cut_to_width, measure_width, narrow_widths, show_p_value, show_value, show_visibly
 
 EXIT_CODES = """\
 exit codes:
@@ -224,9 +224,9 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
     if debug:
         traceback.print_exception(error)
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
-    for fault in known.faults:
-        print(f"{who}: error: {show_visibly(fault)}", file=sys.stderr)
-    return known.exit_code, known.faults
+    for message in known.messages:
+        print(f"{who}: error: {show_visibly(message)}", file=sys.stderr)
+    return known.exit_code, known.messages
 
 
 def describe_unexpected(error: BaseException) -> str:

@@ -9,9 +9,10 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
-from biasspark.config import FILTER, Corpus, say_count
-from biasspark.corpus.source import count_days
-from biasspark.errors import NoRows
+from biasspark.config import FILTER, Corpus
+from biasspark.corpus.read import count_days
+from biasspark.errors import ABSENT, Fault, NoRows
+from biasspark.text import format_count
 
 
 class CorpusDates:
@@ -53,22 +54,25 @@ class CorpusDates:
             return None
 
 
-def _describe(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> str:
+def _describe(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> Fault:
     """Return the fault of a date without rows; it shows no value of the corpus but dates."""
-    fault, where = f"corpus: no rows of {run_date}.", f'[corpus] run_date_column = "{corpus.run_date_column}"'
+    no_row = f"There is no row of {run_date}."
     if days is None:
-        return f"{fault} Check --run-date and [corpus]."
+        return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
+    path, value = ("corpus", "run_date_column"), corpus.run_date_column
     if not days:
-        return f"{fault} {where} has no date in any row. Name another column, or check the path."
-    n_of_date = sum(n_rows for day, n_rows, _ in days if day == run_date)
+        rule = f"{no_row} The column has no date in any row. A date that is text is written YYYY-MM-DD."
+        return Fault(path, value, rule, "Name another column, convert this one in a view, or check the path.")
     chosen = [day for day, _, n_chosen in days if n_chosen]
-    filtered = f'{FILTER} = "{corpus.filter}"'
-    lost = f"{filtered} leaves none of the {n_of_date:,} rows of this date. " if n_of_date and corpus.filter else ""
     if not chosen:
-        return f"{fault} {filtered} leaves no row of any date. Correct it."
+        return Fault(FILTER, corpus.filter, f"{no_row} The filter leaves no row of any date.", "Correct it.")
     nearest = min(chosen, key=lambda day: abs(day - run_date))
     if len(chosen) == 1:
-        there = f"{nearest} only"
+        available = f"{nearest} only"
     else:
-        there = f"{say_count(len(chosen), 'date')}, from {chosen[0]} to {chosen[-1]}; the nearest is {nearest}"
-    return f"{fault} {lost}{where} has rows of {there}. Name such a date by --run-date, or check [corpus]."
+        available = f"{format_count(len(chosen), 'date')}, from {chosen[0]} to {chosen[-1]}; the nearest is {nearest}"
+    if n_of_date := sum(n_rows for day, n_rows, _ in days if day == run_date):
+        rule = f"It leaves none of the {n_of_date:,} rows of {run_date}. There are rows of {available}."
+        return Fault(FILTER, corpus.filter, rule, "Correct it, or name such a date by --run-date.")
+    rule = f"{no_row} There are rows of {available}."
+    return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")

@@ -1,4 +1,4 @@
-"""Columns as Spark SQL declares them, ``id BIGINT, score DOUBLE``: their names, and the same in Arrow. No Spark."""
+"""Columns as Spark SQL declares them, ``id BIGINT, score DOUBLE``, and their types in Arrow. No Spark."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-_ARROW_TYPES = {
-    "ARRAY<BIGINT>": pa.list_(pa.int64()),
+_BASIC_TYPES: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "BINARY": pa.binary(),
     "BOOLEAN": pa.bool_(),
@@ -17,7 +16,14 @@ _ARROW_TYPES = {
     "DOUBLE": pa.float64(),
     "INT": pa.int32(),
     "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
 }
+ARROW_TYPES: dict[str, pa.DataType] = {
+    **_BASIC_TYPES,
+    **{f"ARRAY<{name}>": pa.list_(kind) for name, kind in _BASIC_TYPES.items()},
+    "MAP<STRING,BIGINT>": pa.map_(pa.string(), pa.int64()),
+}
+_SQL_NAMES = {kind: name for name, kind in _BASIC_TYPES.items()}
 
 
 def column_names(declared: str) -> list[str]:
@@ -27,7 +33,16 @@ def column_names(declared: str) -> list[str]:
 
 def arrow_schema(declared: str) -> pa.Schema:
     """Return declared columns as Arrow has them."""
-    return pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in map(str.split, declared.split(", "))])
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in map(str.split, declared.split(", "))])
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """Return a type of Arrow as Spark SQL writes it; one that no declared column has as Arrow writes it."""
+    if pa.types.is_list(kind):
+        return f"ARRAY<{sql_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{sql_type(kind.key_type)},{sql_type(kind.item_type)}>"
+    return _SQL_NAMES.get(kind) or str(kind).upper()
 
 
 def to_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:

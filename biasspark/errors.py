@@ -5,18 +5,25 @@ BiasSparkError          1  something unexpected
 ├── InputError          3  the input breaks its contract
 └── PublishConflict     4  another run published the same night first
 
-What is no error has an exit code, too: 5 for a night that is published although a gate failed, 130 for a job that was
-interrupted.
+Two exit codes are no errors: 5 for a run that is published although a gate failed, 130 for a job that was interrupted.
 
-Every error carries all the faults that were found, each as
-``where: what, with the value. the rule. how to mend it.``
+An error carries every fault at once. A fault of a configuration or of keyword arguments is a `Fault`: the key, its
+value, the rule that it breaks, and how to fix it. A `Language` writes it down for those who wrote a TOML file, another
+one for those who called a function. Any other fault is a sentence.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from biasspark.text import describe_type, quote, show_key, show_value
 
 GATE_FAILED, INTERRUPTED = 5, 130
+REDACTED = "(redacted)"
 ERROR_CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 _OF_A_VALUE = re.compile(
     r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE: ).)*SQLSTATE: (?:22|P0)\w{3}"
@@ -30,19 +37,212 @@ _RAISED = re.compile(  # by raise_error or assert_true, which Spark 3.5 gives no
     r"(?:RaiseError\.|GeneratedClass\$)",
     re.DOTALL,
 )
+_URI = re.compile(r"""[a-z][a-z0-9+.-]*://(?:[^/@:\[\s"]*:[^/@\n"]*@)?[^\s"]*""", re.IGNORECASE)
+"""Up to a blank or a quote, but a password before the host may have blanks."""
+# An Amazon key may have slashes. A colon, digits and a slash are otherwise a port, which no bucket has.
+_USERINFO = re.compile(
+    r"^(?P<scheme>s3[an]?://|[^:]*://(?![^/@:]*:[0-9]{1,5}/))[^/@:\[]*:.*(?=@)", re.IGNORECASE | re.DOTALL
+)
+_SECRET_IN_QUERY = re.compile(
+    r"(?P<name>[?&;](?:[\w.%-]*(?:token|key|pass|pwd|secret|signature|credential)[\w.%-]*|(?:[\w.%-]*[-_.])?sig)=)[^&]+",
+    re.IGNORECASE,
+)
+
+# ---- faults
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""A key of the configuration: ``("label", "threshold")``, ``("gate", "rule", "floor", "min")``. Entries of lists are
+counted from 1; the entry of a list of tables is its name where it has one. ``()`` is no key at all."""
+
+
+class Line(int):
+    """The number of a line of a file, within a path."""
+
+
+class Absent(Enum):
+    """The value of a fault that shows none: the key is missing, or its value may be a secret."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the configuration within a sentence."""
+
+    path: KeyPath
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key with a value that it may have; a table with some of its keys."""
+
+    path: KeyPath
+    value: object
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value within a sentence."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words that differ between a TOML file and a function call."""
+
+    toml: str
+    call: str
+
+
+Text: TypeAlias = "str | Key | Setting | Value | Words | tuple[Text, ...]"
+"""A sentence, or its parts."""
+
+
+@dataclass(frozen=True, repr=False)
+class Fault:
+    """One thing that is wrong.
+
+    Attributes
+    ----------
+    path
+        The key at fault.
+    value
+        What it holds; `ABSENT` where nothing is shown.
+    rule
+        What must hold, or what is wrong: whole sentences, the first in lower case where there is no value.
+    fix
+        What to do about it: a whole sentence.
+    """
+
+    path: KeyPath
+    value: object
+    rule: Text
+    fix: Text = ""
+
+    def __str__(self) -> str:
+        return TOML.describe(self)
+
+    def __repr__(self) -> str:
+        return f"Fault({str(self)!r})"  # in which secrets are redacted
+
+
+class Language:
+    """Faults in the words of a TOML file: ``[ranking] engine = "fast". It must be ...``."""
+
+    def describe(self, fault: Fault | str) -> str:
+        """Return a fault in one line: the key, its value, the rule and the fix."""
+        if isinstance(fault, str):
+            return fault
+        where = self.key(fault.path)
+        if fault.value is not ABSENT:
+            where += f" = {self.value(fault.value)}."
+        elif where:
+            where += ":"
+        return " ".join(filter(None, (where, self.text(fault.rule, fault.path), self.text(fault.fix, fault.path))))
+
+    def text(self, text: Text, path: KeyPath) -> str:
+        """Return a text about the key at a path."""
+        match text:
+            case tuple():
+                return "".join(self.text(part, path) for part in text)
+            case Key():
+                return self.near_key(text.path, path)
+            case Setting():
+                return self.setting(text, path)
+            case Value():
+                return self.value(text.value)
+            case Words():
+                return self.words(text)
+        return text
+
+    def key(self, path: KeyPath) -> str:
+        """Return a key: ``[ranking] engine``, ``[label]``, ``[[gate.rule]] "floor" min``."""
+        table, inner = "", path
+        if path[:2] == ("gate", "rule") and len(path) > 2:
+            table = f"[[gate.rule]] {quote(path[2]) if isinstance(path[2], str) else path[2]}"
+            inner = path[3:]
+        names = [show_key(name) for name in inner if isinstance(name, str)]
+        if names and not table:
+            outer, names = (names, []) if len(names) == 1 else (names[:-1], names[-1:])
+            table = f"[{'.'.join(outer)}]"
+        entries = [f", {'line' if isinstance(n, Line) else 'entry'} {n}" for n in inner if isinstance(n, int)]
+        return " ".join(filter(None, [table, *names])) + "".join(entries)
+
+    def near_key(self, key: KeyPath, path: KeyPath) -> str:
+        """Return a key, without its table where that is the table of the fault at a path."""
+        table = key[:-1]
+        is_near = table != () and table in (path, path[:-1])
+        return show_key(key[-1]) if is_near else self.key(key)
+
+    def setting(self, setting: Setting, path: KeyPath) -> str:
+        """Return a key and its value, of a table some of its keys, in a text about the key at a path."""
+        if not isinstance(setting.value, Mapping):
+            return f"{self.near_key(setting.path, path)} = {self.value(setting.value)}"
+        settings = [Setting((*setting.path, key), value) for key, value in setting.value.items()]
+        return ", ".join(self.setting(inner, path) for inner in settings)
+
+    def value(self, value: object) -> str:
+        """Return a value; text without its secrets."""
+        return show_value(redact(value) if isinstance(value, str) else value)
+
+    def words(self, words: Words) -> str:
+        """Return the words of this language."""
+        return words.toml
+
+
+TOML = Language()
+
+
+def type_of(value: object) -> Text:
+    """Return the type of a value: ``text``, ``a whole number``, ..."""
+    return Words("a table", "a dict") if isinstance(value, Mapping) else describe_type(value)
+
+
+def redact(text: str) -> str:
+    """Return a text without the secrets of the URIs in it.
+
+    These are a user with a password, up to the last ``@`` of what may be one, and the values of a query whose names
+    suggest a key: ``sig``, ``token``, ``X-Amz-Signature`` and the like.
+    """
+    return _URI.sub(lambda uri: _redact_uri(uri[0]), text)
+
+
+def _redact_uri(uri: str) -> str:
+    return _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri))
+
+
+# ---- errors
 
 
 class BiasSparkError(Exception):
-    """A failure with one or more faults to report; ``str`` gives one line per fault."""
+    """A failure with one or more faults.
+
+    Attributes
+    ----------
+    faults : tuple of Fault or str
+        All faults.
+    language : Language
+        How ``str`` writes them, one per line.
+    """
 
     exit_code = 1
 
-    def __init__(self, *faults: str) -> None:
+    def __init__(self, *faults: Fault | str) -> None:
         super().__init__(*faults)
         self.faults = faults
+        self.language = TOML
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The faults in words."""
+        return tuple(map(self.language.describe, self.faults))
 
     def __str__(self) -> str:
-        return "\n".join(self.faults)
+        return "\n".join(self.messages)
 
 
 class ConfigError(BiasSparkError):
@@ -74,8 +274,7 @@ class PublishConflict(BiasSparkError):
 def no_usable_row(n_rows: int, why: str = "") -> InputError:
     """Return the fault of a corpus of which no row counts for any model."""
     return InputError(
-        f"corpus: none of its {n_rows:,} rows can be used{why}. A row needs a label and a score. Check [label] and "
-        "[models]."
+        f"corpus: none of its {n_rows:,} rows can be used{why}. A row needs a label and a score. Check their columns."
     )
 
 
@@ -101,8 +300,8 @@ def find_error_condition(error: BaseException | None) -> str | None:
 
 def has_condition(error: BaseException, *conditions: str) -> bool:
     """Say whether Spark's error condition is one of these. Where it names none, as in older versions, its text does."""
-    found = find_error_condition(error)
-    return found in conditions if found else any(f"[{condition}]" in str(error) for condition in conditions)
+    condition = find_error_condition(error)
+    return condition in conditions if condition else any(f"[{condition}]" in str(error) for condition in conditions)
 
 
 def find_condition_of_a_value(text: str) -> str | None:

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from biasspark.expressions.sql import write_text
 
 Condition = Mapping[int, frozenset[int]]
-"""By place of a feature, the bins that are allowed. A feature that is not there is not restricted."""
+"""By index of a feature, the bins that are allowed. Other features are not restricted."""
 
 NULL_BIN = 0
-EVERYWHERE = "all rows"
 
 
-def bin_name(place: int) -> str:
+def bin_name(index: int) -> str:
     """Return the column that holds the bin of a feature."""
-    return f"bin_{place}"
+    return f"bin_{index}"
 
 
 def bin_names(n_features: int) -> list[str]:
@@ -41,8 +40,8 @@ class Feature:
     numeric
         Whether its bins are intervals. If not, each bin is a value.
     values
-        What the bins from 1 on stand for: the text of each value; or ascending where each interval begins, itself
-        inside, and the last may be NaN, which is above all numbers. Bin 0 is NULL.
+        What the bins from 1 on stand for: the text of each value; or ascending where each interval begins, the start
+        included; the last may be NaN, which is above all numbers. Bin 0 is NULL.
     nullable
         Whether any row is in bin 0.
     """
@@ -64,13 +63,13 @@ class Feature:
         return frozenset(range(0 if self.nullable else 1, self.n_bins))
 
 
-def say_condition(condition: Condition, features: Sequence[Feature]) -> str:
-    """Return a condition as words: ``age < 30 and (occupation is Sales, Tech-support or null)``.
+def describe_condition(condition: Condition, features: Sequence[Feature]) -> str:
+    """Return a condition in words: ``age < 30 and (occupation is Sales, Tech-support or null)``.
 
-    What is joined by "or" stands in parentheses, also alone: what is said of a feature depends on no other.
+    What "or" joins stands in parentheses, also alone: the words for a feature depend on no other feature.
     """
-    said = [_say(features[place], bins) for place, bins in sorted(condition.items())]
-    return " and ".join(filter(None, said)) or EVERYWHERE
+    words = [_describe(features[index], bins) for index, bins in _restrictions(condition, features)]
+    return " and ".join(words) or "all rows"
 
 
 def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
@@ -78,75 +77,67 @@ def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
 
     Values of the data are written so that nothing in them ends the text or is an escape, in either dialect.
     """
-    written = [_write(features[place], bins) for place, bins in sorted(condition.items())]
-    return " AND ".join(filter(None, written)) or "TRUE"
+    predicates = [_write(features[index], bins) for index, bins in _restrictions(condition, features)]
+    return " AND ".join(predicates) or "TRUE"
 
 
-def _say(feature: Feature, bins: frozenset[int]) -> str:
-    """Say a condition on one feature; nothing where it restricts nothing."""
-    if bins >= feature.bins:
-        return ""
-    known, null = sorted(bins - {NULL_BIN}), NULL_BIN in bins and feature.nullable
+def _restrictions(condition: Condition, features: Sequence[Feature]) -> list[tuple[int, frozenset[int]]]:
+    """Return the features that a condition restricts, in order, each with the bins that are allowed."""
+    return [(index, bins) for index, bins in sorted(condition.items()) if not bins >= features[index].bins]
+
+
+def _describe(feature: Feature, bins: frozenset[int]) -> str:
+    known, with_null = sorted(bins - {NULL_BIN}), NULL_BIN in bins and feature.nullable
     if not feature.numeric:
-        return _say_values(feature, known, null)
+        few, is_in = _fewer(feature, known)
+        names = [str(feature.values[bin_ - 1]) for bin_ in few]
+        names += ["null"] if feature.nullable and with_null == is_in else []
+        *first, last = names
+        word = "is" if is_in else "is not"
+        return f"({feature.name} {word} {', '.join(first)} or {last})" if first else f"{feature.name} {word} {last}"
     if not known:
         return f"{feature.name} is null"
-    low, high = _ends(feature, known)
-    low_text = None if low is None else _say_number(low)
-    high_text = None if high is None else _say_number(high)
-    if low_text and high_text:
-        said = f"{low_text} <= {feature.name} < {high_text}"
-    elif low_text:
-        said = f"{feature.name} >= {low_text}"
+    low, high = (None if end is None else f"{end:.12g}" for end in _interval(feature, known))
+    if low and high:
+        words = f"{low} <= {feature.name} < {high}"
+    elif low:
+        words = f"{feature.name} >= {low}"
     else:
-        said = f"{feature.name} < {high_text}" if high_text else f"{feature.name} is not null"
-    return f"({said} or null)" if null else said
-
-
-def _say_values(feature: Feature, known: Sequence[int], null: bool) -> str:
-    """Name the values that are in or those that are out, whichever are fewer."""
-    others = [place for place in range(1, feature.n_bins) if place not in set(known)]
-    few, word = (known, "is") if len(known) <= len(others) else (others, "is not")
-    names = [str(feature.values[place - 1]) for place in few]
-    if feature.nullable and null == (word == "is"):
-        names.append("null")
-    *first, last = names
-    return f"({feature.name} {word} {', '.join(first)} or {last})" if first else f"{feature.name} {word} {last}"
+        words = f"{feature.name} < {high}" if high else f"{feature.name} is not null"
+    return f"({words} or null)" if with_null else words
 
 
 def _write(feature: Feature, bins: frozenset[int]) -> str:
-    if bins >= feature.bins:
-        return ""
-    known, null = sorted(bins - {NULL_BIN}), NULL_BIN in bins
+    known = sorted(bins - {NULL_BIN})
     if not known:
         return f"{feature.sql} IS NULL"
-    written = _write_interval(feature, known) if feature.numeric else _write_values(feature, known)
+    if feature.numeric:
+        low, high = _interval(feature, known)
+        ends = [] if low is None else [f"{feature.sql} >= CAST('{low!r}' AS DOUBLE)"]
+        ends += [] if high is None else [f"{feature.sql} < CAST('{high!r}' AS DOUBLE)"]
+        predicate = " AND ".join(ends)
+    else:
+        few, is_in = _fewer(feature, known)
+        values = ", ".join(write_text(str(feature.values[bin_ - 1])) for bin_ in few)
+        predicate = f"{feature.sql} {'IN' if is_in else 'NOT IN'} ({values})" if few else ""
+    predicate = predicate or f"{feature.sql} IS NOT NULL"
     if not feature.nullable:
-        return written
-    return f"({written} OR {feature.sql} IS NULL)" if null else f"({written} AND {feature.sql} IS NOT NULL)"
+        return predicate
+    return (
+        f"({predicate} OR {feature.sql} IS NULL)"
+        if NULL_BIN in bins
+        else f"({predicate} AND {feature.sql} IS NOT NULL)"
+    )
 
 
-def _write_interval(feature: Feature, known: Sequence[int]) -> str:
-    low, high = _ends(feature, known)
-    ends = [] if low is None else [f"{feature.sql} >= CAST('{low!r}' AS DOUBLE)"]
-    ends += [] if high is None else [f"{feature.sql} < CAST('{high!r}' AS DOUBLE)"]
-    return " AND ".join(ends) or f"{feature.sql} IS NOT NULL"
+def _fewer(feature: Feature, known: Sequence[int]) -> tuple[Sequence[int], bool]:
+    """Return the bins that are in with True, or those that are out with False, whichever are fewer."""
+    out = [bin_ for bin_ in range(1, feature.n_bins) if bin_ not in set(known)]
+    return (known, True) if len(known) <= len(out) else (out, False)
 
 
-def _write_values(feature: Feature, known: Sequence[int]) -> str:
-    others = [place for place in range(1, feature.n_bins) if place not in set(known)]
-    few, word = (known, "IN") if len(known) <= len(others) else (others, "NOT IN")
-    if not few:
-        return f"{feature.sql} IS NOT NULL"
-    return f"{feature.sql} {word} ({', '.join(write_text(str(feature.values[place - 1])) for place in few)})"
-
-
-def _ends(feature: Feature, known: Sequence[int]) -> tuple[float | None, float | None]:
+def _interval(feature: Feature, known: Sequence[int]) -> tuple[float | None, float | None]:
     """Return where consecutive bins begin and end; None where nothing lies beyond."""
     values = [float(value) for value in feature.values]
     low = None if known[0] == 1 else values[known[0] - 1]
     return low, None if known[-1] == len(values) else values[known[-1]]
-
-
-def _say_number(value: float) -> str:
-    return f"{value:.12g}"

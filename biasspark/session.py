@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
@@ -56,7 +57,6 @@ _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "Pytho
 
 T = TypeVar("T")
 _AT_ONCE = 4
-_JOINS_KEPT_PARTITIONS = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
 @dataclass
@@ -234,22 +234,39 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
         return list(pool.map(lambda task: task(), [_inherit_properties(spark, task) for task in tasks]))
 
 
-def persisted(*frames: DataFrame, in_few_parts: bool = False) -> ExitStack:
-    """Keep frames on the executors for a block once they are computed, and release them whatever happens.
+def persisted(*frames: DataFrame) -> ExitStack:
+    """Persist frames for a block, and release them whatever happens.
 
-    `ExitStack.pop_all` hands them on to whoever releases them later.
-
-    Parameters
-    ----------
-    in_few_parts : bool
-        Whether frames of few rows are kept in few partitions, as Spark does with all that it does not keep. Spark 3.5.9
-        keeps them in as many as before.
+    For frames that are parts of other frames already; all others go through `kept`, which every engine can do.
     """
-    with ExitStack() as kept, _keeping_in_few_parts(frames[0].sparkSession) if in_few_parts else nullcontext():
+    with ExitStack() as stack:
         for frame in frames:
-            kept.callback(frame.unpersist)
+            stack.callback(frame.unpersist)
             frame.persist(StorageLevel.MEMORY_AND_DISK)
-        return kept.pop_all()
+        return stack.pop_all()
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """Give the rows of a frame, for a block in which they are read more than once, so that they are computed once.
+
+    Spark persists them. An embedded engine cannot, so they are written to a temporary folder, which is deleted
+    afterwards.
+    """
+    spark = frame.sparkSession
+    if not _is_embedded(spark):
+        with persisted(frame):
+            yield frame
+        return
+    with TemporaryDirectory(prefix="biasspark-") as folder:
+        path = f"{folder}/rows"
+        frame.write.parquet(path)
+        yield spark.read.schema(frame.schema).parquet(path)
+
+
+def _is_embedded(spark: SparkSession) -> bool:
+    """Return whether the session's engine is embedded: one that speaks Spark Connect, and has no master."""
+    return is_connect(spark) and spark.conf.get("spark.master", None) is None
 
 
 class FolderEntry(NamedTuple):
@@ -273,12 +290,12 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     return [FolderEntry(entry.getPath().getName(), entry.isDirectory(), entry.getLen()) for entry in entries]
 
 
-def write_file(spark: SparkSession, path: str, content: bytes) -> None:
-    """Write a small file that is not there yet, and the folders above it. Raises as ``list_folder``."""
+def read_file(spark: SparkSession, path: str) -> bytes:
+    """Return the content of a small file. Raises as ``list_folder``."""
     files, place = find_files(spark, path)
-    stream = files.create(place, False)
+    stream = files.open(place)
     try:
-        stream.write(content)
+        return bytes(stream.readAllBytes())
     finally:
         stream.close()
 
@@ -328,6 +345,12 @@ def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
     return place.getFileSystem(context._jsc.hadoopConfiguration()), place
 
 
+def hadoop_version(spark: SparkSession) -> str:
+    """Return the version of Hadoop that a classic session runs, which jars of its file systems have as well."""
+    context: Any = spark.sparkContext
+    return str(context._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+
+
 def _list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
     return _REQUIRED | _TUNED | dict(settings or {})
 
@@ -366,17 +389,6 @@ def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[
     if __version__.startswith("3."):  # which takes no session, and under Connect has nothing to inherit
         return inheritable_thread_target(task)
     return cast("Callable[[], T]", inheritable_thread_target(spark)(task))
-
-
-@contextmanager
-def _keeping_in_few_parts(spark: SparkSession) -> Iterator[None]:
-    """Let Spark join small partitions of the frames that are persisted in a block."""
-    before = spark.conf.get(_JOINS_KEPT_PARTITIONS, None)
-    spark.conf.set(_JOINS_KEPT_PARTITIONS, "true")
-    try:
-        yield
-    finally:
-        _give_back(spark, {_JOINS_KEPT_PARTITIONS: before})
 
 
 def _silence_failures(spark: SparkSession) -> None:

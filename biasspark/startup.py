@@ -16,8 +16,7 @@ import pyspark
 from pyspark import SparkConf
 from pyspark.sql.conf import RuntimeConfig
 
-from biasspark.config import redact
-from biasspark.errors import BiasSparkError, ConfigError, has_condition
+from biasspark.errors import BiasSparkError, ConfigError, has_condition, redact
 
 LEAST_JAVA = 17
 _JARS = ("spark.jars.packages", "spark.jars")
@@ -55,14 +54,26 @@ def start_faults() -> Iterator[None]:
             context.stop()
             raise ConfigError(fault) from None
         raise BiasSparkError(
-            f"Spark did not start: {_find_cause(error)}. Check the master, SPARK_REMOTE, SPARK_LOCAL_IP and the "
-            "settings of the session."
+            f"Spark did not start on {_describe_master()}: {_find_cause(error)}. Check the master, SPARK_LOCAL_IP and "
+            "the settings of the session."
         ) from error
+
+
+def _describe_master() -> str:
+    """Return where the session was to start, as far as that is known."""
+    if remote := os.environ.get("SPARK_REMOTE"):
+        return f"SPARK_REMOTE = {redact(remote)}"
+    try:
+        return f"the master {redact(SparkConf().get('spark.master', '') or 'that is configured')}"
+    except Exception:  # noqa: BLE001 - there may be no JVM to ask
+        return "the master that is configured"
 
 
 def _find_cause(error: Exception) -> str:
     """Return the innermost cause of an error in one line. No row was read yet that it could quote."""
     lines = [line for line in str(error).splitlines() if line and not line.startswith("An error occurred while")]
+    if "stopped SparkContext" in str(error):
+        return "it was stopped while it started, as happens where no master answers"
     causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
     return redact(causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip("."))
 

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import sys
 
-from biasspark.cli import Outcome, Progress, job_parser, run_job
+from biasspark.cli import Outcome, job_parser, run_job
 from biasspark.config import load_config
-from biasspark.config.section import find_broken_text_rule
-from biasspark.config.wording import show_value
-from biasspark.pipeline import JOB as NIGHT
-from biasspark.session import job_session
-from biasspark.tables.acceptance import Approval, accept, check_latest
-from biasspark.tables.published import find_published
-from biasspark.tables.runs import ACCEPT_RUN
-from biasspark.tables.schemas import BIAS_RUNS
-from biasspark.tables.store import open_store, session_settings
+from biasspark.config.declaration import broken_text_rule
+from biasspark.text import show_value
+from biasspark.workflows.accept_run import accept_run
 
 EXAMPLES = """\
 examples:
@@ -26,9 +19,9 @@ examples:
 
 
 def parse_text(text: str) -> str:
-    """Read what a person says: not empty, on one line; for argparse."""
-    if broken_rule := find_broken_text_rule(text):
-        raise argparse.ArgumentTypeError(f"{show_value(text)}. {broken_rule} Say it in a sentence.")
+    """Read text that is not empty and on one line; for argparse."""
+    if broken_rule := broken_text_rule(text):
+        raise argparse.ArgumentTypeError(f"{show_value(text)}. {broken_rule} Write one sentence.")
     return text
 
 
@@ -42,27 +35,9 @@ def accept_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Find the run that readers see, and add to the ledger that it is accepted."""
-    progress = Progress()
+    """Accept the run that readers see."""
     config = load_config(arguments.config, arguments.overrides)
-    store, by = open_store(config.output), arguments.by or find_user()
-    progress.stage("starting Spark")
-    with job_session(f"biasspark {ACCEPT_RUN}: {config.corpus.name}", session_settings(config.output)) as spark:
-        store.check(spark, (BIAS_RUNS,))
-        found = find_published(spark, store, NIGHT, arguments.run_date, config.corpus.name)
-        check_latest(spark, store, found, arguments.run_id or found.run_id)
-        run = accept(spark, store, found, Approval(arguments.reason, by))
-    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
-    summary |= {"accepted_run_id": found.run_id, "reason": arguments.reason, "by": by, "output": store.root}
-    return progress.end(Outcome(summary=summary, table=f"{found.run_id} is accepted by {by}: {arguments.reason}"))
-
-
-def find_user() -> str:
-    """Return the name of the user who runs this, which a container may lack."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
+    return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
 
 
 if __name__ == "__main__":

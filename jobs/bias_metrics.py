@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 
-from biasspark.backfill import backfill_parser
 from biasspark.cli import Outcome, run_job
 from biasspark.config import load_config
-from biasspark.corpus.source import read_corpus
-from biasspark.night import NightlyJob, plan_or_run, run_night
-from biasspark.pipeline import JOB
-from biasspark.plan import describe_plan
+from biasspark.workflows.measure import MEASURE
+from biasspark.workflows.nightly import backfill_parser, plan_or_run
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Read the configuration, start Spark, and plan or run the night, or each of many."""
-    config = load_config(arguments.config, arguments.overrides)
-    read = partial(read_corpus, corpus=config.corpus, measures=config)
-    return plan_or_run(NightlyJob(JOB, read, describe_plan, run_night), config, arguments)
+    """Plan or run the night, or each of many."""
+    return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
 
 
 if __name__ == "__main__":

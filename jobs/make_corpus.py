@@ -1,18 +1,13 @@
-"""Write a synthetic corpus as Parquet, generated on the executors."""
+"""Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
-
-from biasspark.cli import Outcome, Progress, make_parser, run_job
-from biasspark.errors import ConfigError, has_condition
-from biasspark.session import describe, follow_tasks, job_session
-from biasspark.synthetic.blocks import check_request, generate
+from biasspark.cli import Outcome, make_parser, run_job
 from biasspark.synthetic.corpora import CORPORA
+from biasspark.workflows.make_corpus import make_corpus
 
 EXAMPLES = """\
 examples:
@@ -26,44 +21,24 @@ examples:
 
 
 def corpus_parser() -> argparse.ArgumentParser:
-    """Make the parser: one subcommand per kind of corpus."""
-    parser = make_parser(
-        "Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster.", EXAMPLES
-    )
+    """Return the parser: one subcommand per kind of corpus."""
+    parser = make_parser(__doc__ or "", EXAMPLES)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
         flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)
-        kind.add_flags(flags)
+        for flag, arguments in kind.flags.items():
+            flags.add_argument(flag, **arguments)
+        flags.add_argument("--seed", required=True, type=int, metavar="S", help="a whole number from 0")
+        flags.add_argument("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI")
         flags.add_argument("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)")
     return parser
 
 
-def make_corpus(arguments: argparse.Namespace) -> Outcome:
-    """Generate and write the corpus that the flags ask for."""
-    request = CORPORA[arguments.corpus].read_flags(arguments)
-    check_request(request)
-    if arguments.files is not None and arguments.files < 1:
-        raise ConfigError(f"files: {arguments.files}. A corpus has at least one file. Ask for 1 or more.")
-    progress = Progress()
-    progress.stage("starting Spark")
-    with job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{arguments.corpus}: {request.rows:,} rows into {arguments.out}")
-        corpus = generate(spark, request)
-        write_new(spark, corpus.coalesce(arguments.files) if arguments.files else corpus, arguments.out)
-    summary = {"corpus": arguments.corpus, "rows": request.rows, "seed": arguments.seed, "path": arguments.out}
-    return progress.end(Outcome(summary=summary))
-
-
-def write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
-    """Write where nothing is yet; what is there stays untouched."""
-    try:
-        with describe(spark, f"corpus into {path}"):
-            corpus.write.mode("errorifexists").parquet(path)
-    except AnalysisException as error:
-        if not has_condition(error, "PATH_ALREADY_EXISTS"):
-            raise
-        raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Write the corpus that the flags ask for."""
+    request = CORPORA[arguments.corpus].request(arguments)
+    return make_corpus(arguments.corpus, request, arguments.out, arguments.files)
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(make_corpus, corpus_parser()))
+    sys.exit(run_job(main, corpus_parser()))

@@ -8,12 +8,12 @@ import sys
 from biasspark.cli import Outcome, Progress, configured_parser, parse_date, run_job
 from biasspark.config import load_config
 from biasspark.errors import ConfigError
-from biasspark.maps.windows import find_window
-from biasspark.night import run_window
 from biasspark.session import follow_tasks, job_session
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, tables_of
 from biasspark.tables.store import open_store, session_settings
+from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.window import find_window, run_window
 
 JOB = "window_metrics"
 EXAMPLES = """\
@@ -64,7 +64,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)
         with follow_tasks(spark, progress.advance):
-            return run_window(window, config, store, new_run(last, config.corpus.name, JOB, first), progress)
+            run = new_run(last, config.corpus.name, JOB, first)
+            return run_window(window, RunContext(spark, config, store, run, progress))
 
 
 if __name__ == "__main__":

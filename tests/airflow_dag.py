@@ -17,9 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pendulum
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
-from airflow.timetables.interval import CronDataIntervalTimetable
+import pendulum  # type: ignore[import-not-found]  # in Airflow's Python alone
+from airflow.sdk.exceptions import (  # type: ignore[import-not-found]
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+)
+from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[import-not-found]
 
 EXITING = '#!/bin/sh\nexit "$EXIT_CODE"\n'
 PUBLISHED, RETRIED, GIVEN_UP = (0, 4, 5), (1, 3), (2,)
@@ -30,7 +34,8 @@ def load(file: Path, constants: Mapping[str, Any]) -> ModuleType:
     """Import a file in which some constants have other values."""
     source = file.read_text("utf-8")
     for name, value in constants.items():
-        source, count = re.subn(rf"(?m)^{name} = .*$", lambda _, line=f"{name} = {value!r}": line, source)
+        line = f"{name} = {value!r}".replace("\\", r"\\")
+        source, count = re.subn(rf"(?m)^{name} = .*$", line, source)
         assert count == 1, f"{file}: {count} lines begin with {name} ="
     spec = importlib.util.spec_from_loader(file.stem, loader=None)
     assert spec is not None

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-
-from tests.hurrying import HURRIED_JAVA, INTERPRETED, hurry_java, hurry_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,26 +19,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
-COMPILED = {
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.constraintPropagation.enabled": "true",
-    "spark.sql.ui.explainMode": "formatted",
-}
 UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
 """Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
 
 hypothesis.settings.register_profile("any speed", deadline=None)
 hypothesis.settings.load_profile("any speed")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--interpret",
-        action="store_true",
-        help="have Spark plan a query once and interpret it: the rest takes longer than to run it on a few rows",
-    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -81,34 +63,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two threads and two partitions; under Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`."""
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of `scripts/submit` with two threads; under Spark Connect when SPARK_REMOTE is set.
+
+    Tests ask for `spark`.
+    """
     from biasspark.session import build_session
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
+    os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
     settings = {"spark.sql.shuffle.partitions": "2"} | UNFINISHED
-    is_hurried = request.config.getoption("--interpret")
-    if is_hurried:
-        settings |= INTERPRETED
-        hurry_python()
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote.startswith("sc://"):  # a server that runs already has its static settings
         settings |= {
             "spark.ui.enabled": "false",
-            "spark.default.parallelism": "2",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
         }
-        if is_hurried:
-            # Over some hundred tests much is kept: with less room every tenth second would be spent on collecting it.
-            settings["spark.driver.memory"] = "3g"
-            settings["spark.driver.extraJavaOptions"] = f"{HURRIED_JAVA} -Xmn2g -XX:MetaspaceSize=256m"
-            settings["spark.python.daemon.module"] = "tests.python_workers"
-            settings["spark.python.unix.domain.socket.enabled"] = "true"  # of TCP, a task waits 44 ms for nothing
     if not remote:
         settings["spark.master"] = "local[2]"
     session = build_session("biasspark tests", settings)
-    if is_hurried and not remote:
-        hurry_java(session)
     yield session
     session.stop()
 
@@ -130,29 +103,6 @@ def has_views(spark: SparkSession) -> bool:
     from biasspark.session import is_connect
 
     return is_connect(spark) or spark._jsparkSession.sessionState().catalog().listLocalTempViews("*").size() > 0
-
-
-@contextmanager
-def compiling(spark: SparkSession, settings: Mapping[str, str] = COMPILED) -> Iterator[None]:
-    """Have Spark plan and compile the queries of a block as it does outside of tests, or as the settings say.
-
-    Whatever the run asks for.
-    """
-    before = {key: spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
-
-
-@pytest.fixture(scope="module")
-def compiled(spark_session: SparkSession) -> Iterator[None]:
-    """Have Spark compile the queries of a module."""
-    with compiling(spark_session):
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from biasspark.columns import OVERALL
 from biasspark.tables.schemas import (
@@ -24,8 +22,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.views import duckdb_views, spark_views
-from tests.report_rows import MODELS, NIGHT, alert, ledger_row, night_facts, node
-from tests.spark_versions import OF_ARROW
+from tests.fixtures.made_up_report import MODELS, NIGHT, alert, ledger_row, make_report, node
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -49,7 +46,7 @@ def write_night(folder: Path) -> None:
 
 def write_history(folder: Path) -> None:
     """Write the suite of three nights before, each accepted, which the report compares the night with."""
-    for past in night_facts(identities=IDENTITIES).history:
+    for past in make_report(identities=IDENTITIES).history:
         for table, rows in ((BIAS_METRICS, past.metrics), (MODEL_SUMMARY, past.summaries)):
             write_table(folder, table, rows, past.run_date, past.run_id)
         accepted = ledger_of(BIAS_METRICS.job) | {"status": "accepted"}
@@ -58,17 +55,17 @@ def write_history(folder: Path) -> None:
 
 def write_table(folder: Path, table: Table, rows: Rows, night: date, run_id: str) -> None:
     """Write the rows of a run, less the columns of the partition; what a row does not name is NULL."""
-    schema = StructType([field for field in table.schema if field.name not in ("run_date", "run_id")])
+    schema = pa.schema([field for field in table.full_arrow_schema if field.name not in ("run_date", "run_id")])
     filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
-    place = folder / table.name / f"run_date={night}" / f"run_id={run_id}"
-    place.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(filled, to_arrow_schema(schema, **OF_ARROW)), place / "part.parquet")
+    folder = folder / table.name / f"run_date={night}" / f"run_id={run_id}"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(filled, schema), folder / "part.parquet")
 
 
 def made_up_rows() -> dict[str, Rows]:
     """Give the rows of each table by its name; of one that is not named there are none."""
-    tables: dict[str, Rows] = dict(night_facts(identities=IDENTITIES).tables)
-    rates = [row | {"threshold": at} for row in tables["threshold_rates"] for at in (0.5, 0.8)]
+    tables: dict[str, Rows] = dict(make_report(identities=IDENTITIES).tables)
+    rates = [{**row, "threshold": at} for row in tables["threshold_rates"] for at in (0.5, 0.8)]
     window = {WINDOW_START.name: NIGHT - timedelta(days=WINDOW - 1), N_NIGHTS.name: WINDOW}
     own = {night.name: table.name for night, table in WINDOW_TABLES.items()}
     scores = [
@@ -90,7 +87,7 @@ def made_up_rows() -> dict[str, Rows]:
         "template_scores": scores,
         "model_comparisons": [comparison(identity) for identity in IDENTITIES],
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
-        **{own[name]: [row | window for row in rows] for name, rows in tables.items() if name in own},
+        **{own[name]: [{**row, **window} for row in rows] for name, rows in tables.items() if name in own},
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from biasspark.config import parse_config
-from biasspark.errors import ConfigError
+from biasspark.errors import ConfigError, Fault
 
 LEAST: dict[str, Any] = {
     "corpus": {"name": "civil", "path": "/data/civil"},
@@ -18,16 +18,10 @@ LEAST: dict[str, Any] = {
     "identities": {"columns": ["male"]},
     "output": {"path": "/warehouse"},
 }
-TABLES = (
-    "[corpus], [label], [models], [identities], [slices], [ranking], [intervals], [pinned_auc], [thresholds], "
-    "[histograms], [label_balance], [templates], [pinned_skew], [attribution], [compare], [evidence], [privacy], "
-    "[gate], [rejects], [state], [output], [report], [maintenance]"
-)
-"""All that a configuration may have, as messages list them."""
 
 
 def changed(**tables: Any) -> dict[str, Any]:
-    """The least configuration with some keys of some tables changed; None takes a table away."""
+    """Return the least configuration with some keys of some tables changed; None takes a table away."""
     table = copy.deepcopy(LEAST)
     for name, part in tables.items():
         if isinstance(part, dict) and isinstance(table.get(name), dict):
@@ -37,7 +31,18 @@ def changed(**tables: Any) -> dict[str, Any]:
     return table
 
 
-def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[str, ...]:
+def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[Fault, ...]:
+    """Return the faults of a configuration that has some."""
     with pytest.raises(ConfigError) as caught:
         parse_config(table, base)
-    return caught.value.faults
+    return tuple(fault for fault in caught.value.faults if isinstance(fault, Fault))
+
+
+def key_of(fault: Fault) -> str:
+    """Return the key of a fault, with dots: ``identities.columns.2``."""
+    return ".".join(map(str, fault.path))
+
+
+def keys_of(table: dict[str, Any]) -> list[str]:
+    """Return the keys of all faults of a configuration."""
+    return [key_of(fault) for fault in faults_of(table)]

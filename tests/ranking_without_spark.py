@@ -1,39 +1,64 @@
-"""Ranking by the kernels alone, for tests that start no JVM: what the blocks engine does, in one process."""
+"""Ranking without an engine: the methods of a DataFrame that jobs call, in one process, and EXAMPLES made by hand."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
+from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats, Ints
-from biasspark.corpus.codebook import Codebook, Source, Tally
-from biasspark.ranking.blocks import Block
-from biasspark.ranking.combine import combine_ranges, decode_sums, encode_sums
-from biasspark.ranking.fields import known_sources
-from biasspark.ranking.memberships import find_entries
-from biasspark.ranking.placements import CELLS_OF_PAIRS, Profile, RangeSums, measure_range
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS, TALLIES_RANGE, Part, sort_rows
+from biasspark.arrays import Floats
+from biasspark.corpus.encoding import Encoding, Source
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.engine import rank
+from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
+from biasspark.ranking.range_job import Cut
+from biasspark.ranking.task_rows import Key, Parts, TaskRows
 from tests.oracle.pairs import Example, State, Sums, count_identity
 
 _LIST = pa.list_(pa.string())
 
 Fields = dict[tuple[str, int], Any]
-"""Values of bit fields, row by row, by what `Codebook.fields` knows them."""
+"""Values of bit fields, row by row, by what `Encoding.fields` knows them."""
 
 
-class Ranked(NamedTuple):
-    """Sums of the whole score line and profiles of its ranges by (model, slice), and what was counted on the way."""
+class LocalFrame:
+    """Record batches by task, with the methods of a DataFrame that ranking jobs call."""
 
-    sums: dict[tuple[int, int], RangeSums]
-    profiles: dict[tuple[int, int], list[Profile]]
-    tally: Tally
-    n_members: tuple[int, ...]
-    """Rows of each crossed pair, of all that were read."""
+    def __init__(self, tasks: Sequence[Iterable[pa.RecordBatch]]) -> None:
+        self.tasks = [list(task) for task in tasks]
+
+    def select(self, *columns: str) -> LocalFrame:
+        return LocalFrame([[batch.select(columns) for batch in task] for task in self.tasks])
+
+    def mapInArrow(self, function: Any, _: str) -> LocalFrame:
+        return LocalFrame([function(iter(task)) for task in self.tasks])
+
+    def where(self, condition: str) -> LocalFrame:
+        name, comparison, value = condition.split()
+        compare = {"<": pc.less, ">=": pc.greater_equal}[comparison]
+        return LocalFrame([[batch.filter(compare(batch[name], int(value))) for batch in task] for task in self.tasks])
+
+    def repartition(self, n_tasks: int, *key: str) -> LocalFrame:
+        """Bring rows with the same key into one task, in another order than they had."""
+        tasks: list[list[pa.RecordBatch]] = [[] for _ in range(n_tasks)]
+        for batch in (batch for task in self.tasks for batch in task):
+            places = [hash(row) % n_tasks for row in zip(*(batch[name].to_pylist() for name in key), strict=True)]
+            for place, task in enumerate(tasks):
+                task.insert(0, batch.take(pa.array(np.flatnonzero(np.array(places) == place)[::-1])))
+        return LocalFrame(tasks)
+
+    def collect(self) -> list[dict[str, Any]]:
+        return [row for task in self.tasks for batch in task for row in batch.to_pylist()]
+
+
+def frame_of(*tasks: Iterable[pa.RecordBatch]) -> DataFrame:
+    """Give batches by task as a frame that can be ranked."""
+    return cast("DataFrame", LocalFrame(tasks))
 
 
 def draw_rows(
@@ -65,8 +90,8 @@ def array(name: str, *values: str, nullable: bool = True) -> Source:
     return Source(name, "array", nullable, values, {value: value for value in values})
 
 
-def codebook_of(*sources: Source, models: int = 1, slices: int = 1, crossed: bool = False) -> Codebook:
-    return Codebook(
+def encoding_of(*sources: Source, models: int = 1, slices: int = 1, crossed: bool = False) -> Encoding:
+    return Encoding(
         models=tuple(f"model {n}" for n in range(models)),
         slices=("all", *(f"slice {n}" for n in range(1, slices))),
         sources=sources,
@@ -75,134 +100,113 @@ def codebook_of(*sources: Source, models: int = 1, slices: int = 1, crossed: boo
 
 
 def membership_fields(
-    codebook: Codebook,
+    encoding: Encoding,
     states: Mapping[str, Sequence[State]],
     values: Mapping[int, Sequence[Any]] | None = None,
 ) -> Fields:
     """Give the bit fields of states of flags by identity, and of values by place of their source."""
-    return _state_fields(codebook, states) | _value_fields(codebook, values or {})
+    return _state_fields(encoding, states) | _value_fields(encoding, values or {})
 
 
-def _state_fields(codebook: Codebook, states: Mapping[str, Sequence[State]]) -> Fields:
+def _state_fields(encoding: Encoding, states: Mapping[str, Sequence[State]]) -> Fields:
     """Give the bit fields of sources of flags: a source is unknown on the rows on which all its identities are."""
     fields: Fields = {}
-    for place, source in enumerate(codebook.sources):
+    for place, source in enumerate(encoding.sources):
         if source.kind != "flags":
             continue
         columns = {name: states[name] for name in source.identities}
         known = [any(state is not None for state in row) for row in zip(*columns.values(), strict=True)]
         for name, column in columns.items():
-            number = codebook.number[name]
+            number = encoding.number[name]
             fields["member", number] = [state is True for state in column]
             if source.nullable:
                 fields["unknown", number] = [state is None for state in column]
         if source.nullable:
-            fields["known", codebook.nullable_sources.index(place)] = known
+            fields["known", encoding.nullable_sources.index(place)] = known
     return fields
 
 
-def _value_fields(codebook: Codebook, values: Mapping[int, Sequence[Any]]) -> Fields:
+def _value_fields(encoding: Encoding, values: Mapping[int, Sequence[Any]]) -> Fields:
     """Give the bit fields that say where the sources of values are known."""
     return {
-        ("known", codebook.nullable_sources.index(place)): [value is not None for value in column]
+        ("known", encoding.nullable_sources.index(place)): [value is not None for value in column]
         for place, column in values.items()
-        if codebook.sources[place].nullable
+        if encoding.sources[place].nullable
     }
 
 
 def pack(
-    codebook: Codebook,
+    encoding: Encoding,
     fields: Fields,
     scores: Sequence[ArrayLike],
     values: Mapping[int, Sequence[Any]] | None = None,
 ) -> pa.RecordBatch:
     """Make EXAMPLES of bit fields (0 unless given), of the scores of every model, and of values."""
-    columns: dict[str, Any] = {name: np.zeros(len(np.asarray(scores[0])), np.int64) for name in codebook.word_columns}
+    columns: dict[str, Any] = {name: np.zeros(len(np.asarray(scores[0])), np.int64) for name in encoding.word_columns}
     for key, column in fields.items():
-        bits = codebook.fields[key]
-        columns[codebook.word_columns[bits.word]] |= np.asarray(column).astype(np.int64) << bits.shift
+        bits = encoding.fields[key]
+        columns[encoding.word_columns[bits.word]] |= np.asarray(column).astype(np.int64) << bits.shift
     columns |= {
-        name: np.asarray(column, np.float64) for name, column in zip(codebook.score_columns, scores, strict=True)
+        name: np.asarray(column, np.float64) for name, column in zip(encoding.score_columns, scores, strict=True)
     }
-    for place, name in codebook.value_columns.items():
-        kind = pa.string() if codebook.sources[place].kind == "category" else _LIST
+    for place, name in encoding.value_columns.items():
+        kind = pa.string() if encoding.sources[place].kind == "category" else _LIST
         columns[name] = pa.array((values or {})[place], kind)
     return pa.RecordBatch.from_pydict(columns)
 
 
-def read_batch(codebook: Codebook, batch: pa.RecordBatch) -> tuple[dict[int, Ints], dict[int, pa.Array]]:
-    """Give the words by number and the values by place of their source."""
-    words = {place: batch[name].to_numpy() for place, name in enumerate(codebook.word_columns)}
-    return words, {place: batch[name] for place, name in codebook.value_columns.items()}
-
-
-def find_states(codebook: Codebook, batch: pa.RecordBatch) -> list[list[State]]:
-    """Give for every row the state of every identity by number, as entries and bases say it together."""
-    words, values = read_batch(codebook, batch)
-    patterns = known_sources(words, codebook).tolist()
+def find_states(encoding: Encoding, batch: pa.RecordBatch) -> list[list[State]]:
+    """Give for every row the state of every identity by number, as entries and known populations say it together."""
+    rows = TaskRows(pa.Table.from_batches([batch]), encoding)
     found: list[list[State]] = [
-        [False if not mask or pattern & mask else None for mask in codebook.base_masks] for pattern in patterns
+        [False if not mask or known & mask else None for mask in encoding.base_masks] for known in rows.known.tolist()
     ]
-    entries = find_entries(words, values, codebook)
-    for row, number, unknown in zip(*(column.tolist() for column in entries), strict=True):
-        assert found[row][number] is False, "an entry of a row outside of the base, or one that is there twice"
+    for row, number, unknown in zip(*(column.tolist() for column in rows.memberships), strict=True):
+        assert found[row][number] is False, "an entry of a row outside of the known population, or a repeated one"
         found[row][number] = None if unknown else True
     return found
 
 
+def as_floats(boundaries: Sequence[ArrayLike] | None, encoding: Encoding) -> list[Floats]:
+    return [np.asarray(edges, np.float64) for edges in boundaries or [()] * len(encoding.models)]
+
+
 def rank_batches(
-    batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[ArrayLike] | None = None
-) -> Ranked:
-    """Rank one task's rows."""
-    return merge_parts(sort_batches(batches, codebook, boundaries), codebook)
+    batches: Sequence[pa.RecordBatch],
+    encoding: Encoding,
+    boundaries: Sequence[ArrayLike] | None = None,
+    edges: Sequence[Floats] = (),
+) -> Counts:
+    """Rank the rows of one task."""
+    return rank(frame_of(batches), encoding, as_floats(boundaries, encoding), edges)
 
 
-def sort_batches(
-    batches: Iterable[pa.RecordBatch], codebook: Codebook, boundaries: Sequence[ArrayLike] | None = None
-) -> list[Part]:
-    edges: list[Floats] = [np.asarray(edge, np.float64) for edge in boundaries or [()] * len(codebook.models)]
-    return list(sort_rows(batches, codebook, edges))
-
-
-def merge_parts(parts: Iterable[Part], codebook: Codebook) -> Ranked:
-    """Do what the reducers do with the parts of all tasks."""
-    blocks: dict[tuple[int, int, int], dict[int, list[Block]]] = defaultdict(lambda: {CELLS: [], MEMBERSHIPS: []})
-    counts = np.zeros(len(codebook.tallies), np.int64)
-    for part in parts:
-        if part.score_range != TALLIES_RANGE:
-            blocks[part[:3]][part.kind].append(Block.decode(part.data))
-        elif part[:2] == (0, 0):
-            counts = counts + np.frombuffer(part.data, np.int64)
-    sums: dict[tuple[int, int], list[RangeSums]] = defaultdict(list)
-    profiles: dict[tuple[int, int], list[Profile]] = defaultdict(list)
-    for model, number, score_range in sorted(blocks):
-        held = blocks[model, number, score_range]
-        measured, profile = measure_range(held[CELLS], held[MEMBERSHIPS], codebook.base_masks)
-        sums[model, number].append(decode_sums(encode_sums(measured, range(len(codebook.names)))))
-        profiles[model, number].append(profile)
-    return Ranked(
-        {key: combine_ranges(ranges) for key, ranges in sums.items()},
-        dict(profiles),
-        codebook.read_tally(counts.tolist()),
-        tuple(counts[codebook.first_pair_tally :].tolist()),
-    )
-
-
-def six_pairs(sums: RangeSums, identity: int) -> tuple[Sums, ...]:
-    """Give the six pairs of cells of an identity as the oracle gives them."""
+def six_pairs(counts: Counts, identity: int, model: int = 0, part: int = 0) -> tuple[Sums, ...]:
+    """Give the six pairs of cells of an identity by number, as the oracle gives them."""
+    n_models, numbers = len(set(counts.groups.model)), counts.numbers.tolist()
+    n_slices = len(counts.groups.model) // n_models // len(numbers)
+    group = (model * n_slices + part) * len(numbers) + numbers.index(identity)
+    cells = counts.cells[:, group].tolist()
     return tuple(
-        Sums(
-            int(sums.cells[low][identity]), int(sums.cells[high][identity]), *(int(column[identity]) for column in pair)
-        )
-        for (low, high), pair in zip(CELLS_OF_PAIRS, sums.pairs, strict=True)
+        Sums(cells[low], cells[high], *map(int, counts.sums[pair, :, group]))
+        for pair, (low, high) in enumerate(CELLS_OF_PAIRS)
     )
 
 
-def pairs_by_name(sums: RangeSums, codebook: Codebook) -> dict[str, tuple[Sums, ...]]:
+def pairs_by_name(counts: Counts, encoding: Encoding, model: int = 0, part: int = 0) -> dict[str, tuple[Sums, ...]]:
     """Give the six pairs of every identity by its name."""
-    return {name: six_pairs(sums, number) for number, name in enumerate(codebook.names)}
+    return {name: six_pairs(counts, number, model, part) for number, name in enumerate(encoding.names)}
 
 
-def count_by_name(examples: Sequence[Example], codebook: Codebook) -> dict[str, tuple[Sums, ...]]:
+def count_by_name(examples: Sequence[Example], encoding: Encoding) -> dict[str, tuple[Sums, ...]]:
     """Give what the oracle counts of every identity by its name."""
-    return {name: count_identity(examples, number) for number, name in enumerate(codebook.names)}
+    return {name: count_identity(examples, number) for number, name in enumerate(encoding.names)}
+
+
+def gather_parts(batches: Iterable[pa.RecordBatch], encoding: Encoding, cut: Cut) -> dict[Key, Parts]:
+    """Cut each batch as a task of its own, and bring the parts of every range together, ascending."""
+    gathered: dict[Key, dict[int, list[memoryview]]] = {}
+    for batch in batches:
+        for part in cut(TaskRows(pa.Table.from_batches([batch]), encoding)):
+            gathered.setdefault(part[:3], {}).setdefault(part.kind, []).append(memoryview(part.data))
+    return dict(sorted(gathered.items()))

@@ -1,4 +1,4 @@
-"""A small night of made-up rows for every table of the main job, for tests that publish it."""
+"""A small night of made-up rows for tables of the main job, for tests that publish it."""
 
 from __future__ import annotations
 
@@ -9,65 +9,72 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
     MODEL_SUMMARY,
+    PINNED_SKEW,
     REJECTED_ROWS,
     TABLES,
     U_STATISTICS,
     Table,
-    tables_of,
 )
 from biasspark.tables.views import duckdb_views
 
 NIGHT = date(2026, 1, 15)
-TABLES_OF_A_RUN = tables_of("bias_metrics")
+AUC = 0.75
 
 
-def frame_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Give rows of a table less the run's columns; what a row does not name is NULL."""
-    schema = StructType([column.field for column in (*table.key, *table.values)])
-    return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], schema)
+def table_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows of a table less the run's columns; what a row does not name is NULL."""
+    return pa.Table.from_pylist([dict(row) for row in rows], table.arrow_schema)
 
 
-def night_frames(spark: SparkSession, auc: float = 0.75, rejected: int = 2) -> dict[Table, DataFrame | None]:
-    """Give what a run publishes that measured the suite alone."""
-    return dict.fromkeys(TABLES_OF_A_RUN) | suite_frames(spark, auc, rejected)
-
-
-def suite_frames(spark: SparkSession, auc: float = 0.75, rejected: int = 2) -> dict[Table, DataFrame]:
-    """Give the frames that such a run computes; `auc` tells the rows of one run from those of another."""
+def suite_tables(auc: float = AUC, rejected: int = 2) -> dict[Table, pa.Table]:
+    """Return what a run publishes that measured the suite alone; `auc` tells the rows of two runs apart."""
     identities = ("male", "female")
     suite = [{"model": "m", "slice": "all", "identity": name, "crossed": False} for name in identities]
     counts = {"low_cell": "subgroup_negative", "high_cell": "subgroup_positive", "n_low": 2, "n_high": 2}
     squares = {"u_doubled": Decimal(10**37), "low_square_sum": Decimal(7), "high_square_sum": Decimal(9)}
+    cells = {"n_subgroup_negative": 60, "n_subgroup_positive": 40, "subgroup_auc": auc, "subgroup_auc_low": auc / 2}
     return {
-        U_STATISTICS: frame_of(spark, U_STATISTICS, [row | counts | squares | {"auc": auc} for row in suite]),
-        BIAS_METRICS: frame_of(spark, BIAS_METRICS, [row | {"subgroup_auc": auc} for row in suite]),
-        MODEL_SUMMARY: frame_of(spark, MODEL_SUMMARY, [{"model": "m", "slice": "all", "auc": auc}]),
-        REJECTED_ROWS: frame_of(
-            spark, REJECTED_ROWS, [{"row_id": None, "model": None, "reason": "null_id"} for _ in range(rejected)]
-        ),
+        U_STATISTICS: table_rows(U_STATISTICS, [row | counts | squares | {"auc": auc} for row in suite]),
+        BIAS_METRICS: table_rows(BIAS_METRICS, [row | cells for row in suite]),
+        MODEL_SUMMARY: table_rows(MODEL_SUMMARY, [{"model": "m", "slice": "all", "auc": auc}]),
+        REJECTED_ROWS: table_rows(REJECTED_ROWS, [{"reason": "null_id"}] * rejected),
     }
 
 
-def start_run(corpus: str = "civil", run_date: date = NIGHT) -> Run:
-    return new_run(run_date, corpus, "bias_metrics")
+def skew_tables(auc: float) -> dict[Table, pa.Table]:
+    """Return what a run of the job with a single table publishes."""
+    keys = ({"model": "m", "slice": "all", "identity": name, "cell": "subgroup_negative"} for name in ("a", "b"))
+    return {
+        PINNED_SKEW: table_rows(PINNED_SKEW, [key | {"fraction": 0.5, "trials": 1, "pinned_auc": auc} for key in keys])
+    }
+
+
+def full_rows(table: Table, rows: pa.Table, run: Run) -> pa.Table:
+    """Return rows with the columns of a run, for a store to write."""
+    columns = {name: rows[name] for name in rows.column_names}
+    columns |= {name: [getattr(run, name)] * len(rows) for name in ("run_date", "corpus", "run_id")}
+    return pa.table([columns[name] for name in table.names], schema=table.full_arrow_schema)
+
+
+def start_run(corpus: str = "civil", run_date: date = NIGHT, job: str = BIAS_METRICS.job) -> Run:
+    return new_run(run_date, corpus, job)
 
 
 def run_at(second: int, run_id: str, corpus: str = "civil") -> Run:
-    """Give a run that started at a second of a long past minute."""
-    return Run(NIGHT, corpus, "bias_metrics", run_id, datetime(2026, 1, 15, 3, 0, second, tzinfo=UTC))
+    """Return a run that started at a second of a long past minute."""
+    return Run(NIGHT, corpus, BIAS_METRICS.job, run_id, datetime(2026, 1, 15, 3, 0, second, tzinfo=UTC))
 
 
-def record_of(n_rows: int = 100) -> RunRecord:
+def record_of() -> RunRecord:
     return RunRecord(
-        n_rows=n_rows,
+        n_rows=100,
         n_rejected=2,
         config='{"corpus": "it\'s"}',
         config_hash="ab" * 32,
@@ -79,9 +86,9 @@ def record_of(n_rows: int = 100) -> RunRecord:
 
 
 def read_latest(folder: Path, columns: str, where: str = "true", table: str = "bias_metrics") -> list[tuple[Any, ...]]:
-    """Give what a reader sees of the latest published runs, sorted; read by DuckDB, which shares nothing with Spark."""
+    """Return what a reader sees of the latest published runs, sorted, by DuckDB, which shares nothing with Spark."""
     asked = (TABLES[table], BIAS_RUNS)
-    there = [own for own in asked if list((folder / own.name).glob("run_date=*/run_id=*/*.parquet"))]
+    there = [one for one in asked if list((folder / one.name).glob("run_date=*/run_id=*/*.parquet"))]
     with duckdb.connect() as connection:
         connection.execute(duckdb_views(str(folder), there))
         return connection.execute(f"SELECT {columns} FROM latest_{table} WHERE {where} ORDER BY ALL").fetchall()

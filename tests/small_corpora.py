@@ -1,4 +1,4 @@
-"""Small corpora of a label y, a score s and an identity u: read, labelled, ranked, and refused."""
+"""Small corpora of a label y, a score s and an identity u: read, encoded, measured, and refused."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
-from biasspark.config import Corpus, Measures, parse_measures
-from biasspark.corpus.codebook import Codebook, Tally
-from biasspark.corpus.examples import build_codebook, label_examples
-from biasspark.corpus.rejects import rejected_rows
-from biasspark.corpus.source import read_corpus
+from biasspark.config import Corpus, Measures, Rejects, parse_measures
+from biasspark.corpus.decode import states
+from biasspark.corpus.eligibility import rejected_rows
+from biasspark.corpus.encode import build_encoding, encode_examples
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey
-from biasspark.errors import InputError
-from biasspark.pipeline import measure, ranked_once
-from tests.oracle.pairs import State
-from tests.ranking_without_spark import find_states
+from biasspark.errors import Fault, InputError
+from biasspark.workflows.measurement import Measurement, measure, survey_for_ranking
 
 NIGHT = date(2026, 1, 15)
+SECRET = "secret"
 
 
 def measures_of(**changes: Any) -> Measures:
@@ -38,17 +37,23 @@ def corpus_of(**source: Any) -> Corpus:
     return Corpus(**({"name": "test"} | source))
 
 
+def read(
+    spark: SparkSession, path: Path | str | None = None, measures: Measures | None = None, **source: Any
+) -> DataFrame:
+    return read_corpus(spark, corpus_of(**({"path": str(path)} if path else {}), **source), NIGHT, measures)
+
+
 @dataclass(frozen=True)
 class Examples:
     """EXAMPLES on the driver, readable."""
 
-    codebook: Codebook
-    batch: pa.RecordBatch
+    encoding: Encoding
+    rows: Sequence[Row]
 
     def read(self, what: str, number: int = 0) -> list[int]:
-        place = self.codebook.fields[what, number]
-        words = self.batch[self.codebook.word_columns[place.word]].to_pylist()
-        return [word >> place.shift & (1 << place.width) - 1 for word in words]
+        field = self.encoding.fields[what, number]
+        words = [row[self.encoding.word_columns[field.word]] for row in self.rows]
+        return [word >> field.shift & (1 << field.width) - 1 for word in words]
 
     @property
     def labels(self) -> list[bool | str]:
@@ -58,59 +63,66 @@ class Examples:
 
     def scores(self, model: int = 0) -> list[float | str]:
         """The score, or why it is rejected."""
-        pairs = zip(self.batch[f"score_{model}"].to_pylist(), self.read("score_reason", model), strict=True)
+        scores = [row[self.encoding.score_columns[model]] for row in self.rows]
+        assert None not in scores
+        pairs = zip(scores, self.read("score_reason", model), strict=True)
         return [SCORE_REASONS[reason - 1] if reason else score for score, reason in pairs]
 
     @property
-    def states(self) -> dict[str, list[State]]:
+    def states(self) -> dict[str, list[bool | None]]:
         """The state of every row by identity."""
-        rows = find_states(self.codebook, self.batch)
-        return {name: [row[number] for row in rows] for number, name in enumerate(self.codebook.names) if number}
+        names = enumerate(self.encoding.names)
+        return {name: [row["states"][number] for row in self.rows] for number, name in names if number}
 
 
-def examples_of(
+def examples_of(corpus: DataFrame, measures: Measures, values: Mapping[str, Sequence[str]] | None = None) -> Examples:
+    """Collect EXAMPLES; `values` are those of categorical and array columns."""
+    return examples_of_each([(corpus, measures)], values)[0]
+
+
+def examples_of_each(
+    cases: Sequence[tuple[DataFrame, Measures]], values: Mapping[str, Sequence[str]] | None = None
+) -> list[Examples]:
+    """Collect EXAMPLES of several corpora by one query."""
+    survey = Survey(1, {name: tuple(texts) for name, texts in (values or {}).items()}, ())
+    encodings = [build_encoding(measures, survey) for _, measures in cases]
+    frames = [
+        encode_examples(corpus, measures, encoding, None).select(
+            "*", F.array(*states(encoding)).alias("states"), F.lit(number).alias("case")
+        )
+        for number, ((corpus, measures), encoding) in enumerate(zip(cases, encodings, strict=True))
+    ]
+    rows = reduce(DataFrame.union, frames).collect()
+    return [Examples(own, [row for row in rows if row["case"] == number]) for number, own in enumerate(encodings)]
+
+
+def measure_corpus(
     corpus: DataFrame,
     measures: Measures,
     id_column: str | None = None,
-    values: Mapping[str, Sequence[str]] | None = None,
-) -> Examples:
-    """Collect EXAMPLES; `values` stands for what the survey finds in categorical and array columns."""
-    found = {name: tuple(of_name) for name, of_name in (values or {}).items()}
-    codebook = build_codebook(measures, Survey(1, found, ()))
-    return read_examples(codebook, label_examples(corpus, measures, codebook, id_column).collect())
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
+) -> Measurement:
+    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
+        return measure(surveyed, rejects)
 
 
-def examples_of_each(cases: Sequence[tuple[DataFrame, Measures]]) -> list[Examples]:
-    """Collect EXAMPLES of several corpora by one query."""
-    codebooks = [build_codebook(measures, Survey(1, {}, ())) for _, measures in cases]
-    frames = [
-        label_examples(corpus, measures, codebook, None).withColumn("case", F.lit(number))
-        for number, ((corpus, measures), codebook) in enumerate(zip(cases, codebooks, strict=True))
-    ]
-    rows = reduce(DataFrame.union, frames).collect()
-    return [
-        read_examples(codebook, [row for row in rows if row["case"] == number])
-        for number, codebook in enumerate(codebooks)
-    ]
-
-
-def read_examples(codebook: Codebook, rows: Sequence[Row]) -> Examples:
-    kinds = dict.fromkeys(codebook.word_columns, pa.int64()) | dict.fromkeys(codebook.score_columns, pa.float64())
-    for place, name in codebook.value_columns.items():
-        kinds[name] = pa.string() if codebook.sources[place].kind == "category" else pa.list_(pa.string())
-    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    assert not any(columns[name].null_count for name in (*codebook.word_columns, *codebook.score_columns))
-    return Examples(codebook, pa.RecordBatch.from_pydict(columns))
-
-
-def rank_and_reject(
+def count_and_reject(
     corpus: DataFrame, measures: Measures, duplicates: str = "allow", max_rows: int = 100
-) -> tuple[Tally, Counter[tuple[Any, ...]]]:
-    measurement = measure(corpus, measures, "id", duplicates)
-    with ranked_once(measurement) as (tally, _):
-        rejects = rejected_rows(measurement.corpus, measures, "id", tally.rejects, max_rows)
-        found = [] if rejects is None else rejects.collect()
-    return tally, Counter(map(tuple, found))
+) -> tuple[RowCounts, Counter[tuple[Any, ...]]]:
+    """Measure a corpus with a column id; return its row counts, and its rejected rows."""
+    with survey_for_ranking(corpus, measures, "id", duplicates) as surveyed:
+        counts = measure(surveyed).counts.row_counts
+        rejects = rejected_rows(surveyed.corpus, measures, "id", counts.rejects, max_rows)
+        return counts, Counter(map(tuple, [] if rejects is None else rejects.collect()))
+
+
+def cell_sizes(measurement: Measurement, model: str = "s", slice_: str = "all") -> dict[str, tuple[int, int]]:
+    """Return negatives and positives of every identity, and of ``(overall)``."""
+    groups, cells = measurement.counts.groups, measurement.counts.cells
+    chosen = [n for n, key in enumerate(zip(groups.model, groups.slice, strict=True)) if key == (model, slice_)]
+    first = {n: 2 * int(groups.is_overall[n]) for n in chosen}  # (overall) has only a background
+    return {groups.identity[n]: (int(cells[first[n], n]), int(cells[first[n] + 1, n])) for n in chosen}
 
 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -119,18 +131,39 @@ def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def write_rows(spark: SparkSession, path: Path, n_rows: int = 20) -> None:
-    frame = spark.range(n_rows).selectExpr("id", "id % 2 = 0 AS y", "id / 10.0D AS s", "1.0D AS u", "'secret' AS text")
-    frame.coalesce(1).write.parquet(str(path))
+    columns = ("id", "id % 2 = 0 AS y", "id / 10.0D AS s", "1.0D AS u", f"'{SECRET}' AS text")
+    spark.range(n_rows).selectExpr(*columns).coalesce(1).write.parquet(str(path))
 
 
-def read_and_rank(spark: SparkSession, path: Path, **source: Any) -> None:
-    corpus = read_corpus(spark, corpus_of(path=str(path), **source), NIGHT)
-    with ranked_once(measure(corpus, measures_of(), "id" if "id" in corpus.columns else None)):
-        pass
+def read_and_rank(spark: SparkSession, path: Path | str, measures: Measures | None = None, **source: Any) -> RowCounts:
+    corpus = read(spark, path, measures, **source)
+    id_column = "id" if "id" in corpus.columns else None
+    return measure_corpus(corpus, measures or measures_of(), id_column).counts.row_counts
 
 
-def fault_of(spark: SparkSession, path: Path, **source: Any) -> str:
+def faults_of(spark: SparkSession, path: Path | str, measures: Measures | None = None, **source: Any) -> list[Fault]:
+    """Return the faults of a corpus that is refused; a sentence stands as a fault of no key."""
     with pytest.raises(InputError) as caught:
-        read_and_rank(spark, path, **source)
-    assert "secret" not in str(caught.value)
-    return str(caught.value)
+        read_and_rank(spark, path, measures, **source)
+    assert SECRET not in str(caught.value)
+    assert caught.value.exit_code == 3
+    return [fault if isinstance(fault, Fault) else Fault((), None, fault) for fault in caught.value.faults]
+
+
+def fault_of(spark: SparkSession, path: Path | str, measures: Measures | None = None, **source: Any) -> str:
+    """Return the message of a corpus that is refused with one fault."""
+    with pytest.raises(InputError) as caught:
+        read_and_rank(spark, path, measures, **source)
+    assert SECRET not in str(caught.value)
+    (message,) = caught.value.messages
+    return message
+
+
+def holds(text: str, *parts: object) -> bool:
+    """Return whether a text has all parts, in their order."""
+    start = 0
+    for part in map(str, parts):
+        if (index := text.find(part, start)) < 0:
+            return False
+        start = index + len(part)
+    return True

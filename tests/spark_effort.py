@@ -1,4 +1,4 @@
-"""What Spark does in a block of a test: its jobs, and how often it scans the corpus."""
+"""What Spark does in a block of a test: its queries and jobs, and how often it scans and shuffles the corpus."""
 
 from __future__ import annotations
 
@@ -11,18 +11,38 @@ from pyspark.sql import SparkSession
 
 from biasspark.session import is_connect
 
-MOST_SPARK_JOBS = 55
+MOST_SPARK_JOBS = 25
+"""Of a night, whatever parts are on."""
 
 
 @dataclass(frozen=True)
 class Effort:
+    """What Spark did in a block.
+
+    Attributes
+    ----------
+    n_jobs
+        With adaptive execution one query is several jobs.
+    n_scans
+        How often every row of the corpus was read.
+    n_shuffles
+        Stages that read every row, and hand rows on to others.
+    n_queries
+        Queries of SQL or of DataFrames, whatever number of jobs Spark makes of one.
+    driver_bytes
+        What came back to the driver, a few kB of bookkeeping a task with it.
+    """
+
     n_jobs: int
     n_scans: int
+    n_shuffles: int = 0
+    n_queries: int = 0
+    driver_bytes: int = 0
 
 
 @contextmanager
 def watch(spark: SparkSession, n_rows: int, found: list[Effort]) -> Iterator[None]:
-    """Count the Spark jobs of a block, and the scans of a corpus of so many rows.
+    """Count what Spark does in a block, over a corpus of so many rows.
 
     Spark knows of every stage how many records its tasks read, from files or from its cache. The corpus has more rows
     than all else that a night reads, so a stage that read as many has scanned it, whatever its plan looks like. Spark
@@ -31,15 +51,32 @@ def watch(spark: SparkSession, n_rows: int, found: list[Effort]) -> Iterator[Non
     if is_connect(spark):
         yield
         return
-    context, group = spark.sparkContext, uuid4().hex
+    context, group, first_query = spark.sparkContext, uuid4().hex, _next_query(spark)
     context.setJobGroup(group, "watched")
     try:
         yield
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
-    context._jsc.sc().listenerBus().waitUntilEmpty()
+    n_queries = _next_query(spark) - first_query
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
-    stages = {stage for job in jobs if job for stage in job.stageIds if tracker.getStageInfo(stage)}
-    n_scans = sum(store.lastStageAttempt(stage).inputRecords() // n_rows for stage in stages)
-    found.append(Effort(len(jobs), n_scans))
+    # Of a long session Spark forgets the stages that it skipped.
+    numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
+    stages = [store.lastStageAttempt(number) for number in numbers]
+    scans = [stage for stage in stages if stage.inputRecords() >= n_rows]
+    found.append(
+        Effort(
+            n_jobs=len(jobs),
+            n_scans=sum(stage.inputRecords() // n_rows for stage in scans),
+            n_shuffles=sum(stage.shuffleWriteRecords() > 0 for stage in scans),
+            n_queries=n_queries,
+            driver_bytes=sum(stage.resultSize() for stage in stages),
+        )
+    )
+
+
+def _next_query(spark: SparkSession) -> int:
+    """Return the number of the next query. How many there were is not known: Spark keeps the last thousand."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    listed = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return int(listed.last().executionId()) + 1 if listed.size() else 0

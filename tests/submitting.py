@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.locked_packages import find_needed
-from scripts.zip_package import write_zip
-from tests.hurrying import HURRIED_JAVA
+from scripts.dev.locked_packages import list_dependencies
+from scripts.dev.zip_package import write_zip
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEST = {
@@ -28,14 +27,6 @@ MODEST = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
-UNCOMPILED = (
-    "spark.sql.codegen.wholeStage=false",
-    "spark.sql.codegen.factoryMode=NO_CODEGEN",
-    f"spark.driver.extraJavaOptions={HURRIED_JAVA}",
-    f"spark.executor.extraJavaOptions={HURRIED_JAVA}",
-)
-"""Settings for a few rows, of which compiling what runs once takes nearly all the time."""
-
 PLATFORM = ("pyspark", "numpy", "pandas", "pyarrow", "scipy")
 """What the machines of a cluster have."""
 
@@ -103,7 +94,7 @@ def make_python(folder: Path, *distributions: str) -> Path:
     """Make an environment that has these packages and what they need, by links, and nothing else; give its Python."""
     venv.create(folder)
     purelib = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
-    for name in find_needed(distributions):
+    for name in list_dependencies(distributions):
         tops = {path.parts[0] for path in files(name) or ()} - {"..", "__pycache__"}
         for top in tops:
             (purelib / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
@@ -168,7 +159,7 @@ class Standalone:
     @property
     def options(self) -> tuple[str, ...]:
         """Options of spark-submit for a job of a few rows that begins once both workers are there, and uses both."""
-        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1", *UNCOMPILED)
+        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1")
         return ("--master", self.address, *(part for setting in settings for part in ("--conf", setting)))
 
     @property

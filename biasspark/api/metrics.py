@@ -1,32 +1,85 @@
 """The public functions of single tables, for notebooks: the job's tables on any DataFrame, classic or Connect.
 
-Each ranks for itself, when it is called: `biasspark.measure` ranks once for several. What comes back holds the rows of
-the table, so nothing is ranked again. Each stops at the faults of `biasspark.measure`, and gives its warnings.
+Each ranks the rows when it is called: `biasspark.measure` ranks once for several. What it returns holds the rows of the
+table, so nothing is ranked again. Each raises the errors of `biasspark.measure`, and gives its warnings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 
-from biasspark import pipeline
-from biasspark.api.computed import compute, warn, write_warnings
-from biasspark.api.keywords import GroupKeywords, Models, SuiteKeywords, parse_keywords, with_keywords
-from biasspark.api.measured import CorpusTables, compute_ranked
-from biasspark.maps.labels import balance_labels
-from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.api.computed import hold, warn
+from biasspark.api.keywords import (
+    Engine,
+    IdentitiesLike,
+    Keywords,
+    Models,
+    Unannotated,
+    check_frame,
+    identity_keywords,
+    row_keywords,
+)
+from biasspark.api.measured import measure_corpus
+from biasspark.session import describe
+from biasspark.tables.frames import to_arrow
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    LABEL_BALANCE,
+    MODEL_SUMMARY,
+    PINNED_AUC,
+    PINNED_SKEW,
+    SCORE_HISTOGRAMS,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+    U_STATISTICS,
+)
+from biasspark.workflows.balance_labels import balance_labels
+from biasspark.workflows.measurement import measure, survey_for_ranking
+from biasspark.workflows.pinned_skew import skew_classes
+
+Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
 
 
-@with_keywords
-def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
+def bias_metrics(
+    df: DataFrame,
+    *,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+) -> DataFrame:
     """Return the bias suite: one row a (model, slice, identity) with six metrics and their intervals.
 
-    Subgroup, BPSN, BNSP and background AUC, and the Negative and Positive Average Equality Gap (Borkan et al. 2019,
-    "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification"), each exact, or with the
-    engine "binned" between bounds.
+    A metric compares two cells of an identity: the rows in it (subgroup) or known to be outside (background) with one
+    label. Of a low cell of n rows and a high one of m,
+
+        AUC = U / (n m),    U = pairs in which the row of the high cell scores higher, ties one half (Mann-Whitney)
+
+    ========================  ====================  ====================  ===================================
+    metric                    low cell              high cell             range, and what is bad
+    ========================  ====================  ====================  ===================================
+    ``subgroup_auc``          subgroup negatives    subgroup positives    0 to 1, low
+    ``bpsn_auc``              subgroup negatives    background positives  0 to 1, low: false alarms
+    ``bnsp_auc``              background negatives  subgroup positives    0 to 1, low: misses
+    ``background_auc``        background negatives  background positives  0 to 1, to compare with
+    ``negative_aeg`` + 1/2    background negatives  subgroup negatives    gap from -1/2 to 1/2, far from 0
+    ``positive_aeg`` + 1/2    background positives  subgroup positives    gap from -1/2 to 1/2, far from 0
+    ========================  ====================  ====================  ===================================
+
+    All are exact; a metric with an empty cell is NULL, with a reason.
 
     Parameters
     ----------
@@ -43,42 +96,39 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
     identities : str, list of str, dict, or Identities
         Columns of annotations, or a dict with the keys of ``[identities]`` of the configuration.
     identity_threshold : float, default 0.5
-        A row is in the identity of a numeric column at or above it; for a list of columns.
+        For a list of columns: a row is in the identity of a numeric column at or above it.
     unannotated : {"exclude", "background"}
-        What NULL in an identity's column means; for a list of columns.
+        For a list of columns: what NULL in an identity's column means.
     slices : dict of str to str, optional
-        Names and Spark SQL predicates of parts of the corpus to be measured, too.
-    engine : {"blocks", "windows", "binned"}
-        Sorted blocks in numpy, or rank windows in pure Spark SQL; or counts by bin, approximate, with the least and the
-        most that each value may be in ``_at_least`` and ``_at_most``.
+        Names and Spark SQL predicates of parts of the corpus that are measured, too.
+    engine : {"blocks", "windows"}
+        Sorted blocks in numpy, or rank windows in pure Spark SQL.
     ranges : int, default 0
-        Into how many score ranges the ranking is cut; 0 chooses.
-    rank_bins : int, default 4096
-        Of the engine "binned": into about how many bins the scores of a model are cut.
+        Into how many score ranges the ranking is cut; 0: chosen from the rows.
     level : float, default 0.95
         Of the intervals.
     evidence : int, or dict, optional
         How many rows each of the two cells of a metric needs for the metric to have a value, or a dict with the keys of
         ``[evidence]``.
     privacy : True, int, or dict, optional
-        Below how many rows the numbers of a group are withheld; True for 10.
+        Below how many rows the numbers of a group are suppressed; True for 10.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``bias_metrics``, less run_date, corpus and run_id. Computed when called.
+        The columns of the table ``bias_metrics``, less run_date, corpus and run_id.
 
     Raises
     ------
-    TypeError
-        For a keyword that there is not, or one that is missing.
-    ConfigError, InputError
-        With all other faults at once; also if a model has no usable score.
+    ConfigError
+        With every fault of the keywords at once.
+    InputError
+        With every fault of the rows at once, or if a model has no usable score.
 
     Warns
     -----
     InputWarning
-        Of what a person should look at, as `measure` does: scores, identities and rejected rows that are peculiar.
+        Of what a person should look at: scores, identities and rejected rows that are peculiar.
 
     Examples
     --------
@@ -89,91 +139,172 @@ def bias_metrics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
 
     Notes
     -----
-    When called, the rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine
-    "windows" they are scanned four times or more. So they are for every other table that is made by a function of its
-    own: `biasspark.measure` does it once for all. NaN and missing scores leave a row out for that model, a missing
-    label for all.
+    The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" they are
+    scanned four times or more. Every other function does the same: `biasspark.measure` does it once for all tables.
+    NaN and missing scores leave a row out for that model, a missing label for all.
+
+    References
+    ----------
+    Borkan, Dixon, Sorensen, Thain and Vasserman, "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text
+    Classification", 2019. The intervals: docs/metrics.md.
     """
-    return _measure(df, measures, CorpusTables.bias_metrics)
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given)).table(BIAS_METRICS)
 
 
-@with_keywords
-def u_statistics(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
+def u_statistics(
+    df: DataFrame,
+    *,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+) -> DataFrame:
     """Return the integers from which every metric follows: six pairs of cells per identity.
 
-    Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``u_statistics`` less the
-    run's.
+    Of a low cell of n rows and a high one of m: n, m, twice their Mann-Whitney U, and the sums of squares of the
+    placements that DeLong's variance takes, all exact. ``AUC = U / (n m)``.
+
+    Keywords, errors, warnings and costs are those of `bias_metrics`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``u_statistics`` less the run's.
     """
-    return _measure(df, measures, CorpusTables.u_statistics)
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given)).table(U_STATISTICS)
 
 
-@with_keywords
-def model_summary(df: DataFrame, **measures: Unpack[SuiteKeywords]) -> DataFrame:
+def model_summary(
+    df: DataFrame,
+    *,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+) -> DataFrame:
     """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities.
 
-    Takes what `bias_metrics` takes, costs as much, and returns the columns of the table ``model_summary`` less the
-    run's.
+    Keywords, errors, warnings and costs are those of `bias_metrics`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``model_summary`` less the run's.
     """
-    return _measure(df, measures, CorpusTables.model_summary)
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given)).table(MODEL_SUMMARY)
 
 
-@with_keywords
 def pinned_auc(
     df: DataFrame,
     *,
     trials: int = 0,
     seed: int = 1,
     include_subgroup_in_background: bool = True,
-    **measures: Unpack[SuiteKeywords],
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> DataFrame:
     """Return the pinned AUC of every identity, with the four weights and the four AUCs of which it is made.
 
-    Its authors advise against it: it moves with the share of positives of an identity while the model stays the same
-    ("Limitations of Pinned AUC for Measuring Unintended Bias", 2019). Decide by `bias_metrics`.
+    The AUC, 0 to 1, of the subgroup and of as many rows drawn from the background. In the limit of many draws it is a
+    mean of the AUCs of the four pairs of cells, weighted by their pairs. Its authors advise against it: it moves with
+    the share of positives of an identity while the model stays the same. Decide by `bias_metrics`.
+
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
     trials : int, default 0
         How often the pinned set is also drawn, as it was published; each trial costs about as much as ranking it.
-    seed : int
+    seed : int, default 1
         Of the draws.
-    include_subgroup_in_background : bool
+    include_subgroup_in_background : bool, default True
         Whether the background is drawn from all rows, as the papers say, or from those outside the identity.
-    **measures
-        What `bias_metrics` takes.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``pinned_auc`` less the run's. Computed when called.
+        The columns of the table ``pinned_auc`` less the run's.
 
     Notes
     -----
-    Costs as much as `bias_metrics`. With trials the rows are scanned and shuffled once more.
+    With trials the rows are scanned and shuffled once more.
+
+    References
+    ----------
+    Borkan, Dixon, Li, Sorensen, Thain and Vasserman, "Limitations of Pinned AUC for Measuring Unintended Bias", 2019.
     """
-    table = {
-        "trials": trials,
-        "seed": seed,
-        "include_subgroup_in_background": include_subgroup_in_background,
-    }
-    return _measure(df, measures, CorpusTables.pinned_auc, pinned_auc=table)
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    pinned = {"trials": trials, "seed": seed, "include_subgroup_in_background": include_subgroup_in_background}
+    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(PINNED_AUC)
 
 
-@with_keywords
-def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
+def pinned_skew(
     df: DataFrame,
     *,
     identity: str,
-    cell: str = "subgroup_negative",
+    cell: Cell = "subgroup_negative",
     fraction: float = 0.5,
     trials: int = 100,
     seed: int = 1,
-    **measures: Unpack[SuiteKeywords],
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> DataFrame:
     """Return what the pinned AUC of an identity becomes when rows of one cell are dropped, and what the suite becomes.
 
-    The experiment of "Limitations of Pinned AUC for Measuring Unintended Bias" (2019), section 3: the model stays the
-    same, subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
+    The model stays the same: subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
+
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
@@ -185,39 +316,66 @@ def pinned_skew(  # noqa: PLR0913 - the keys of the configuration's table
         How much of the cell is dropped, between 0 and 1.
     trials : int, default 100
         How often other rows are dropped at random; a trial ranks nothing anew.
-    seed : int
+    seed : int, default 1
         Of the draws: it fixes which rows are dropped, on any cluster.
-    **measures
-        What `bias_metrics` takes. The engine "windows" is taken as "blocks", and "binned" is refused.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice). Computed when called.
+        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice).
 
     Raises
     ------
     ConfigError, InputError
-        With all faults at once; for an identity that is not there, with those that are.
+        As `bias_metrics` does; also for an identity that does not exist, with those that do.
 
     Notes
     -----
-    One identity is ranked. The rows are scanned twice, for a survey and for the ranking, and shuffled once.
+    One identity is ranked, by the engine "blocks" whatever is given. The rows are scanned three times, for a survey,
+    the ranking and the trials, and shuffled twice.
+
+    References
+    ----------
+    "Limitations of Pinned AUC for Measuring Unintended Bias", 2019, section 3.
     """
-    table = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    measurement = pipeline.measure(df, parse_keywords(measures, {"pinned_skew": table}), only=identity)
-    return compute_ranked(measurement, lambda: pipeline.skew_classes(measurement).select(*PINNED_SKEW.value_columns))
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    skew = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
+    keywords = Keywords(given, "pinned_skew", **skew)
+    check_frame(df)
+    with keywords.name_faults(), survey_for_ranking(df, keywords.measures(), only=identity) as surveyed:
+        measurement = measure(surveyed)
+        skewed = skew_classes(surveyed, measurement)
+    warn(measurement.warnings)
+    return hold(df, PINNED_SKEW, skewed)
 
 
-@with_keywords
 def threshold_rates(
     df: DataFrame,
     *,
     at: Sequence[float] | None = None,
     grid: Mapping[str, float] | None = None,
-    **measures: Unpack[SuiteKeywords],
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> DataFrame:
     """Return decisions, rates and their gaps to the background of every identity at every threshold.
+
+    TPR, FPR, TNR, FNR, precision and selection rate, 0 to 1, from exact counts; a gap, -1 to 1, is the rate of the
+    subgroup less that of the background, with Newcombe's interval for a difference of proportions.
+
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
@@ -225,56 +383,118 @@ def threshold_rates(
         Thresholds; a row is decided positive where its score is at or above one.
     grid : mapping, optional
         Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
-    **measures
-        What `bias_metrics` takes.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``threshold_rates`` less the run's. Computed when called.
-
-    Notes
-    -----
-    Costs as much as `bias_metrics`.
+        The columns of the table ``threshold_rates`` less the run's.
     """
-    return _measure(df, measures, CorpusTables.threshold_rates, thresholds={"at": at, "grid": grid})
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_RATES)
 
 
-@with_keywords
 def threshold_summary(
     df: DataFrame,
     *,
     at: Sequence[float] | None = None,
     grid: Mapping[str, float] | None = None,
-    **measures: Unpack[SuiteKeywords],
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> DataFrame:
     """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
 
-    Takes what `threshold_rates` takes, costs as much, and returns the columns of the table ``threshold_summary`` less
-    the run's.
+    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of
+    ``|rate of the identity - rate of the slice|``, 0 or more, 0 is best.
+
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+
+    Parameters
+    ----------
+    at : sequence of float, optional
+        Thresholds; a row is decided positive where its score is at or above one.
+    grid : mapping, optional
+        Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``threshold_summary`` less the run's.
     """
-    return _measure(df, measures, CorpusTables.threshold_summary, thresholds={"at": at, "grid": grid})
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_SUMMARY)
 
 
-@with_keywords
-def score_histograms(df: DataFrame, *, bins: int = 100, **measures: Unpack[SuiteKeywords]) -> DataFrame:
-    """Return the rows of every cell of every identity by equal bins of their scores.
+def score_histograms(
+    df: DataFrame,
+    *,
+    bins: int = 100,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+) -> DataFrame:
+    """Return how many rows of every cell of every identity have a score in each of equal bins.
 
-    Bins span [0, 1], or all scores of a model if some lie outside. Takes what `bias_metrics` takes besides, costs as
-    much, and returns the columns of the table ``score_histograms`` less the run's.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+
+    Parameters
+    ----------
+    bins : int, default 100
+        Bins of [0, 1], or of the range of all scores of a model if some lie outside.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``score_histograms`` less the run's.
     """
-    return _measure(df, measures, CorpusTables.score_histograms, histograms={"bins": bins})
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(SCORE_HISTOGRAMS)
 
 
-@with_keywords
 def label_balance(
     df: DataFrame,
     *,
     text: str | None = None,
     length: str | None = None,
     buckets: Sequence[int] | None = None,
-    models: Models | None = None,  # noqa: ARG001 - the same keywords fit every function
-    **measures: Unpack[GroupKeywords],
+    models: Models | None = None,  # noqa: ARG001
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> DataFrame:
     """Return how often every identity is positive by text length, and how many negatives would balance it.
 
@@ -284,13 +504,17 @@ def label_balance(
         The column with the text, or the one with its length; without either, lengths do not count.
     buckets : sequence of int, optional
         Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
-    **measures
-        What `bias_metrics` takes, but for evidence; ``models`` is not needed, since scores do not count.
+    models : optional
+        Not used, since scores do not count: the same keywords fit every function.
+    df, label, label_threshold, label_positive, identities, identity_threshold, unannotated, slices
+        As for `bias_metrics`.
+    engine, ranges, level, privacy
+        As for `bias_metrics`.
 
     Returns
     -------
     DataFrame
-        The columns of the table ``label_balance`` less the run's. Computed when called.
+        The columns of the table ``label_balance`` less the run's.
 
     Raises
     ------
@@ -304,36 +528,62 @@ def label_balance(
 
     Notes
     -----
-    When called, the rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
+    The rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
     """
-    table = {"text": text, "length": length, "buckets": buckets}
-    asked = parse_keywords(measures, {"label_balance": table}, scored=False)
-    balance, warnings = balance_labels(df, asked)
-    computed = compute(df, asked.expressions, lambda: balance)
-    warn(write_warnings(warnings))
-    return computed
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {**rows, **groups, "privacy": privacy}
+    keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
+    check_frame(df)
+    with keywords.name_faults():
+        balance, warnings = balance_labels(df, keywords.measures(scored=False))
+    warn(warnings)
+    return hold(df, LABEL_BALANCE, balance)
 
 
-@with_keywords
-def template_scores(df: DataFrame, *, template: str, **measures: Unpack[SuiteKeywords]) -> DataFrame:
+def template_scores(
+    df: DataFrame,
+    *,
+    template: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+) -> DataFrame:
     """Return the mean score of every template and identity: a fair model scores a template alike for all.
 
-    ``template`` is the column that says from which template a row was made. Takes what `bias_metrics` takes besides,
-    and returns the columns of the table ``template_scores`` less the run's. Computed when called: costs as much as
-    `bias_metrics`, which says what is wrong with the rows, and one more scan for the table.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+
+    Parameters
+    ----------
+    template : str
+        The column of the template from which a row was made.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``template_scores`` less the run's.
+
+    Notes
+    -----
+    The rows are scanned once more.
     """
-    scores = _measure(df, measures, CorpusTables.template_scores, templates={"column": template})
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
+    measured = measure_corpus(df, Keywords(given | {"template": template}))
+    lazy = measured.template_scores()
+    with describe(df.sparkSession, "score templates"):
+        scores = hold(df, TEMPLATE_SCORES, to_arrow(lazy, TEMPLATE_SCORES.arrow_schema))
     if scores.isEmpty():
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])
     return scores
-
-
-def _measure(
-    df: DataFrame,
-    measures: SuiteKeywords,
-    table: Callable[[CorpusTables], DataFrame],
-    **parts: Mapping[str, Any],
-) -> DataFrame:
-    """Rank a corpus, and return one table, computed; ``parts`` are tables of the configuration."""
-    measurement = pipeline.measure(df, parse_keywords(measures, parts))
-    return compute_ranked(measurement, partial(table, CorpusTables(measurement)))

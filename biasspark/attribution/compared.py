@@ -15,12 +15,12 @@ from biasspark.attribution.influence import Placed, variance_of_influences
 from biasspark.attribution.moments import read_whole, sum_whole
 from biasspark.columns import (
     HONEST,
-    IN_CROWDS,
+    IN_SETS,
     LABEL,
     MODEL,
     N_OPPOSITE,
     ORDERED_DOUBLED,
-    ORDERED_IN_CROWDS,
+    ORDERED_IN_SETS,
     ROW_ID,
     SLICE,
 )
@@ -69,35 +69,35 @@ def difference_rows(ranked: DataFrame, trees: Mapping[str, int], models: tuple[s
     )
 
 
-def difference_variances(ranked: DataFrame, model: str, n_crowds: int) -> list[float | None]:
-    """Return the variance of the mean difference of each crowd, by the influence of every row of the slice.
+def difference_variances(ranked: DataFrame, model: str, n_sets: int) -> list[float | None]:
+    """Return the variance of the mean difference of each set, by the influence of every row of the slice.
 
     With the difference E of a row's two doubled placements among all opposite rows in place of D, and that among those
-    of the crowd in place of d, it is the variance of `influence_variance`, whose sums are linear and quadratic in them.
+    of the set in place of d, it is the variance of `influence_variance`, whose sums are linear and quadratic in them.
 
     Parameters
     ----------
     ranked : DataFrame
-        RANKED rows of the two models and one slice, with ``row_id``, and placed in crowds.
+        RANKED rows of the two models and one slice, with ``row_id``, and placed in sets.
     model : str
         The one from whose attribution the other's is subtracted.
-    n_crowds : int
-        How many crowds there are.
+    n_sets : int
+        How many sets there are.
 
     Notes
     -----
-    One job: a shuffle of all rows by their ids, then each row once for each crowd. The driver collects two rows per
-    crowd.
+    One job: a shuffle of all rows by their ids, then each row once for each set. The driver collects two rows per
+    set.
     """
     is_own = F.col(MODEL) == model
-    own, theirs = (F.max(F.when(side, F.col(ORDERED_IN_CROWDS))) for side in (is_own, ~is_own))
+    own, theirs = (F.max(F.when(side, F.col(ORDERED_IN_SETS))) for side in (is_own, ~is_own))
     both = ranked.groupBy(ROW_ID).agg(
         F.sum(F.when(is_own, F.col(ORDERED_DOUBLED)).otherwise(-F.col(ORDERED_DOUBLED))).alias("everywhere"),
         F.zip_with(own, theirs, lambda a, b: a - b).alias("inside"),
-        *(F.max(name).alias(name) for name in (LABEL, N_OPPOSITE, IN_CROWDS)),
+        *(F.max(name).alias(name) for name in (LABEL, N_OPPOSITE, IN_SETS)),
     )
-    rows = both.select(LABEL, N_OPPOSITE, IN_CROWDS, "everywhere", F.posexplode("inside").alias("crowd", "inside"))
-    is_in = F.getbit(IN_CROWDS, F.col("crowd")) == 1
+    rows = both.select(LABEL, N_OPPOSITE, IN_SETS, "everywhere", F.posexplode("inside").alias("set_number", "inside"))
+    is_in = F.getbit(IN_SETS, F.col("set_number")) == 1
     everywhere, inside = F.col("everywhere"), F.col("inside")
     outside = everywhere - inside
     sums = {
@@ -109,17 +109,17 @@ def difference_variances(ranked: DataFrame, model: str, n_crowds: int) -> list[f
     }
     own_sums = {name: F.when(is_in, value).otherwise(F.lit(0)) for name, value in sums.items()}
     every_sum = own_sums | {"squares_inside_of_all": inside * inside}
-    found = rows.groupBy("crowd", LABEL).agg(
+    found = rows.groupBy("set_number", LABEL).agg(
         F.count(F.lit(1)).alias("n"),
         F.count_if(is_in).alias("k"),
         *(column for name, value in every_sum.items() for column in sum_whole(value, name)),
     )
-    by_crowd = {(row["crowd"], row[LABEL]): _read(row) for row in found.collect()}
+    by_set = {(row["set_number"], row[LABEL]): _read(row) for row in found.collect()}
     return [
-        variance_of_influences(by_crowd[crowd, False], by_crowd[crowd, True])
-        if {(crowd, False), (crowd, True)} <= set(by_crowd)
+        variance_of_influences(by_set[number, False], by_set[number, True])
+        if {(number, False), (number, True)} <= set(by_set)
         else None
-        for crowd in range(n_crowds)
+        for number in range(n_sets)
     ]
 
 

@@ -14,8 +14,8 @@ from biasspark.attribution.significance import (
     chance_p_value,
     welch_p_value,
 )
-from biasspark.features import Feature, say_condition, write_predicate
-from biasspark.metrics.testing import SIGNIFICANT, adjust
+from biasspark.features import Feature, describe_condition, write_predicate
+from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,10 @@ def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
 
 def decide(tested: Sequence[AnyEvidence]) -> list[AnyEvidence]:
     """Adjust the p-values of what is tested together, and say what is found."""
-    p_values, p_chances = adjust([one.p_value for one in tested]), adjust([one.p_chance for one in tested])
+    p_values, p_chances = (
+        benjamini_hochberg([one.p_value for one in tested]),
+        benjamini_hochberg([one.p_chance for one in tested]),
+    )
     return [
         replace(
             one,
@@ -207,7 +210,7 @@ def _judge(node: Node, sums: NodeSums, root: NodeSums, features: Sequence[Featur
         parent_id=node.parent_id,
         depth=node.depth,
         is_leaf=node.is_leaf,
-        rule=say_condition(node.condition, features),
+        rule=describe_condition(node.condition, features),
         predicate=write_predicate(node.condition, features),
         **compare_with_all(sums, root),
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.splits import best_cut, leave_enough
-from biasspark.config.attribution import TreeSettings
+from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 
 ROOT = 1

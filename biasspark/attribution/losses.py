@@ -21,10 +21,10 @@ from biasspark.attribution.moments import read_moments, read_whole, sum_moments,
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.subgroups import Pairs, read_cells
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, OVERALL, SCORE, SEGMENTS, SLICE
-from biasspark.config.wording import show_key
+from biasspark.corpus.decode import each_present
 from biasspark.errors import InputError
-from biasspark.expressions.exploding import each_present
-from biasspark.metrics.testing import clip, interval
+from biasspark.metrics.multiple_testing import clip, interval
+from biasspark.text import show_key
 
 CLIP = 1e-15
 """How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""

@@ -36,10 +36,10 @@ from biasspark.attribution.pair_significance import (
 )
 from biasspark.attribution.significance import Findings
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
-from biasspark.config.attribution import Pairs
+from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature
 from biasspark.metrics.delong import delong_part
-from biasspark.metrics.testing import SIGNIFICANT, adjust
+from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
 
 T = TypeVar("T")
 
@@ -161,8 +161,8 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     < 0.05 as well. All tests are two-sided.
 
     Where scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
-    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulate_attribution`): at the last too few pairs
-    are wrongly ordered for paired placements.
+    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at the last
+    too few pairs are wrongly ordered for paired placements.
 
     Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row
     and node on the way down, never a pair.
@@ -304,8 +304,8 @@ def _test_chance(auc: float | None, n_drawn: tuple[int, int], draws: Draws | Non
 def _decide(segments: Sequence[PairSegment]) -> list[PairSegment]:
     """Adjust the tests of the leaves, and say which are found; a leaf that cannot be tested is not."""
     leaves = [segment if segment.is_leaf else None for segment in segments]
-    p_values = adjust([leaf and leaf.p_value for leaf in leaves])
-    p_chances = adjust([leaf and leaf.p_chance for leaf in leaves])
+    p_values = benjamini_hochberg([leaf and leaf.p_value for leaf in leaves])
+    p_chances = benjamini_hochberg([leaf and leaf.p_chance for leaf in leaves])
     return [
         segment._replace(
             p_adjusted=p_value,

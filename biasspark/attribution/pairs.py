@@ -13,29 +13,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Window
-from pyspark.sql.types import DoubleType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.attribution.pair_kernel import Examples, PairSegment, Sample, Samples, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, ROW_ID, SLICE
-from biasspark.config.attribution import Pairs
-from biasspark.features import Feature, bin_names, say_condition, write_predicate
+from biasspark.config.attribution_settings import Pairs
+from biasspark.features import Feature, bin_names, describe_condition, write_predicate
 from biasspark.metrics.intervals import auc_interval
+from biasspark.tables.arrow import to_table
+from biasspark.tables.frames import to_arrow
 from biasspark.tables.schemas import PAIR_SEGMENTS
 
 _GROUP = (MODEL, SLICE)
 _SIDE = (*_GROUP, "label")
 _BUCKET_BITS = 10
-_ENDS = {"low": "mean_honest_low", "high": "mean_honest_high"}
-_TREE = StructType(
-    [field for field in PAIR_SEGMENTS.value_schema if field.name not in _ENDS.values()]
-    + [StructField("variance_honest", DoubleType())]
+_TREE = pa.schema(
+    [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]
+    + [pa.field("variance_honest", pa.float64())]
 )
 """The table before the ends of the intervals are known."""
 
 
-def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pairs, level: float = 0.95) -> DataFrame:
+def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pairs, level: float = 0.95) -> pa.Table:
     """Return the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
 
     Parameters
@@ -52,7 +54,7 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
 
     Returns
     -------
-    DataFrame
+    pyarrow.Table
         One row per node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
         ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
         ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
@@ -69,19 +71,18 @@ def pair_segments(ranked: DataFrame, features: Sequence[Feature], settings: Pair
     `positives` (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is
     left out. So the draw depends on the rows alone, and models and slices draw the same rows where they have them.
 
-    Lazy. Two scans of `ranked`, which is best persisted; 1,024 counts per (model, slice, label) are shuffled, then the
-    samples and at most one bucket more, a thousandth of the rows. A task holds four samples.
+    Runs a Spark action. Two scans of `ranked`, which is best persisted; 1,024 counts per (model, slice, label) are
+    shuffled, then the samples and at most one bucket more, a thousandth of the rows. A task holds four samples.
     """
     sampled = sample_examples(ranked, len(features), settings)
-    trees = sampled.groupBy(*_GROUP).applyInPandas(_grow(features, settings), _TREE)
-    auc = F.struct(
-        F.col("mean_honest").alias("auc"),
-        F.col("variance_honest").alias("auc_variance"),
-        F.col("n_negatives_honest").alias("n_low"),
-        F.col("n_positives_honest").alias("n_high"),
-    )
-    ends = {name: F.col("ends")[end] for end, name in _ENDS.items()}
-    return trees.withColumn("ends", auc_interval(auc, level)).withColumns(ends).select(*PAIR_SEGMENTS.value_columns)
+    trees = sampled.groupBy(*_GROUP).applyInPandas(_grow(features, settings), from_arrow_schema(_TREE))
+    rows = to_arrow(trees, _TREE)
+    auc, variance = (rows[name].to_numpy(zero_copy_only=False) for name in ("mean_honest", "variance_honest"))
+    n_low, n_high = (rows[f"n_{side}s_honest"].to_numpy().astype(np.int64) for side in (NEGATIVE, POSITIVE))
+    interval = auc_interval(auc.astype(np.float64), variance.astype(np.float64), n_low, n_high, level)
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names if name != "variance_honest"}
+    ends = {"mean_honest_low": interval.low, "mean_honest_high": interval.high}
+    return to_table(PAIR_SEGMENTS, **{name: column.to_pylist() for name, column in columns.items()}, **ends)
 
 
 def sample_examples(ranked: DataFrame, n_features: int, settings: Pairs) -> DataFrame:
@@ -142,6 +143,6 @@ def _write_segment(segment: PairSegment, features: Sequence[Feature]) -> dict[st
     """Return what is said about a node, its conditions as words and as predicates."""
     said = segment._asdict()
     for side, condition in zip((NEGATIVE, POSITIVE), segment.conditions, strict=True):
-        said[f"{side}_rule"] = say_condition(condition, features)
+        said[f"{side}_rule"] = describe_condition(condition, features)
         said[f"{side}_predicate"] = write_predicate(condition, features)
     return said

@@ -16,8 +16,8 @@ from biasspark.attribution.growth import ROOT, GrownTree, NodeKey
 from biasspark.attribution.losses import cross_entropy, gini, normalized_attribution
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.columns import HONEST, LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SLICE
-from biasspark.features import Condition, Feature, bin_names, say_condition, write_predicate
-from biasspark.metrics.testing import clip, interval
+from biasspark.features import Condition, Feature, bin_names, describe_condition, write_predicate
+from biasspark.metrics.multiple_testing import clip, interval
 
 AUC = "auc"
 
@@ -137,7 +137,7 @@ class LosingSlice:
     def row(self, variance: float | None, features: Sequence[Feature], level: float) -> dict[str, Any]:
         """Return its row of ``attribution_slices``, with the interval that the variance of its honest mean gives."""
         low, high = clip(interval(self.found.mean_honest, variance, level), 0.0, 0.5)
-        said = {"rule": say_condition(self.found.condition, features)}
+        said = {"rule": describe_condition(self.found.condition, features)}
         said |= {"predicate": write_predicate(self.found.condition, features)}
         ends = {"mean_honest_low": low, "mean_honest_high": high}
         return {MODEL: self.model, SLICE: self.slice, **vars(self.found), **said, **ends}

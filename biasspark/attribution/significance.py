@@ -9,7 +9,7 @@ from math import erfc, sqrt
 from typing import NamedTuple
 
 from biasspark.distributions import student_tail
-from biasspark.metrics.testing import SIGNIFICANT
+from biasspark.metrics.multiple_testing import SIGNIFICANT
 
 EXACT = Context(prec=200, traps=[Inexact])
 """Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""

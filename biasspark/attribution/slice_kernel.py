@@ -53,7 +53,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.config.attribution import SliceSearch
+from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
 MOST_CANDIDATES = 100_000

@@ -26,7 +26,7 @@ from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_su
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
 from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Candidates, Counts, Slice, search
-from biasspark.config.attribution import SliceSearch
+from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, bin_name, bin_names
 
 _COUNTS = Counts._fields

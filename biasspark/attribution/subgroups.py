@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import Row
+import pyarrow as pa
 
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.influence import CellPair, RankedSegment, influence_variance
@@ -24,7 +25,7 @@ WITHIN = (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE)
 _BPSN = (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE)
 _BNSP = (BACKGROUND_NEGATIVE, SUBGROUP_POSITIVE)
 
-Pairs = Mapping[tuple[str, str], Row]
+Pairs = Mapping[tuple[str, str], Mapping[str, Any]]
 """Rows of ``u_statistics`` by (low_cell, high_cell)."""
 
 ConditionNames = Mapping[frozenset[tuple[int, frozenset[int]]], str]
@@ -57,10 +58,10 @@ def name_conditions(conditions: Iterable[Condition]) -> ConditionNames:
     return {condition: f"biasspark condition {number}" for number, condition in enumerate(different)}
 
 
-def read_statistics(statistics: Iterable[Row]) -> dict[tuple[str, str, str], dict[tuple[str, str], Row]]:
-    """Put rows of ``u_statistics`` in their places."""
-    found: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
-    for row in statistics:
+def read_statistics(statistics: pa.Table) -> dict[tuple[str, str, str], dict[tuple[str, str], Mapping[str, Any]]]:
+    """Return the rows of ``u_statistics`` by (model, slice, identity) and (low_cell, high_cell)."""
+    found: dict[tuple[str, str, str], dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in statistics.to_pylist():
         found.setdefault((row[MODEL], row[SLICE], row[IDENTITY]), {})[row["low_cell"], row["high_cell"]] = row
     return found
 

@@ -16,7 +16,7 @@ from biasspark.attribution.growth import ROOT, GrownTree, Histogram, Histograms,
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.moments import LARGEST_BITS, read_moments, sum_moments
 from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
-from biasspark.config.attribution import TreeSettings
+from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature, bin_names
 
 _COLUMNS = Histogram._fields

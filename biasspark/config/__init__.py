@@ -1,29 +1,15 @@
 """The configuration: what a run reads, measures and writes, checked before anything is read.
 
-``load_config`` reads a TOML file and the overrides of the command line. ``parse_measures`` and ``parse_identities``
-check what the public functions are given, by the same rules and with the same messages. Whatever is wrong is reported
-at once, in one ``ConfigError``.
+``load_config`` reads a TOML file and the overrides of the command line, ``parse_measures`` what the public functions
+are given, by the same rules. Whatever is wrong is reported at once, in one ``ConfigError``.
 """
 
 from __future__ import annotations
 
-from biasspark.config.attribution import Attribution, Pairs, SliceSearch, TreeSettings
-from biasspark.config.compare import GROUPS, JACKKNIFE, Compare
-from biasspark.config.further import (
-    EvidenceSettings,
-    Histograms,
-    LabelBalance,
-    PinnedAuc,
-    PinnedSkew,
-    Privacy,
-    Templates,
-    Thresholds,
-    divide,
-)
-from biasspark.config.gate import Gate, Rule
-from biasspark.config.identities import Crossed, Identities, find_too_many_pairs, say_unknown_identity
-from biasspark.config.mergeable import Otherwise, find_otherwise, list_differences, merge_rules
-from biasspark.config.model import (
+from biasspark.config.attribution_settings import Attribution, Pairs, SliceSearch, TreeSettings
+from biasspark.config.comparison_settings import GROUPS, JACKKNIFE, Compare
+from biasspark.config.config_diff import ConfigDiff, diff_config, list_differences, merge_rules
+from biasspark.config.configuration import (
     FILTER,
     Config,
     Corpus,
@@ -34,24 +20,26 @@ from biasspark.config.model import (
     Output,
     RankingSettings,
     Rejects,
-    StateSettings,
+    ReportSettings,
+    SketchSettings,
 )
-from biasspark.config.reading import load_config, parse_config, parse_identities, parse_measures
-from biasspark.config.redaction import redact
-from biasspark.config.report import ReportSettings
-from biasspark.config.section import find_close
-from biasspark.config.source import say_no_place
-from biasspark.config.terms import Terms
-from biasspark.config.wording import (
-    cut_to_width,
-    list_first,
-    measure_width,
-    narrow_widths,
-    say_count,
-    show_p_value,
-    show_value,
-    show_visibly,
+from biasspark.config.gate_rules import Gate, Rule
+from biasspark.config.identities import Crossed, Identities, too_many_pairs, unknown_identity
+from biasspark.config.load import load_config, parse_config, parse_identities, parse_measures
+from biasspark.config.optional_metrics import (
+    Grid,
+    Histograms,
+    LabelBalance,
+    MinimumCellRows,
+    PinnedAuc,
+    PinnedSkew,
+    Privacy,
+    Templates,
+    Thresholds,
+    divide,
 )
+from biasspark.config.paths import unusable_path
+from biasspark.config.term_lists import Terms
 
 __all__ = [
     "FILTER",
@@ -60,10 +48,11 @@ __all__ = [
     "Attribution",
     "Compare",
     "Config",
+    "ConfigDiff",
     "Corpus",
     "Crossed",
-    "EvidenceSettings",
     "Gate",
+    "Grid",
     "Histograms",
     "Identities",
     "Intervals",
@@ -71,7 +60,7 @@ __all__ = [
     "LabelBalance",
     "Maintenance",
     "Measures",
-    "Otherwise",
+    "MinimumCellRows",
     "Output",
     "Pairs",
     "PinnedAuc",
@@ -81,31 +70,21 @@ __all__ = [
     "Rejects",
     "ReportSettings",
     "Rule",
+    "SketchSettings",
     "SliceSearch",
-    "StateSettings",
     "Templates",
     "Terms",
     "Thresholds",
     "TreeSettings",
-    "cut_to_width",
+    "diff_config",
     "divide",
-    "find_close",
-    "find_otherwise",
-    "find_too_many_pairs",
     "list_differences",
-    "list_first",
     "load_config",
-    "measure_width",
     "merge_rules",
-    "narrow_widths",
     "parse_config",
     "parse_identities",
     "parse_measures",
-    "redact",
-    "say_count",
-    "say_no_place",
-    "say_unknown_identity",
-    "show_p_value",
-    "show_value",
-    "show_visibly",
+    "too_many_pairs",
+    "unknown_identity",
+    "unusable_path",
 ]

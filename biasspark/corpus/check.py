@@ -3,264 +3,239 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegralType,
-    MapType,
-    NumericType,
-    StringType,
-    StructType,
-)
+from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
-from biasspark.config import Label, Measures, find_close, show_value
-from biasspark.corpus.plain_words import input_faults
-from biasspark.corpus.values import analyse_condition
-from biasspark.errors import InputError
+from biasspark.config import Attribution, Label, LabelBalance, Measures
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words
+from biasspark.spark_errors import translate_spark_errors
+from biasspark.text import closest_match, show_value
 
 MOST_CATEGORICAL = 58
+NAME_ANOTHER = "Name one that it has."
+
+Use = Literal["category", "number", "fraction", "text", "array"]
+_RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
+    "category": ((), "a single value"),
+    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
+    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
+    "text": ((T.StringType,), "a text"),
+    "array": ((T.ArrayType,), "an array of strings"),
+}
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
-_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # besides commas, and how TOML writes them
-_SINGLE = ((), "a single value")
-_NUMBER = ((NumericType, StringType), "a number, or a text that holds one")
-_FRACTION = ((BooleanType, NumericType, StringType), "a boolean, a number, or a text that holds either")
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
+_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
+
+
+class ConfiguredColumn(NamedTuple):
+    """A column that a configuration names: its key, its name, and its use."""
+
+    path: KeyPath
+    name: str
+    use: Use
+
+
+def list_columns(measures: Measures, id_column: str | None) -> Iterator[ConfiguredColumn]:
+    """Yield the columns that a configuration names outside of SQL."""
+    identities, templates, compare = measures.identities, measures.templates, measures.compare
+    balance, attribution = measures.label_balance or LabelBalance(), measures.attribution or Attribution()
+    named: list[tuple[KeyPath, str | None, Use]] = [
+        (("corpus", "id"), id_column, "category"),
+        (("label", "column"), measures.label.column, "fraction"),
+        *((("models", model), name, "number") for model, name in measures.models.items()),
+        *((("identities", "columns"), name, "fraction") for name in identities.columns),
+        *((("identities", "categorical"), name, "category") for name in identities.categorical),
+        (("identities", "array"), identities.array, "array"),
+        (("identities", "terms", "column"), identities.terms.column if identities.terms else None, "text"),
+        (("label_balance", "text"), balance.text, "text"),
+        (("label_balance", "length"), balance.length, "number"),
+        (("templates", "column"), templates.column if templates else None, "category"),
+        (("compare", "cluster"), compare.cluster if compare else None, "category"),
+        *((("attribution", "numeric"), name, "number") for name in attribution.numeric),
+        *((("attribution", "categorical"), name, "category") for name in attribution.categorical),
+    ]
+    yield from (ConfiguredColumn(path, name, use) for path, name, use in named if name)
+
+
+class ColumnNames:
+    """The columns of a corpus in messages: the first message that names them lists all.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    are_certain
+        Whether they are names. If not only their number is shown, and none is suggested but one that differs in case
+        alone: of a CSV file without a header line Spark takes the first row for the names, and no message shows a row.
+    """
+
+    def __init__(self, names: Sequence[str], are_certain: bool = True) -> None:
+        self.names, self.are_certain = names, are_certain
+        self._is_described = False
+
+    def describe(self) -> str:
+        """List the columns, or count them; return nothing after the first time."""
+        if self._is_described:
+            return ""
+        self._is_described = True
+        return f"It has: {', '.join(self.names)}." if self.are_certain else _count_columns(self.names)
+
+    def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str = NAME_ANOTHER) -> Fault:
+        """Return the fault of a column that the corpus lacks, with its columns and the one that is probably meant."""
+        close = self.closest(name)
+        hint = f"Did you mean '{close}'?" if close else fix if self.are_certain else ""
+        return Fault(path, value, f"{problem} {self.describe()}".rstrip(), hint)
+
+    def closest(self, name: str) -> str | None:
+        """Return the column that a name resembles most, whatever its case."""
+        by_lower = {column.lower(): column for column in self.names}
+        close = closest_match(name.lower(), tuple(by_lower) if self.are_certain else ())
+        return by_lower.get(close or name.lower())
+
+
+def _count_columns(names: Sequence[str]) -> str:
+    shown = "not named here since names may be data. A CSV without a header line needs `options = { header = false }`"
+    if len(names) != 1:
+        return f"It has {len(names)} columns, {shown} and a `schema`."
+    if separator := next((written for text, written in _SEPARATORS.items() if text in names[0]), ""):
+        return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
+    return f"It has 1 column, {shown} and a `schema`. {_OTHER_SEPARATOR.format(';')}"
 
 
 def check_schema(
     corpus: DataFrame,
     measures: Measures,
     id_column: str | None = None,
-    mend: str = "Name one that it has.",
-    surely_there: Iterable[str | None] | None = None,
+    columns: ColumnNames | None = None,
+    fix: str = NAME_ANOTHER,
 ) -> None:
-    """Raise `InputError` with every column that is missing or mistyped, and every predicate that does not fit.
+    """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
 
     Parameters
     ----------
-    mend
-        What may be done where a column is missing and none that is there is named nearly so.
-    surely_there
-        Names, besides those that are needed, of which one that is there shows that the others are no data: see
-        `show_columns`. All columns unless given.
+    columns
+        The columns in messages.
+    fix
+        How to fix a column that is missing, if none has nearly its name.
+
+    Raises
+    ------
+    InputError
+        With every fault.
 
     Notes
     -----
     Looks at the schema only: no row is read, no job is run.
     """
     corpus = corpus.drop(MALFORMED)
-    schema = corpus.schema
-    configured: set[str | None] = {name for _, name, _, _ in _needed(measures, id_column)}
-    configured.update(schema.names if surely_there is None else surely_there)
-    shown = show_columns(schema.names, configured)
-    faults = list(_column_faults(schema, measures, id_column, configured, mend))
-    faults += _predicate_faults(corpus, measures, shown)
+    columns = columns or ColumnNames(corpus.columns)
+    faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
+    for path, text in measures.expressions.items():
+        if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
+            faults.append(fault)
     if faults:
-        raise InputError(*list_columns_once(faults, schema.names))
-
-
-def list_columns_once(faults: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Return faults of one corpus, of which only the first says which columns it has, or how many."""
-    shorter = list(faults)
-    for shown in (f" {_list_columns(there)}", f" {_count_columns(there)}"):
-        first = next((place for place, fault in enumerate(shorter) if shown in fault), len(shorter))
-        shorter[first + 1 :] = [fault.replace(shown, "") for fault in shorter[first + 1 :]]
-    return shorter
-
-
-def suggest_column(name: str, there: Sequence[str], configured: Collection[str | None], mend: str) -> str:
-    """Say which columns a corpus has and which of them is probably meant, or how else to mend that one is missing.
-
-    Where only their number is said, since they may be data, none is suggested but one that differs in case alone.
-    """
-    by_lower = {column.lower(): column for column in there}
-    is_listed = not set(configured).isdisjoint(there)
-    close = find_close(name.lower(), tuple(by_lower)) if is_listed or name.lower() in by_lower else None
-    hint = f"Did you mean '{by_lower[close]}'?" if close else mend
-    return f"{show_columns(there, configured)} {hint}".rstrip()
-
-
-def show_columns(there: Sequence[str], configured: Collection[str | None]) -> str:
-    """Say which columns a corpus has; only how many they are where none of the configured ones is there.
-
-    Of a CSV file without a header line Spark takes the first row for the names, and no fault shows a row.
-    """
-    if not set(configured).isdisjoint(there):
-        return _list_columns(there)
-    return _count_columns(there)
-
-
-def _count_columns(there: Sequence[str]) -> str:
-    if len(there) != 1:
-        return (
-            f"It has {len(there)} columns, not named here since the names may be data: a CSV without a header line "
-            "needs `options = { header = false }` and a `schema`."
-        )
-    separator = next((written for text, written in _SEPARATORS.items() if text in there[0]), "")
-    if separator:
-        return (
-            f'It has 1 column, with "{separator}" in its header line. A CSV whose fields are separated otherwise than '
-            f'by commas needs `options = {{ sep = "{separator}" }}`.'
-        )
-    return (
-        "It has 1 column, not named here since the name may be data: a CSV without a header line needs `options = { "
-        'header = false }` and a `schema`, one that is separated otherwise than by commas `options = { sep = ";" }`.'
-    )
-
-
-def _list_columns(there: Sequence[str]) -> str:
-    return f"It has: {', '.join(there)}."
+        raise InputError(*faults)
 
 
 def _column_faults(
-    schema: StructType, measures: Measures, id_column: str | None, configured: Collection[str | None], mend: str
-) -> Iterator[str]:
-    mend = "" if set(configured).isdisjoint(schema.names) else mend
-    for where, name, kinds, rule in _needed(measures, id_column):
-        twins = [other for other in schema.names if other.lower() == name.lower()]
-        if name not in twins:
-            hint = suggest_column(name, schema.names, configured, mend)
-            yield f"{where}: the corpus has no column '{name}'. {hint}"
-        elif len(twins) > 1:
-            yield (
-                f"{where}: the corpus has the columns {', '.join(map(repr, twins))}, which Spark cannot tell apart. "
-                "Rename one of them."
-            )
-        elif not _fits(schema[name].dataType, kinds):
-            found = schema[name].dataType.simpleString()
-            yield f"{where}: column '{name}' is of type {found}. It must be {rule}. Name another column, or cast it."
+    schema: T.StructType, measures: Measures, id_column: str | None, columns: ColumnNames, fix: str
+) -> Iterator[Fault]:
+    for path, name, use in list_columns(measures, id_column):
+        types, rule = _RULES[use]
+        case_insensitive_duplicates = [column for column in schema.names if column.lower() == name.lower()]
+        if name not in case_insensitive_duplicates:
+            yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name, fix)
+        elif len(case_insensitive_duplicates) > 1:
+            shown = ", ".join(map(repr, case_insensitive_duplicates))
+            problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."
+            yield Fault(path, ABSENT, problem, "Rename one of them.")
+        elif not _fits(schema[name].dataType, types):
+            problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
+            yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
     if len(measures.identities.categorical) > MOST_CATEGORICAL:
-        yield (
-            f"[identities] categorical: {len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the "
-            "most, since what is known on a row travels as the bits of one word. Measure them in several runs."
+        yield Fault(
+            ("identities", "categorical"),
+            ABSENT,
+            f"{len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the most, since what is known on "
+            "a row travels as the bits of one word.",
+            "Measure them in several runs.",
         )
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
 
 
-def _needed(measures: Measures, id_column: str | None) -> Iterator[tuple[str, str, tuple[type[DataType], ...], str]]:
-    identities = measures.identities
-    if id_column:
-        yield "[corpus] id", id_column, *_SINGLE
-    yield "[label] column", measures.label.column, *_FRACTION
-    for model, name in measures.models.items():
-        yield f"[models] {model}", name, *_NUMBER
-    for name in identities.columns:
-        yield "[identities] columns", name, *_FRACTION
-    for name in identities.categorical:
-        yield "[identities] categorical", name, *_SINGLE
-    if identities.array:
-        yield "[identities] array", identities.array, (ArrayType,), "an array of strings"
-    if identities.terms:
-        yield "[identities] terms.column", identities.terms.column, (StringType,), "a text"
-    if measures.label_balance and measures.label_balance.text:
-        yield "[label_balance] text", measures.label_balance.text, (StringType,), "a text"
-    if measures.label_balance and measures.label_balance.length:
-        yield "[label_balance] length", measures.label_balance.length, *_NUMBER
-    if measures.templates:
-        yield "[templates] column", measures.templates.column, *_SINGLE
-    if measures.compare and measures.compare.cluster:
-        yield "[compare] cluster", measures.compare.cluster, *_SINGLE
-    for name in measures.attribution.numeric if measures.attribution else ():
-        yield "[attribution] numeric", name, *_NUMBER
-    for name in measures.attribution.categorical if measures.attribution else ():
-        yield "[attribution] categorical", name, *_SINGLE
+def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
+    if not types:
+        return not isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.BinaryType)
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType in types and isinstance(kind.elementType, T.StringType)
+    return isinstance(kind, types)
 
 
-def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
-    if not kinds:
-        return not isinstance(kind, ArrayType | MapType | StructType | BinaryType)
-    if isinstance(kind, ArrayType):
-        return ArrayType in kinds and isinstance(kind.elementType, StringType)
-    return isinstance(kind, kinds)
-
-
-def _is_fraction(kind: DataType) -> bool:
-    return isinstance(kind, NumericType) and not isinstance(kind, IntegralType)
-
-
-def _label_faults(label: Label, kind: DataType) -> Iterator[str]:
-    if label.positive is None and label.threshold is None and _is_fraction(kind):
-        yield (
-            f'[label] column = "{label.column}": it is of type {kind.simpleString()}, and there is no threshold. A '
-            "number is a label only with one. Set `threshold` (0.5), or `positive` to the values that are positive."
+def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
+    is_fraction = isinstance(kind, T.NumericType) and not isinstance(kind, T.IntegralType)
+    if label.positive is None and label.threshold is None and is_fraction:
+        yield Fault(
+            ("label", "column"),
+            label.column,
+            f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one.",
+            ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), "."),
         )
-    if label.threshold is not None and isinstance(kind, BooleanType):
-        yield (
-            f"[label] threshold = {label.threshold}: column '{label.column}' is boolean. A boolean needs no threshold. "
-            "Remove the line."
+    if label.threshold is not None and isinstance(kind, T.BooleanType):
+        yield Fault(
+            ("label", "threshold"),
+            label.threshold,
+            f"Column '{label.column}' is boolean. A boolean needs no threshold.",
+            Words("Remove the line.", "Leave it out."),
         )
-    if label.positive is not None and not isinstance(kind, StringType):
-        wants_bool = isinstance(kind, BooleanType)
+    if label.positive is not None and not isinstance(kind, T.StringType):
+        wants_bool = isinstance(kind, T.BooleanType)
         wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]
         if wrong:
-            yield (
-                f"[label] positive = {show_value(label.positive)}: column '{label.column}' is of type "
-                f"{kind.simpleString()}. {show_value(wrong[0])} is never one of its values. Give values of that type."
+            yield Fault(
+                ("label", "positive"),
+                label.positive,
+                f"Column '{label.column}' is of type {kind.simpleString()}. {show_value(wrong[0])} is never one of its "
+                "values.",
+                "Give values of that type.",
             )
 
 
-def find_predicate_fault(corpus: DataFrame, where: str, text: str, shown: str) -> str | None:
-    """Return what is wrong with a predicate over the columns of a corpus, None where it fits; reads no row.
+def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
+    """Return what is wrong with an expression of the configuration over a corpus; None if it fits. Reads no row.
 
-    Parameters
-    ----------
-    where
-        Where the configuration has it.
-    shown
-        Which columns the corpus has, as `show_columns` says it.
+    Groupings are expressions of any single value, all others are predicates. Each looks at one row, and gives the same
+    value whenever it is computed.
     """
-    place = f'{where} = "{text}"'
+    is_predicate = path[:2] != ("attribution", "groupings")
     try:
-        with input_faults(place):
+        with translate_spark_errors(path, text):
             kind = corpus.select(F.expr(text)).schema[0].dataType
-            if isinstance(kind, BooleanType):
-                analyse_condition(corpus, F.expr(text))
-                return None
+            if isinstance(kind, T.BooleanType) or not is_predicate:
+                condition = F.expr(text) if is_predicate else F.expr(text).isNotNull()
+                # Spark refuses here what needs other rows or is left to chance; Connect, when the schema is asked for.
+                for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
+                    _ = frame.schema
     except InputError as error:
-        mend = _correct(str(error), corpus.columns, shown)
-        return f"{error} It must be a Spark SQL predicate over the columns of the corpus. {shown} {mend}"
-    return f"{place}: it is of type {kind.simpleString()}. It must be true or false. Compare it with a value."
-
-
-def _correct(fault: str, there: Sequence[str], shown: str) -> str:
-    """Say how to mend an expression: by the column that is probably meant where it names one that is not there."""
-    unresolved = _UNRESOLVED.search(fault)
-    if unresolved is None or shown != _list_columns(there):
-        return "Correct it."
-    by_lower = {column.lower(): column for column in there}
-    close = find_close(unresolved[1].lower(), tuple(by_lower))
-    return f"Did you mean '{by_lower[close]}'?" if close else "Correct it."
-
-
-def _grouping_faults(corpus: DataFrame, groupings: Mapping[str, str], shown: str) -> Iterator[str]:
-    for name, text in groupings.items():
-        where = f'[attribution.groupings] {name} = "{text}"'
-        try:
-            with input_faults(where):
-                kind = corpus.select(F.expr(text)).schema[0].dataType
-                analyse_condition(corpus, F.expr(text).isNotNull())
-        except InputError as error:
-            mend = _correct(str(error), corpus.columns, shown)
-            yield f"{error} It must be a column or a Spark SQL expression. {shown} {mend}"
-        else:
-            if not _fits(kind, ()):
-                found = kind.simpleString()
-                yield f"{where}: it is of type {found}. It must be a single value. Name another, or cast it."
-
-
-def _predicate_faults(corpus: DataFrame, measures: Measures, shown: str) -> Iterator[str]:
-    named = [(f"[slices] {name}", text) for name, text in measures.slices.items()]
-    named += [(f"[identities] predicates.{name}", text) for name, text in measures.identities.predicates.items()]
-    if measures.attribution:
-        named += [(f"[attribution.segments] {name}", text) for name, text in measures.attribution.segments.items()]
-        yield from _grouping_faults(corpus, measures.attribution.groupings, shown)
-    for where, text in named:
-        if fault := find_predicate_fault(corpus, where, text, shown):
-            yield fault
+        (fault,) = error.faults
+        assert isinstance(fault, Fault)
+        unresolved = _UNRESOLVED.search(str(fault.rule))
+        close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
+        wanted = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"
+        return replace(
+            fault,
+            rule=f"{fault.rule} It must be {wanted}. {columns.describe()}".rstrip(),
+            fix=f"Did you mean '{close}'?" if close else "Correct it.",
+        )
+    problem = f"It is of type {kind.simpleString()}. It must be"
+    if is_predicate:
+        fits, rule, fix = isinstance(kind, T.BooleanType), f"{problem} true or false.", "Compare it with a value."
+    else:
+        fits, rule, fix = _fits(kind, ()), f"{problem} a single value.", "Name another, or cast it."
+    return None if fits else Fault(path, text, rule, fix)

@@ -13,15 +13,12 @@ UNCLUSTERED = "unclustered"
 
 
 def cluster_of(name: str | None, schema: StructType) -> Column | None:
-    """Return the cluster of a row as STRING, NULL where it has none: -0.0 is 0.0, and NaN is NULL.
-
-    None where nothing is clustered.
-    """
+    """Return the cluster of a row as STRING: -0.0 is 0.0, NULL where it is NULL or NaN; None without clusters."""
     return None if name is None else category(name, schema[name].dataType)
 
 
 def is_unclustered(cluster: Column | None) -> Column:
-    """Return whether a row has no cluster. Where nothing is clustered no row is said to lack one."""
+    """Return whether a row has no cluster; false on every row without clusters."""
     return F.lit(False) if cluster is None else cluster.isNull()
 
 

@@ -1,19 +1,23 @@
-"""Which rows count, and why the others do not: labels, scores, and the reasons of rejects."""
+"""Which rows count, and why the others are rejected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType, StringType, StructType
 
-from biasspark.columns import MALFORMED, ROW_REASONS, SCORE_REASONS
-from biasspark.config import Label
-from biasspark.corpus.values import as_held, at_least, boolean, column, known_number, number, outside
+from biasspark.columns import ANNOTATION_OUT_OF_RANGE, MALFORMED, MODEL, REASON, ROW_ID, ROW_REASONS, SCORE_REASONS
+from biasspark.config import Label, Measures
+from biasspark.corpus.identity_sources import annotation_out_of_range
+from biasspark.corpus.values import at_least, boolean, cast_like, column, known_number, number, outside
 
 DUPLICATE = "_biasspark_duplicate"
 """BOOLEAN column that marks rows of a repeated id, where the configuration rejects them."""
+
+_N_PARTS = 64
+"""Parts in which the rejected rows of a reason are cut down before they come together."""
 
 
 def label_of(label: Label, schema: StructType) -> Column:
@@ -26,6 +30,11 @@ def label_of(label: Label, schema: StructType) -> Column:
     if isinstance(kind, IntegralType):
         return F.when(column(label.column).isin(0, 1), column(label.column) == 1)
     return boolean(label.column, kind)
+
+
+def is_value(value: str | bool | int | float, name: str, schema: StructType) -> Column:
+    """Return whether a column of labels holds one value of ``positive``; NULL where it is NULL."""
+    return _is_one_of((value,), name, schema[name].dataType)
 
 
 def row_reason(label: Label, schema: StructType, id_column: str | None) -> Column:
@@ -67,14 +76,72 @@ def _first_that_applies(conditions: Sequence[Column]) -> Column:
 
 
 def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
-    """Return whether a column holds one of the values, all of one kind; NULL where it is NULL.
+    """Return whether a column holds one of the values, all of one type; NULL where it is NULL.
 
     A number among them counts as the column holds it: the float32 that is written 0.1 is more than 0.1.
     Among booleans or numbers a text counts as what it reads as, ``TRUE`` or ``1.0``, and otherwise as none of them.
     """
     if isinstance(kind, FloatType | DoubleType):
-        return known_number(name, kind).isin(*(as_held(float(value), kind) for value in values))
+        return known_number(name, kind).isin(*(cast_like(float(value), kind) for value in values))
     if not isinstance(kind, StringType) or isinstance(values[0], str):
         return column(name).isin(*values)
     read = boolean(name, kind) if isinstance(values[0], bool) else number(name, kind)
     return F.when(column(name).isNotNull(), F.coalesce(read.isin(*values), F.lit(False)))
+
+
+def rejected_rows(
+    corpus: DataFrame, measures: Measures, id_column: str | None, counts: Mapping[str, int], max_rows: int
+) -> DataFrame | None:
+    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None where there are none.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How many rows each reason has, as the ranking counted them; without any the corpus is not read.
+
+    Notes
+    -----
+    Which rows are kept depends on their ids alone: those with the smallest hash. Cost: one scan, a shuffle of what is
+    rejected, and one of a few times `max_rows` rows.
+    """
+    if not sum(counts.values()) or not max_rows:
+        return None
+    row_id = column(id_column) if id_column else F.lit(None)
+    rows = corpus.select(
+        row_id.cast("string").alias(ROW_ID),
+        F.inline(_rejects(measures, corpus.schema, id_column)),
+    )
+    # Rows without an id have one hash, so chance spreads them.
+    part = F.when(F.col(ROW_ID).isNull(), F.floor(F.rand(0) * _N_PARTS)).otherwise(F.pmod("_hash", F.lit(_N_PARTS)))
+    hashed = rows.withColumn("_hash", F.xxhash64(ROW_ID)).withColumn("_part", part)
+    kept = _smallest(_smallest(hashed, max_rows, REASON, "_part"), max_rows, REASON)
+    return kept.select(ROW_ID, MODEL, REASON)
+
+
+def _smallest(rows: DataFrame, most: int, *group: str) -> DataFrame:
+    """Keep the rows of each group with the smallest hashes."""
+    by_hash = Window.partitionBy(*group).orderBy("_hash", ROW_ID, MODEL)
+    return rows.withColumn("_rank", F.row_number().over(by_hash)).where(F.col("_rank") <= most)
+
+
+def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> Column:
+    """Return the rejects of a row: one of the whole row, or those of each model and of its annotations."""
+
+    def reject(model: str | None, reason: Column) -> Column:
+        return F.struct(F.lit(model).cast("string").alias(MODEL), reason.alias(REASON))
+
+    def name(code: Column, reasons: tuple[str, ...]) -> Column:
+        return F.element_at(F.array(*map(F.lit, reasons)), F.greatest(code, F.lit(1)))
+
+    whole = row_reason(measures.label, schema, id_column)
+    of_models = {model: score_reason(score, schema) for model, score in measures.models.items()}
+    is_out = annotation_out_of_range(measures.identities, schema)
+    rejects = [
+        F.when(whole > 0, reject(None, name(whole, ROW_REASONS))),
+        *(
+            F.when((whole == 0) & (code > 0), reject(model, name(code, SCORE_REASONS)))
+            for model, code in of_models.items()
+        ),
+        F.when((whole == 0) & is_out, reject(None, F.lit(ANNOTATION_OUT_OF_RANGE))),
+    ]
+    return F.array_compact(F.array(*rejects))

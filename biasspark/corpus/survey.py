@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StringType, StructType
+from pyspark.sql.types import NumericType, StringType
 
 from biasspark.arrays import Floats
-from biasspark.config import Measures
-from biasspark.corpus.eligibility import known_score, row_reason
+from biasspark.config import Identities, Measures, unknown_identity
+from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
-from biasspark.errors import InputError, NoRows
+from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
+from biasspark.metrics.data_quality import column_warnings, positive_value_warnings
+from biasspark.text import format_share
 
 MOST_VALUES = 10_000
-"""More distinct values than this are no identities; the column is probably an id."""
+"""More distinct values than this are neither identities nor templates; the column is probably an id or a text."""
 
 ROWS_A_RANGE = 500_000
 MOST_CHOSEN_RANGES = 1024
 MOST_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
-_SHARE, _SEED, _ACCURACY = 0.01, 2019, 10_000
+_SHARE, _SEED = 0.01, 2019
 _MOST_GROUPS = 100
+_MOST_SAMPLED = 2048
+"""Scores of a model that are sampled in one group of tasks."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
+_NO_ROWS = Words(
+    "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.",
+    "df: no rows, so there is nothing to measure.",
+)
 _SKETCH_BITS = 16
 """Distinct ids within half a percent.
 
@@ -37,7 +44,7 @@ _SKETCH_BITS = 16
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over the corpus found.
+    """What one pass over the corpus shows.
 
     Attributes
     ----------
@@ -50,9 +57,13 @@ class Survey:
     extremes
         For each model, the least and the greatest score of the rows with a label; none unless histograms are wanted.
     n_ids
-        About how many distinct ids there are, within half a percent; None where nobody asked.
-    texts
+        About how many distinct ids there are, within half a percent; None if it was not asked for.
+    text_columns
         Columns of annotations that are text.
+    absent_positives
+        The values of the label that would be positive, and that no row has.
+    column_uses
+        What the label, the models and the identities are: pairs of a column and its use.
     """
 
     n_rows: int
@@ -60,56 +71,61 @@ class Survey:
     quantiles: tuple[Floats, ...]
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_ids: int | None = None
-    texts: tuple[str, ...] = ()
+    text_columns: tuple[str, ...] = ()
+    absent_positives: tuple[object, ...] = ()
+    column_uses: tuple[tuple[str, str], ...] = ()
 
     def boundaries(self, ranges: int) -> list[Floats]:
-        """Return for each model where its ranges meet: `ranges` of them, or where that is 0 one for 500,000 rows.
+        """Return where the score ranges of each model meet, at fewer scores where these repeat.
 
-        So many rows keep all sums of a range within 64 bits. Boundaries only balance the work.
+        Boundaries only balance the work. `ranges` is the number of ranges; 0 for one per 500,000 rows, which keeps all
+        sums of a range within 64 bits.
+
+        Raises
+        ------
+        InputError
+            If a range would not fit a worker.
         """
-        ranges = self.count_ranges(ranges)
-        return [_every(found, ranges) for found in self.quantiles]
-
-    def count_ranges(self, ranges: int) -> int:
-        """Return how many ranges there are where so many are asked for, or 0 to have them chosen."""
         ranges = ranges or self.chosen_ranges
         if self.n_rows > ranges * MOST_ROWS_A_RANGE:
-            raise InputError(
-                f"[ranking] ranges = {ranges} for {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at "
-                "the most, or it would not fit a worker. Remove the line, and ranges are chosen."
+            problem = (
+                f"The corpus has {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at the most, or it "
+                "would not fit a worker."
             )
-        return ranges
+            fix = Words("Remove the line, and ranges are chosen.", "Leave it out, and ranges are chosen.")
+            raise InputError(Fault(("ranking", "ranges"), ranges, problem, fix))
+        return [_boundaries(quantiles, ranges) for quantiles in self.quantiles]
 
     @property
     def chosen_ranges(self) -> int:
-        """Into how many ranges so many rows are cut where the configuration does not say."""
+        """The number of ranges if the configuration sets none."""
         return min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MOST_CHOSEN_RANGES)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should look at."""
-        found = [
-            f"identities: no row has a value in '{name}', so it gives no identity. Is it the right column?"
-            for name, values in self.values.items()
-            if not values
-        ]
-        found += [
-            f"identities: '{name}' has values with bytes that are no UTF-8, shown as \ufffd. Of a CSV set `[corpus] "
-            'options = { encoding = "ISO-8859-1" }`, or what it is written in.'
-            for name, values in self.values.items()
-            if any("\ufffd" in value for value in values)
-        ]
+        warnings = [*positive_value_warnings(self.absent_positives), *column_warnings(self.column_uses)]
+        for name, values in self.values.items():
+            if not values:
+                warnings.append(
+                    f"identities: no row has a value in '{name}', so it gives no identity. Is it the right column?"
+                )
+            if any("\ufffd" in value for value in values):
+                warnings.append(
+                    f"identities: '{name}' has values with bytes that are no UTF-8, shown as \ufffd. Of a CSV set "
+                    '`[corpus] options = { encoding = "ISO-8859-1" }`, or the encoding of the file.'
+                )
         if self.n_ids is not None and self.n_ids < self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
-            share = 1 - self.n_ids / self.n_rows
-            found.append(
-                f"corpus: about {share:.0%} of the rows repeat an id. Metrics count every row. "
-                '`[corpus] duplicates = "reject"` finds and leaves out such rows.'
+            share = format_share(self.n_rows - self.n_ids, self.n_rows)
+            warnings.append(
+                f"corpus: about {share} of the rows repeat an id. Metrics count every row. Remove repeated rows if "
+                'that is not meant. A job leaves them out by `[corpus] duplicates = "reject"`.'
             )
-        return tuple(found)
+        return tuple(warnings)
 
 
 def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
-    """Count the rows, list the values of categorical identities and sample the scores, in one aggregate.
+    """Count the rows, list the values of categorical identities and sample the scores.
 
     Parameters
     ----------
@@ -119,58 +135,73 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     Raises
     ------
     InputError
-        If there is no row, or a column has too many values to be identities.
+        If there is no row, or a column has too many values to be identities or templates.
 
     Notes
     -----
-    Runs one Spark job when called. The driver receives the values and 1023 doubles per model, never a sample. Of a
-    column of too many values a task holds no more than a hundredth of the rows have, or its own rows.
+    Runs one Spark job when called: a scan, an aggregate per group of tasks, of which there are 100 at the most, and an
+    aggregate of the groups. No Python worker.
+
+    Memory. A task that scans holds the distinct values of its rows in each column of values, a hundredth of their
+    scores, and 64 KiB for ids. A task that aggregates holds the same of the tasks of its group, a hundredth of all, and
+    passes on at most 10,001 values of a column and 2,048 scores of a model. The driver receives at most 10,001 values
+    of a column and 204,800 scores of a model.
     """
-    # Bins are cut by a sample of their own.
-    ranges = 1 if measures.ranking.bins else measures.ranking.ranges or MOST_CHOSEN_RANGES
-    valued = list_valued(measures)
-    narrow = _narrow(corpus, measures, id_column)
-    parts: dict[str, Column] = {"n_rows": F.count_if("first")}
-    whole = {"n_rows": F.coalesce(F.sum("n_rows"), F.lit(0))}
-    for place in range(len(measures.models)):
-        name = f"quantiles_{place}"
-        parts[name], whole[name] = _quantiles(f"score_{place}", ranges), F.max(name)
-        if measures.histograms:
-            labelled = F.when(F.col("labelled") & F.col("first"), F.col(f"score_{place}"))
-            lowest, highest = f"lowest_{place}", f"highest_{place}"
-            parts |= {lowest: F.min(labelled), highest: F.max(labelled)}
-            whole[f"extremes_{place}"] = F.array(F.min(lowest) + F.lit(0.0), F.max(highest) + F.lit(0.0))
-    for place in range(len(valued)):
-        name = f"values_{place}"
-        parts[name] = F.slice(F.collect_set(f"value_{place}"), 1, MOST_VALUES + 1)
-        whole[name] = F.slice(F.array_distinct(F.flatten(F.collect_list(name))), 1, MOST_VALUES + 1)
-    if id_column:
-        parts["n_ids"] = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
-        whole["n_ids"] = F.hll_sketch_estimate(F.hll_union_agg("n_ids"))
-    # Where no values are listed a task holds little, and all of them are one group.
-    groups = [_group_tasks()] if valued else []
-    found = _in_two_steps(narrow, groups, parts, whole).collect()[0].asDict()
-    if found["n_rows"] == 0:
-        raise NoRows("corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.")
-    return _read_survey(found, measures, corpus.schema)
-
-
-def _read_survey(found: Mapping[str, Any], measures: Measures, schema: StructType) -> Survey:
-    """Name what the aggregate found."""
-    values = {
-        name: order_values(found[f"values_{place}"], name, isinstance(schema[name].dataType, NumericType))
-        for place, name in enumerate(list_valued(measures))
-    }
-    quantiles = (np.array(found[f"quantiles_{place}"] or [], np.float64) for place in range(len(measures.models)))
-    extremes = {name: found.get(f"extremes_{place}") for place, name in enumerate(measures.models)}
+    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
+    aggregates = _aggregates(measures, id_column)
+    by_group = _narrow(corpus, measures, id_column).groupBy("task_group")
+    parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
+    (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
+    if not row["n_rows"]:
+        raise NoRows(Fault((), ABSENT, _NO_ROWS))
+    if measures.templates and len(row["templates"]) > MOST_VALUES:
+        problem = f"It has more than {MOST_VALUES:,} distinct values. It is probably an id or the text itself."
+        fix = "Name the column with the template from which a row was made."
+        raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
+    positive = measures.label.positive or ()
     return Survey(
-        n_rows=found["n_rows"],
-        values=values,
-        quantiles=tuple(edges + 0.0 for edges in quantiles),
-        extremes={name: (ends[0], ends[1]) for name, ends in extremes.items() if ends and ends[0] is not None},
-        n_ids=found.get("n_ids"),
-        texts=tuple(name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)),
+        n_rows=row["n_rows"],
+        values={
+            name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
+            for n, name in enumerate(list_valued(measures))
+        },
+        quantiles=tuple(
+            quantiles_of(np.array(row[f"sample_{n}"], np.float64), ranges) for n in range(len(measures.models))
+        ),
+        extremes={
+            model: (row[f"lowest_{n}"] + 0.0, row[f"highest_{n}"] + 0.0)  # -0.0 becomes 0.0
+            for n, model in enumerate(measures.models)
+            if measures.histograms and row[f"lowest_{n}"] is not None
+        },
+        n_ids=row["n_ids"] if id_column else None,
+        text_columns=tuple(
+            name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
+        ),
+        absent_positives=tuple(value for n, value in enumerate(positive) if not row[f"has_positive_{n}"]),
+        column_uses=(
+            (measures.label.column, "the label"),
+            *((name, f"the score of model {model}") for model, name in measures.models.items()),
+            *((name, "an identity") for name in (*measures.identities.columns, *list_valued(measures))),
+        ),
     )
+
+
+def check_identity(survey: Survey, identities: Identities, identity: str) -> None:
+    """Refuse an identity that does not exist, now that the values of the corpus are known.
+
+    Raises
+    ------
+    InputError
+        If the configuration names no such identity and no column has the value that would be it. The message lists the
+        identities.
+    """
+    values = [
+        value if name == identities.array else f"{name}={value}"
+        for name, values in survey.values.items()
+        for value in values
+    ]
+    if identity not in (known := (*identities.known_names, *values)):
+        raise InputError(unknown_identity(("pinned_skew", "identity"), identity, known))
 
 
 def list_valued(measures: Measures) -> tuple[str, ...]:
@@ -180,69 +211,93 @@ def list_valued(measures: Measures) -> tuple[str, ...]:
 
 
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> DataFrame:
-    """Return what is surveyed of each row: its scores and whether they are sampled, its values and its id.
+    """Return the scores of each row and whether they are sampled, its values and its id.
 
     A row with n values in its array becomes n rows, of which the first counts.
     """
     schema, identities = corpus.schema, measures.identities
-    columns = [(F.rand(_SEED) < _SHARE).alias("sampled")]
-    for place, name in enumerate(measures.models.values()):
-        columns.append(known_score(name, schema).alias(f"score_{place}"))
-    for place, name in enumerate(identities.categorical):
-        columns.append(category(name, schema[name].dataType).alias(f"value_{place}"))
+    columns = {
+        "sampled": F.rand(_SEED) < _SHARE,
+        "task_group": F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS)),
+    }
+    columns |= {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
+    columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
-        columns.append(column(id_column).alias("id"))
+        columns["id"] = column(id_column)
+    if measures.templates:
+        template = category(measures.templates.column, schema[measures.templates.column].dataType)
+        columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
+    for n, value in enumerate(measures.label.positive or ()):
+        columns[f"is_positive_{n}"] = is_value(value, measures.label.column, schema)
     if measures.histograms:
-        columns.append((row_reason(measures.label, schema, None) == 0).alias("labelled"))
+        columns["labelled"] = row_reason(measures.label, schema, None) == 0
+    narrow = [value.alias(name) for name, value in columns.items()]
     if identities.array is None:
-        return corpus.select(*columns, F.lit(True).alias("first"))
-    each = F.posexplode_outer(F.array_distinct(column(identities.array))).alias(
-        "place", f"value_{len(identities.categorical)}"
-    )
-    return corpus.select(*columns, each).withColumn("first", F.coalesce(F.col("place"), F.lit(0)) == 0)
+        return corpus.select(*narrow, F.lit(True).alias("first"))
+    values = F.posexplode_outer(F.array_distinct(column(identities.array)))
+    exploded = corpus.select(*narrow, values.alias("position", f"value_{len(identities.categorical)}"))
+    return exploded.withColumn("first", F.coalesce(F.col("position"), F.lit(0)) == 0)
 
 
-def _group_tasks() -> Column:
-    """Return the group of a row, so that no buffer ever holds every value of a column of ids.
-
-    The sampled rows are a group of their own, since quantiles of several could not be put together.
-    """
-    task = F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))
-    return F.when(F.col("sampled"), F.lit(-1)).otherwise(task).alias("group")
-
-
-def _in_two_steps(
-    narrow: DataFrame, groups: Sequence[Column], parts: Mapping[str, Column], whole: Mapping[str, Column]
-) -> DataFrame:
-    """Aggregate groups of rows, and then what was found of them."""
-    found = narrow.groupBy(*groups).agg(*(value.alias(name) for name, value in parts.items()))
-    return found.agg(*(value.alias(name) for name, value in whole.items()))
-
-
-def _quantiles(score: str, parts: int) -> Column:
-    """Cut the sampled scores of a model into equal parts; NULL where there is nothing to cut.
-
-    Their shares are one text: every rule by which Spark plans the query would look at each of a thousand literals.
-    """
-    if parts == 1:
-        return F.lit(None)
-    shares = " ".join(repr(part / parts) for part in range(1, parts))
-    listed = f"CAST(split('{shares}', ' ') AS ARRAY<DOUBLE>)"
-    return F.expr(f"percentile_approx({score}, {listed}, {_ACCURACY}) FILTER (WHERE sampled AND first)")
+def _aggregates(measures: Measures, id_column: str | None) -> dict[str, tuple[Column, Callable[[str], Column]]]:
+    """Return by name what is aggregated of a group of tasks, and how the groups are merged."""
+    aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
+    for n in range(len(measures.models)):
+        score = F.when(F.col("first"), F.col(f"score_{n}"))
+        aggregates[f"sample_{n}"] = _sample(score), lambda name: F.flatten(F.collect_list(name))
+        if measures.histograms:
+            labelled = F.when(F.col("labelled"), score)
+            aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
+    for n in range(len(list_valued(measures))):
+        values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
+        aggregates[f"values_{n}"] = values, _merge_values
+    for n in range(len(measures.label.positive or ())):
+        aggregates[f"has_positive_{n}"] = F.max(f"is_positive_{n}"), F.max
+    if measures.templates:
+        aggregates["templates"] = F.slice(F.collect_set("template"), 1, MOST_VALUES + 1), _merge_values
+    if id_column:
+        sketch = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
+        aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
+    return aggregates
 
 
-def _every(quantiles: Floats, ranges: int) -> Floats:
+def _sample(score: Column) -> Column:
+    """Return the sampled scores of a group of tasks; of more than `_MOST_SAMPLED` every second, every third, ..."""
+    sampled = F.when(F.col("sampled"), score)
+    # Not the size of the list: Spark would sort the list again for each value.
+    step = F.ceil(F.count(sampled) / _MOST_SAMPLED)
+    return F.filter(F.sort_array(F.collect_list(sampled)), lambda _, index: index % step == 0)
+
+
+def _merge_values(name: str) -> Column:
+    return F.slice(F.array_distinct(F.flatten(F.collect_list(name))), 1, MOST_VALUES + 1)
+
+
+def quantiles_of(sample: Floats, parts: int) -> Floats:
+    """Return the scores that cut a sample into equal parts; none where there is no sample."""
+    index = np.ceil(np.arange(1, parts) * len(sample) / parts).astype(np.int64) - 1
+    return np.sort(sample + 0.0)[np.maximum(index, 0)] if len(sample) else sample
+
+
+def _boundaries(quantiles: Floats, ranges: int) -> Floats:
     """Choose from the quantiles those that cut into so many ranges; fewer where scores repeat."""
-    places = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
-    return np.unique(quantiles[places]) if len(quantiles) else quantiles
+    index = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
+    return np.unique(quantiles[index]) if len(quantiles) else quantiles
 
 
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
-    """Sort values as their column does: numbers by size, texts by code point."""
+    """Sort values as their column does: numbers by size, texts by code point.
+
+    Raises
+    ------
+    InputError
+        If there are too many.
+    """
     known = [value for value in values if value is not None]
     if len(known) > MOST_VALUES:
-        raise InputError(
-            f"[identities] '{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so "
-            "many cannot be: the column is probably an id or a measurement. Name another column, or use predicates."
+        problem = (
+            f"'{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so many cannot "
+            "be: the column is probably an id or a measurement."
         )
+        raise InputError(Fault(("identities",), ABSENT, problem, "Name another column, or use predicates."))
     return tuple(sorted(known, key=lambda value: (float(value), value)) if numeric else sorted(known))

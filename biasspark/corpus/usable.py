@@ -1,90 +1,203 @@
-"""Whether enough of a corpus can be used: a score for every model, and no more rejects than are allowed. No Spark."""
+"""Is enough of a corpus usable? A run without both labels, a model or any identity must not look like a result.
+
+Each check raises an `InputError`, which ends a job with exit code 3, before anything is published.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
+from pyspark.sql.types import DataType, IntegralType, StringType, StructType
+
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
-from biasspark.config import Rejects
-from biasspark.corpus.codebook import Tally
-from biasspark.errors import InputError, no_usable_row
+from biasspark.config import Identities, Label, Measures, Rejects
+from biasspark.corpus.encoding import RowCounts
+from biasspark.errors import ABSENT, Fault, InputError, Key, Text
+from biasspark.text import list_first, show_value
 
-_ALL_REASONS = (*ROW_REASONS, *SCORE_REASONS)
-
-
-def list_missing_models(tally: Tally) -> tuple[str, ...]:
-    """Return the models without one usable score on the rows that count."""
-    return tuple(model for model, n_rows in tally.n_eligible.items() if not n_rows)
+_BOTH_LABELS = "An AUC needs positives and negatives."
+_MOST_NAMED = 10
 
 
-def check_usable(tally: Tally, models: Mapping[str, str], rejects: Rejects | None = None) -> None:
-    """Stop a run that lacks a model, or that rejects more than it may.
+def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
+    """Return the models without any AUC: those without a usable score, and those whose usable rows have one label."""
+    positives = counts.eligible_positives
+    return tuple(model for model, n_rows in counts.n_eligible.items() if positives.get(model, 0) in (0, n_rows))
+
+
+def check_usable(
+    counts: RowCounts,
+    measures: Measures,
+    schema: StructType,
+    id_column: str | None = None,
+    rejects: Rejects | None = None,
+) -> None:
+    """Stop a run that lacks a label or a model, or that rejects more than it may.
 
     Parameters
     ----------
-    tally : Tally
+    counts : RowCounts
         Rows read and rejected.
-    models : mapping of str to str
-        The score column of each model of the tally.
+    measures : Measures
+        The label and the models. Without models, as for label balance alone, one label may be missing.
+    schema : StructType
+        The columns of the corpus.
+    id_column : str, optional
+        What identifies a row.
     rejects : Rejects, optional
-        What the configuration allows. A notebook has no such table, and gives None: every model needs a score.
+        What the configuration allows. In a notebook there is none, and every model is needed.
 
     Raises
     ------
     InputError
-        If no row counts, whatever its scores. Else with a fault for each model without a usable score, unless missing
-        models are allowed and another model has scores; and with a fault for the corpus and for each other model of
-        which more than ``max_share`` is rejected. The share of a model is of its scores on the rows that are not
-        rejected for all models. The corpus has no fault where the scores of the models with a fault are the reason.
+        If no row has a label that can be used, or all labels are alike. Else with a fault for each model without a
+        usable score, or with one label alone on the rows that it scores, unless missing models are allowed and another
+        model is there; and with a fault for the corpus and for each other model of which more than ``max_share`` is
+        rejected. The share of a model is of its scores on the rows that are not rejected for all models. The corpus has
+        no fault where the scores of the models with a fault are the reason.
     """
-    of_scores = {model: sum(tally.rejected_scores.get(model, {}).values()) for model in tally.n_eligible}
-    # Of every model the same number of rows: those that only its score can take away.
-    n_scored = max(tally.n_eligible[model] + n_rejected for model, n_rejected in of_scores.items())
-    if not n_scored:
-        raise no_usable_row(tally.n_rows, f" ({_list_reasons(tally.rejects)})" if tally.rejects else "")
-    missing, faults = list_missing_models(tally), []
-    if not (rejects and rejects.allow_missing_models and len(missing) < len(of_scores)):
-        faults += [_say_missing(model, models[model], tally, rejects) for model in missing]
+    n_labelled = counts.n_labelled
+    if not n_labelled:
+        raise InputError(_no_usable_row(counts, measures.label, schema, id_column))
+    if measures.models and counts.n_positive in (0, n_labelled):
+        raise InputError(_one_label(counts, measures.label, schema))
+    missing = list_missing_models(counts)
+    faults: list[Fault | str] = []
+    if not (rejects and rejects.allow_missing_models and len(missing) < len(counts.n_eligible)):
+        faults += [_missing_model(model, measures.models[model], counts, rejects) for model in missing]
     if rejects and rejects.max_share is not None:
-        share = rejects.max_share
-        there = {model: n_rejected for model, n_rejected in of_scores.items() if model not in missing}
-        excessive = [model for model, n_rejected in there.items() if _exceeds(n_rejected, n_scored, share)]
-        faults += [_say_excess_of_scores(model, models[model], tally, n_scored, share) for model in excessive]
-        n_rejected, reasons = (tally.n_rows - n_scored, ROW_REASONS) if faults else (tally.n_rejected, _ALL_REASONS)
-        if _exceeds(n_rejected, tally.n_rows, share):
-            faults.insert(0, _say_excess_of_rows(n_rejected, tally, reasons, share))
+        for model, reasons in counts.rejected_scores.items():
+            n = sum(reasons.values())
+            if model not in missing and _exceeds(n, n_labelled, rejects.max_share):
+                what = f"model {model}: {n:,} of its {n_labelled:,} scores in column '{measures.models[model]}'"
+                fix = "Check the column, or raise max_share."
+                faults.append(_excess(what, reasons, n / n_labelled, rejects.max_share, fix))
+        counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
+        n = counts.n_rows - n_labelled if faults else counts.n_rejected
+        if _exceeds(n, counts.n_rows, rejects.max_share):
+            what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
+            reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
+            fix = "Check the input, [corpus] and [label], or raise max_share."
+            faults.insert(0, _excess(what, reasons, n / counts.n_rows, rejects.max_share, fix))
     if faults:
         raise InputError(*faults)
 
 
-def _say_missing(model: str, column: str, tally: Tally, rejects: Rejects | None) -> str:
-    counts = tally.rejected_scores[model]
-    fix = "Check the column, or remove the model from [models]."
-    if rejects and not rejects.allow_missing_models:
-        fix += " To publish the other models without it, set [rejects] allow_missing_models = true."
+def check_identities(
+    identities: Identities, names: Sequence[str], unknown: Collection[str], unreadable: Mapping[str, int]
+) -> None:
+    """Stop a run whose identities are all unknown on every usable row: no metric of an identity would have a value.
+
+    Parameters
+    ----------
+    identities : Identities
+        As configured; nothing is checked where there are none.
+    names : sequence of str
+        The identities that the corpus has.
+    unknown : collection of str
+        Those that are unknown on every usable row.
+    unreadable : mapping of str to int
+        By column, the annotations that are neither numbers nor booleans.
+
+    Raises
+    ------
+    InputError
+        If every identity is unknown on every usable row.
+    """
+    if not identities.has_sources or not set(names) <= set(unknown):
+        return
+    shown = list_first([show_value(name) for name in names or _value_columns(identities)], _MOST_NAMED)
+    if not names:
+        problem = f"no row has a value in {shown}, so there is no identity."
+    else:
+        problem = f"no usable row says whether it is in an identity: {shown}."
+    fix: Text = "Check the columns."
+    if unreadable:
+        columns = list_first([f"{count:,} values of '{name}'" for name, count in unreadable.items()], _MOST_NAMED)
+        problem += f" {columns} are neither numbers nor booleans."
+        fix = ("If each value is an identity, name the column in ", Key(("identities", "categorical")), ".")
+    raise InputError(Fault(("identities",), ABSENT, problem, fix))
+
+
+def _value_columns(identities: Identities) -> tuple[str, ...]:
+    return (*identities.categorical, identities.array) if identities.array else identities.categorical
+
+
+def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_column: str | None) -> Fault:
+    """Return the fault of a corpus without a usable label, by the reason that rejects most rows."""
+    all_rows = f"None of the {counts.n_rows:,} rows can be used ({_list_reasons(counts.rejects)})."
+    reason = max(ROW_REASONS, key=lambda reason: counts.rejects.get(reason, 0))
+    match reason:
+        case "malformed_row":
+            rule = "the lines do not have the fields of the header line."
+            return Fault(("corpus", "options"), ABSENT, f"{rule} {all_rows}", "Set the separator of the fields, `sep`.")
+        case "null_id":
+            return Fault(("corpus", "id"), id_column, f"{all_rows} A row needs an id.", "Name another column.")
+        case "duplicate_id":
+            rule = f"{all_rows} Repeated ids are rejected."
+            return Fault(("corpus", "id"), id_column, rule, "Name the column that identifies a row.")
+        case "label_out_of_range":
+            rule = f"{all_rows} A label outside of this interval is rejected."
+            return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
+    rule = f"{all_rows} {_label_rule(label, schema[label.column].dataType)}"
+    return Fault(("label", "column"), label.column, rule, _label_fix(label))
+
+
+def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
+    """Return the fault of labels that are all alike."""
+    missing = "negative" if counts.n_positive else "positive"
+    rule = f"None of the {counts.n_labelled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    for key, value in (("positive", label.positive), ("threshold", label.threshold)):
+        if value is not None:
+            return Fault(("label", key), value, rule, "Correct it, or name another column.")
+    if n_null := counts.rejects.get("null_label"):
+        rule += f" {n_null:,} values are no label. {_label_rule(label, schema[label.column].dataType)}"
+    return Fault(("label", "column"), label.column, rule, _label_fix(label))
+
+
+def _label_rule(label: Label, kind: DataType) -> str:
+    """Return what a label is in a column of that type."""
+    column = f"In a column of type {kind.simpleString()}"
+    if label.positive is None and label.threshold is not None:
+        return f"{column} with a threshold, a label is a number{', written as text' * isinstance(kind, StringType)}."
+    if label.positive is None and isinstance(kind, IntegralType):
+        return f"{column} without a threshold, a label is 0 or 1."
+    if label.positive is None and isinstance(kind, StringType):
+        return f"{column} without a threshold, a label is true, yes or 1, or false, no or 0."
+    return f"{column} every value but NULL is a label."
+
+
+def _label_fix(label: Label) -> Text:
+    if label.positive is not None:
+        return "Name another column."
+    return ("Name another column, or set ", Key(("label", "positive")), " to the values that are positive.")
+
+
+def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:
+    """Return the fault of a model without any AUC."""
+    n_rows, reasons = counts.n_eligible[model], counts.rejected_scores.get(model, {})
+    if n_rows:
+        label = "negative" if counts.eligible_positives[model] else "positive"
+        rejected = f" ({_list_reasons(reasons)})" if reasons else ""
+        problem = (
+            f"model {model}: none of the {n_rows:,} rows with a score in column '{column}' is {label}{rejected}. "
+            f"{_BOTH_LABELS}"
+        )
+    else:
+        problem = (
+            f"model {model}: none of its {sum(reasons.values()):,} scores in column '{column}' can be used "
+            f"({_list_reasons(reasons)}). A model needs a usable score on at least one row with a label."
+        )
+    allowed = " To publish the other models without it, set [rejects] allow_missing_models = true."
+    more = allowed if rejects and not rejects.allow_missing_models else ""
+    return Fault((), ABSENT, problem, ("Check the column, or remove the model from ", Key(("models",)), f".{more}"))
+
+
+def _excess(what: str, reasons: Mapping[str, int], share: float, max_share: float, fix: str) -> str:
     return (
-        f"model {model}: none of its {sum(counts.values()):,} scores in column '{column}' can be used "
-        f"({_list_reasons(counts)}). A model needs a usable score on at least one row with a label. {fix}"
-    )
-
-
-def _say_excess_of_scores(model: str, column: str, tally: Tally, n_scored: int, max_share: float) -> str:
-    counts = tally.rejected_scores[model]
-    n_rejected = sum(counts.values())
-    rejected = f"{n_rejected:,} of its {n_scored:,} scores in column '{column}' are rejected"
-    return (
-        f"model {model}: {rejected} ({_list_reasons(counts)}). The share, {n_rejected / n_scored:.4g}, is more than "
-        f"[rejects] max_share = {max_share:g}. Check the column, or raise max_share."
-    )
-
-
-def _say_excess_of_rows(n_rejected: int, tally: Tally, reasons: Collection[str], max_share: float) -> str:
-    counts = {reason: count for reason, count in tally.rejects.items() if reason in reasons}
-    rejected = f"{n_rejected:,} of its {tally.n_rows:,} rows are rejected"
-    return (
-        f"corpus: {rejected} ({_list_reasons(counts)}). The share, {n_rejected / tally.n_rows:.4g}, is more than "
-        f"[rejects] max_share = {max_share:g}. Check the input, [corpus] and [label], or raise max_share."
+        f"{what} are rejected ({_list_reasons(reasons)}). The share, {share:.4g}, is more than [rejects] max_share = "
+        f"{max_share:g}. {fix}"
     )
 
 

@@ -1,7 +1,7 @@
-"""Columns of a lake table as the values that are meant: numbers, booleans and texts, or NULL where they are none.
+"""Columns of a lake table as the values that are meant: numbers, booleans and texts, NULL where they cannot be read.
 
-Files without types (CSV) hold everything as text, so text is cast here, and what is no number becomes NULL instead of
-an error that would print it.
+Files without types (CSV) hold everything as text, so text is cast here. What cannot be cast becomes NULL: an error
+would print it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
 from biasspark.expressions.sql import quote_name, write_name
@@ -23,11 +23,14 @@ def column(name: str) -> Column:
     return F.col(quote_name(name))
 
 
+def try_cast(name: str, kind: str) -> Column:
+    """Return a column of text cast to a type, NULL where it cannot be."""
+    return F.expr(f"try_cast(trim({quote_name(name)}) AS {kind})")
+
+
 def number(name: str, kind: DataType) -> Column:
     """Return a column as DOUBLE: NaN stays NaN, a text that is no number is NULL."""
-    if isinstance(kind, StringType):
-        return F.expr(f"try_cast(trim({quote_name(name)}) AS DOUBLE)")
-    return column(name).cast("double")
+    return try_cast(name, "DOUBLE") if isinstance(kind, StringType) else column(name).cast("double")
 
 
 def known_number(name: str, kind: DataType) -> Column:
@@ -37,19 +40,19 @@ def known_number(name: str, kind: DataType) -> Column:
 
 
 def boolean(name: str, kind: DataType) -> Column:
-    """Return a column as BOOLEAN; a text that is none is NULL."""
-    return _read_words(name, (*_TRUE, "1"), (*_FALSE, "0")) if isinstance(kind, StringType) else column(name)
+    """Return a column as BOOLEAN; NULL for text that Spark's cast does not read."""
+    return _parse_words(name, (*_TRUE, "1"), (*_FALSE, "0")) if isinstance(kind, StringType) else column(name)
 
 
 def at_least(name: str, kind: DataType, threshold: float) -> Column:
     """Return whether a boolean column is true, or a number reaches the threshold; NULL where neither is known."""
     if isinstance(kind, BooleanType):
         return column(name)
-    reaches = known_number(name, kind) >= as_held(threshold, kind)
+    reaches = known_number(name, kind) >= cast_like(threshold, kind)
     if not isinstance(kind, StringType):
         return reaches
     # Letters come after digits and signs. A word is not read as a number first: that throws an exception for each.
-    return F.coalesce(F.when(column(name) < "A", reaches), _read_words(name, _TRUE, _FALSE), reaches)
+    return F.coalesce(F.when(column(name) < "A", reaches), _parse_words(name, _TRUE, _FALSE), reaches)
 
 
 def is_unreadable(name: str, threshold: float) -> Column:
@@ -61,7 +64,7 @@ def is_unreadable(name: str, threshold: float) -> Column:
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
     """Return whether a number lies outside a closed interval; false where it is NULL."""
     value = known_number(name, kind)
-    low, high = (as_held(bound, kind) for bound in bounds)
+    low, high = (cast_like(bound, kind) for bound in bounds)
     return F.coalesce((value < low) | (value > high), F.lit(False))
 
 
@@ -71,7 +74,7 @@ def category(name: str, kind: DataType) -> Column:
 
 
 def as_category(value: Column, kind: DataType) -> Column:
-    """Return a value of that type likewise."""
+    """Return a value of that type as STRING: -0.0 is 0.0, and NaN is NULL."""
     if isinstance(kind, FloatType | DoubleType):
         known = F.nanvl(value.cast("double"), F.lit(None).cast("double"))
         return (known + F.lit(0.0)).cast(kind).cast("string")
@@ -88,25 +91,16 @@ def write_category(name: str, kind: DataType) -> str:
     return written if isinstance(kind, StringType) else f"CAST({written} AS STRING)"
 
 
-def analyse_condition(rows: DataFrame, condition: Column) -> None:
-    """Have Spark look at a condition, and raise what it refuses there: what needs other rows, or is left to chance.
-
-    Runs nothing. Under Connect a plan is looked at when its schema is asked for, and not before.
-    """
-    for frame in (rows.where(condition), rows.agg(F.max(condition))):
-        _ = frame.schema
+def write_number(name: str, kind: DataType) -> str:
+    """Return `number` as SQL, for Spark and for DuckDB; a column of numbers as it is."""
+    written = write_name(name)
+    return f"try_cast(trim({written}) AS DOUBLE)" if isinstance(kind, StringType) else written
 
 
-def _read_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
-    """Return a text as BOOLEAN by Spark's words for it; its own cast is slow, an exception per value that is none."""
-    word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
-    return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))
-
-
-def as_held(value: float, kind: DataType) -> Column:
+def cast_like(value: float, kind: DataType) -> Column:
     """Return a number as a column of that type holds it: the float32 that is written 0.7 is less than 0.7."""
-    held = F.lit(float(value))
-    return held.cast("float").cast("double") if isinstance(kind, FloatType) else held
+    literal = F.lit(float(value))
+    return literal.cast("float").cast("double") if isinstance(kind, FloatType) else literal
 
 
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
@@ -114,3 +108,9 @@ def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column
     while len(parts) > 1:
         parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
     return parts[0]
+
+
+def _parse_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
+    """Return a text as BOOLEAN by these words. Spark's cast is slow: an exception for each text that it refuses."""
+    word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
+    return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))

@@ -1,4 +1,4 @@
-"""Names and texts as SQL that nothing in them ends."""
+"""Names and texts as SQL that nothing in them can end. No Spark."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from itertools import groupby
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = re.compile(
-    r"""
-    all | and | any | as | asc | between | both | case | cast | check | collate | column | constraint |
-    create | cross | current_date | current_time | current_timestamp | current_user | default | desc |
-    distinct | else | end | except | exists | false | fetch | filter | for | foreign | from | full |
-    grant | group | having | in | inner | intersect | interval | into | is | join | lateral | leading |
-    left | like | limit | natural | not | null | offset | on | only | or | order | outer | overlaps |
-    primary | references | right | select | session_user | some | table | then | time | to | trailing |
-    true | union | unique | user | using | values | when | where | with
-    """,
-    re.VERBOSE | re.IGNORECASE,
+    "all|and|any|as|asc|between|both|case|cast|check|collate|column|constraint|create|cross|current_date|current_time|"
+    "current_timestamp|current_user|default|desc|distinct|else|end|except|exists|false|fetch|filter|for|foreign|from|"
+    "full|grant|group|having|in|inner|intersect|interval|into|is|join|lateral|leading|left|like|limit|natural|not|null|"
+    "offset|on|only|or|order|outer|overlaps|primary|references|right|select|session_user|some|table|then|time|to|"
+    "trailing|true|union|unique|user|using|values|when|where|with",
+    re.IGNORECASE,
 )
 
 
@@ -33,13 +29,12 @@ def quote_names(names: Iterable[str]) -> str:
 
 def quote_string(text: str) -> str:
     """Return a Spark SQL literal; what could end it or a statement is written as an escape."""
-    return "'" + re.sub(r"[\x00-\x1f\x7f'\"\\;]", lambda found: f"\\u{ord(found[0]):04x}", text) + "'"
+    return "'" + re.sub(r"[\x00-\x1f\x7f'\"\\;]", lambda match: f"\\u{ord(match[0]):04x}", text) + "'"
 
 
 def write_name(name: str) -> str:
-    """Return a column's name as SQL: as it is where that is a name in Spark and in DuckDB, else in backquotes."""
-    plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name)
-    return name if plain else quote_name(name)
+    """Return a column's name as SQL: unchanged if it is a name in Spark and in DuckDB, else in backquotes."""
+    return name if _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name) else quote_name(name)
 
 
 def write_text(text: str) -> str:

@@ -1,50 +1,55 @@
-"""DeLong's variance of an AUC (DeLong, DeLong and Clarke-Pearson 1988), as columns of Spark and as a fraction.
+"""DeLong's variance of an AUC from integers (DeLong, DeLong and Clarke-Pearson, Biometrics 1988, 44:837). numpy only.
 
-The variance of the AUC of two cells is the sum of a part of either. That of a cell of m rows against n is
+The variance of the AUC of two cells is the sum of one part per cell. The part of a cell of m rows against n is
 
     (m·Σd² - (Σd)²) / (4·n²·m²·(m - 1)),
 
-d being the doubled placements of its rows: for each how many rows of the other cell it is rightly ordered with, times
-two, plus ties. So Σd is twice U, from either cell. Only integers are needed, which every ranking engine gives back.
-
-It is written twice, since tables are computed by Spark and kernels compute on whole numbers without it: pyspark is
-imported only within the functions that need it. Columns are rounded in a few operations, a fraction is exact.
+where d are the doubled placements of its rows: for each row, twice the rows of the other cell that it is rightly
+ordered with, plus ties. Σd is twice U, from either cell. Every ranking engine returns these integers.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+import numpy as np
 
-WHOLE = "decimal(38,0)"
+from biasspark.arrays import BigInts, Floats, divide
 
 
-def delong_part(n_rows: int, n_others: int, total: int, square_sum: int) -> Fraction:
-    """Return the part of one cell, exactly, from Σd and Σd²; it takes two rows or more, and another row."""
-    m, n = n_rows, n_others
-    return Fraction(m * square_sum - total**2, 4 * n**2 * m**2 * (m - 1))
+def delong_part(n_rows: int, n_opposite: int, two_u: int, sum_sq: int) -> Fraction:
+    """Return the part of one cell, exactly.
 
-
-def delong_part_column(rows: Column, others: Column, total: Column, square_sum: Column) -> Column:
-    """Return the part of one cell, NULL for fewer than two rows or no other; Σd and Σd² are DECIMAL(38,0).
-
-    The numerator, a difference of two nearly equal numbers, is exact while m·Σd² < 1e38; beyond that it is computed in
-    DOUBLE. Dividing by m - 1 = 0 or n = 0 gives NULL.
+    Parameters
+    ----------
+    n_rows, n_opposite : int
+        Rows of the cell, 2 or more, and of the other cell, 1 or more.
+    two_u, sum_sq : int
+        Σd and Σd² of the rows of the cell.
     """
-    import pyspark.sql.functions as F  # noqa: PLC0415 - kernels, which load this module, load no Spark
-
-    m, n = rows.cast("double"), others.cast("double")
-    exact = F.try_subtract(F.try_multiply(rows.cast(WHOLE), square_sum), F.try_multiply(total, total))
-    rounded = F.greatest(m * square_sum.cast("double") - total.cast("double") * total.cast("double"), F.lit(0.0))
-    return F.try_divide(F.coalesce(exact.cast("double"), rounded), 4 * n * n * m * m * (m - 1))
+    m, n = n_rows, n_opposite
+    return Fraction(m * sum_sq - two_u**2, 4 * n**2 * m**2 * (m - 1))
 
 
-def delong_variance(rows: tuple[str, str], total: str, square_sums: tuple[str, str]) -> Column:
-    """Return DeLong's variance of an AUC from the names of columns: those of the low cell first."""
-    import pyspark.sql.functions as F  # noqa: PLC0415 - as above
+def delong_variance(
+    n_low: BigInts, n_high: BigInts, two_u: BigInts, sum_sq_low: BigInts, sum_sq_high: BigInts
+) -> Floats:
+    """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
 
-    (low, high), (of_low, of_high) = map(F.col, rows), map(F.col, square_sums)
-    return delong_part_column(low, high, F.col(total), of_low) + delong_part_column(high, low, F.col(total), of_high)
+    Parameters
+    ----------
+    n_low, n_high, two_u, sum_sq_low, sum_sq_high : arrays of Python integers, one shape
+        Sizes of the two cells, twice U, and Σd² of the rows of either cell.
+
+    Notes
+    -----
+    The numerators, differences of two nearly equal numbers, are exact at any size. Each part is rounded in a few
+    operations.
+    """
+    return _part(n_low, n_high, two_u, sum_sq_low) + _part(n_high, n_low, two_u, sum_sq_high)
+
+
+def _part(n_rows: BigInts, n_opposite: BigInts, two_u: BigInts, sum_sq: BigInts) -> Floats:
+    numerator = (n_rows * sum_sq - two_u * two_u).astype(np.float64)
+    m, n = n_rows.astype(np.float64), n_opposite.astype(np.float64)
+    return divide(numerator, 4 * n * n * m * m * (m - 1))

@@ -3,91 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+import numpy as np
+import pyarrow as pa
 
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CROSSED,
-    FOUR_CELLS,
-    IDENTITY,
-    MODEL,
-    NEGATIVE,
-    OVERALL,
-    POSITIVE,
-    SLICE,
-)
-from biasspark.metrics.statistics import list_by_model
+from biasspark.arrays import Flags
+from biasspark.columns import FOUR_CELLS, NEGATIVE, POSITIVE
+from biasspark.ranking.counts import Counts
+from biasspark.tables.arrow import to_table
+from biasspark.tables.schemas import SCORE_HISTOGRAMS
+
+_CELL_NAMES = np.array([FOUR_CELLS, (NEGATIVE, POSITIVE, NEGATIVE, POSITIVE)], object)
+"""The names of the four cells, of an identity and of a whole slice."""
 
 
-@dataclass(frozen=True)
-class Bins:
-    """The bins of one model: their ends, one more than bins, and the place of each end among the edges.
+class Bins(NamedTuple):
+    """The bins of one model: their edges, ascending, and the index of each among the edges at which rows were counted.
 
-    No score lies outside.
+    There is one edge more than bins. No score lies outside.
     """
 
-    ends: Sequence[float]
-    places: Sequence[int]
+    edges: Sequence[float]
+    indices: Sequence[int]
 
 
-def score_histograms(reached: DataFrame, bins: Mapping[str, Bins]) -> DataFrame:
-    """Return one row for each (model, slice, identity, cell, bin) that has rows.
+def score_histograms(counts: Counts, bins: Mapping[str, Bins], suppressed: Flags) -> pa.Table:
+    """Return the table ``score_histograms``: one row for each (model, slice, identity, cell, bin) that has rows.
 
-    Parameters
-    ----------
-    reached : DataFrame
-        `Ranking.reached`.
-    bins : mapping of str to Bins
-        By model.
-
-    Returns
-    -------
-    DataFrame
-        The table ``score_histograms``, less the run's columns. A bin holds the scores from its low end, with it, to its
-        high end, without it; the last bin with it. ``(overall)`` has the cells ``negative`` and ``positive``.
+    A bin holds the scores from its low edge, with it, to its high edge, without it; the last bin with it. ``(overall)``
+    has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
 
     Notes
     -----
     The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
-    background positives, less 1/2 (Nuanced, figure 2); by bins it is off by what ties within a bin hide. Lazy; no
-    shuffle.
+    background positives, less 1/2 (Nuanced, figure 2); by bins it is off by what ties within a bin hide.
     """
-    is_overall = F.col(IDENTITY) == OVERALL
-    of_identity = [F.when(~is_overall, _cell(name, name)) for name in FOUR_CELLS]
-    of_slice = [
-        F.when(is_overall, _cell(name, cell))
-        for name, cell in ((NEGATIVE, BACKGROUND_NEGATIVE), (POSITIVE, BACKGROUND_POSITIVE))
-    ]
-    cells = F.array_compact(F.array(*of_identity, *of_slice))
-    keys = (MODEL, SLICE, IDENTITY, CROSSED)
-    by_cell = reached.select(*keys, F.explode(cells).alias("counted"))
-    by_bin = by_cell.select(*keys, "counted.*", F.explode(_bins_of_model(bins)).alias("one"))
-    n_rows = F.element_at("reaching", F.col("one.here")) - F.element_at("reaching", F.col("one.next"))
-    named = by_bin.select(*keys, "cell", "one.bin", "one.bin_low", "one.bin_high", n_rows.alias("n_rows"))
-    return named.where(F.col("n_rows") > 0)
-
-
-def _cell(name: str, column: str) -> Column:
-    """Return a cell and its counts, with a last one for what lies above every score."""
-    reaching = F.concat(F.col(column), F.array(F.lit(0).cast("bigint")))
-    return F.struct(F.lit(name).alias("cell"), reaching.alias("reaching"))
-
-
-def _bins_of_model(bins: Mapping[str, Bins]) -> Column:
-    """Return the bins of a row's model, and which counts begin and follow them.
-
-    The first count is of all rows, the second of those that reach place 0. After the last bin comes the last count.
-    """
-    written = {}
-    for model, own in bins.items():
-        begins = [place + 2 for place in own.places]
-        ends = zip(own.ends, own.ends[1:], begins, [*begins[1:-1], -1], strict=False)
-        written[model] = [
-            f"named_struct('bin', {n}, 'bin_low', {low!r}D, 'bin_high', {high!r}D, 'here', {here}, 'next', {then})"
-            for n, (low, high, here, then) in enumerate(ends)
-        ]
-    return list_by_model(written)
+    groups, parts = counts.groups, []
+    for model, (edges, indices) in bins.items():
+        of_model = np.flatnonzero(groups.model == model)
+        from_edge = counts.at_or_above[model][:, :, np.array(indices, np.int64) + 1]
+        from_edge[:, :, -1] = 0  # nothing lies above the last bin, which holds its high edge
+        n_rows = from_edge[:, :, :-1] - from_edge[:, :, 1:]
+        n_rows[:, suppressed[of_model]] = 0
+        group, cell, bin_ = np.nonzero(n_rows.transpose(1, 0, 2))
+        rows, ends = of_model[group], np.array(edges, np.float64)
+        parts.append(
+            to_table(
+                SCORE_HISTOGRAMS,
+                **{name: values[rows] for name, values in groups._asdict().items()},
+                cell=_CELL_NAMES[groups.is_overall[rows].astype(np.int64), cell],
+                bin=bin_.astype(np.int32),
+                bin_low=ends[bin_],
+                bin_high=ends[bin_ + 1],
+                n_rows=n_rows[cell, group, bin_],
+            )
+        )
+    return pa.concat_tables(parts)

@@ -1,7 +1,7 @@
-"""Confidence intervals of AUCs as Spark columns: two methods, and the rule that chooses between them.
+"""Confidence intervals of AUCs: two methods, and the rule that chooses between them. numpy only.
 
-Both need only the AUC ``A``, its variance by DeLong ``V`` and the sizes ``m``, ``n`` of its two cells. ``z`` is the
-normal quantile of the level (1.95996398454 at 0.95).
+Both methods need only the AUC ``A``, its variance by DeLong ``V`` and the sizes ``m``, ``n`` of its two cells. ``z`` is
+the normal quantile of the level (1.95996398454 at 0.95).
 
 ``logit_delong``
     expit(logit(A) ± z·sqrt(V) / (A·(1 - A))): DeLong, DeLong and Clarke-Pearson 1988, on the logit scale (Pepe 2003).
@@ -17,21 +17,9 @@ normal quantile of the level (1.95996398454 at 0.95).
 The rule: ``logit_delong`` where V > 0 and min(m, n)·A·(1 - A) is at least 10, so that enough rows, and enough
 misordered ones, stand behind it; elsewhere the wider of the two, which is ``newcombe`` where V = 0.
 
-**In doubt.** Of bins only a <= A <= b and V <= v are known. The interval then contains that of every such A and V:
-
-``logit_delong``
-    ends at expit(logit(a) - h) and expit(logit(b) + h), h being z times the most that sqrt(V) / (A(1 - A)) may be: that
-    is sqrt(v) over the lesser of a(1 - a) and b(1 - b), for A(1 - A) is concave; nor is it more than
-    sqrt(m/(m - 1) + n/(n - 1)) / max(A, 1 - A), because the sum of squares over a cell is at most the square of the
-    sum, of its placements as of what they lack, and so sqrt(V) is at most min(A, 1 - A)·sqrt(m/(m - 1) + n/(n - 1)).
-``newcombe``
-    has its lower end at a and its upper end at b, for (A - θ)²/V(θ) grows with A at every θ < A: so do both ends.
-
-It is that of the first where it is chosen for all such A and V, else both joined.
-
-Chosen by ``scripts/simulate_intervals.py`` (8,000 runs of 1,512 settings: AUC 0.5 to 0.999, 2 to 300 rows in the
-smaller cell and 1 to 500 times as many in the other; normal scores of equal and unequal spread, and 2 to 20 levels).
-Coverage of the nominal 95 % interval:
+Chosen by ``scripts/simulations/interval_coverage.py`` (8,000 runs of 1,512 settings: AUC 0.5 to 0.999, 2 to 300
+rows in the smaller cell and 1 to 500 times as many in the other; normal scores of equal and unequal spread, and 2 to 20
+levels). Coverage of the nominal 95 % interval:
 
 ===================================  =======  =======  ======  ========  ========
 settings, method                     >= 94 %  >= 92.5  worst   5 % have  median
@@ -52,12 +40,12 @@ that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from math import exp, inf
+from typing import NamedTuple
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+import numpy as np
 
+from biasspark.arrays import Floats, Ints, Strings, apply, divide
 from biasspark.distributions import normal_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
@@ -69,134 +57,80 @@ _STEPS = 18
 """Steps of the fixed point: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
 
 
-def auc_interval(pair: Column, level: float, *, bounded: bool = False) -> Column:
-    """Return the equal-tailed interval of an AUC and the method that gave it.
+class Interval(NamedTuple):
+    """Intervals: their ends, NaN where there is none, and the method of each."""
+
+    low: Floats
+    high: Floats
+    method: Strings
+
+
+def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: Ints | Floats, level: float) -> Interval:
+    """Return the equal-tailed intervals of AUCs and the method that gave each.
 
     Parameters
     ----------
-    pair : Column of STRUCT<auc DOUBLE, auc_variance DOUBLE, n_low BIGINT, n_high BIGINT, ...>
-        One pair of cells: U/(mn), DeLong's variance (NULL where a cell has fewer than two rows), the sizes of the
-        cells. For a gap pass the AUC, gap + 1/2, and shift the ends back by 1/2.
+    auc, variance : float64 arrays, one shape
+        U/(m·n) and DeLong's variance, NaN where a cell has fewer than two rows. For a gap pass the AUC, gap + 1/2, and
+        shift the interval back by 1/2.
+    n_low, n_high : int64 or float64 arrays of the same shape
+        The sizes m, n of the two cells.
     level : float
         Nominal coverage, in (0, 1).
-    bounded : bool
-        Whether the pair also has ``auc_at_least``, ``auc_at_most``, ``auc_variance_at_least`` and
-        ``auc_variance_at_most``. Where they leave a doubt, the interval contains that of all that they allow, and the
-        method is that of the AUC itself.
 
     Returns
     -------
-    Column of STRUCT<low DOUBLE, high DOUBLE, method STRING, joined BOOLEAN>
-        0 <= low <= auc <= high <= 1, never NaN or -0.0; low and high are NULL where the method is ``none``. ``joined``
-        says that the method may be the other one as well.
+    Interval
+        0 <= low <= auc <= high <= 1, NaN where the method is ``none``.
 
     Notes
     -----
-    Only +, -, ·, / and sqrt, which IEEE 754 rounds alike everywhere, and exp, for which Spark calls ``StrictMath``: the
-    bits do not depend on the platform. No Python worker is needed. Some 500 floating point operations per row.
+    Only +, -, ·, / and sqrt, which IEEE 754 rounds alike everywhere, and the standard library's exp.
     """
     z = normal_quantile(level)
-
-    def solve(known: Column) -> Column:
-        logit = _logit_delong(known, z)
-        return _bind(logit, lambda ends: _solve_newcombe(known, z, partial(_choose, known, ends)))
-
-    return _bind(pair, lambda own: _bind(_know(own, bounded), solve))
-
-
-def with_auc_interval(rows: DataFrame, n_low: Column, n_high: Column, level: float) -> DataFrame:
-    """Add ``auc_low, auc_high, auc_method`` to rows with an ``auc`` and its ``auc_variance``, NULL where it is."""
-    pair = F.struct("auc", "auc_variance", n_low.alias("n_low"), n_high.alias("n_high"))
-    found = rows.withColumn("found", auc_interval(pair, level))
-    ends = {f"auc_{end}": F.when(F.col("auc").isNotNull(), F.col("found")[end]) for end in ("low", "high", "method")}
-    return found.withColumns(ends).drop("found")
+    m, n = n_low.astype(np.float64), n_high.astype(np.float64)
+    below, above = newcombe(auc, m, n, z)
+    with np.errstate(invalid="ignore"):
+        low, high = logit_delong(auc, variance, z)
+        settled = np.minimum(m, n) * (auc * (1 - auc)) >= SETTLED
+        by_logit = (variance > 0) & (settled | (high - low > above - below))
+    defined = ~np.isnan(variance)
+    return Interval(
+        low=np.where(defined, np.fmin(np.where(by_logit, low, below), auc), np.nan),
+        high=np.where(defined, np.fmax(np.where(by_logit, high, above), auc), np.nan),
+        method=np.where(by_logit, LOGIT_DELONG, np.where(defined, NEWCOMBE, NONE)).astype(object),
+    )
 
 
-def _bind(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Compute a value once: what an expression names ten times Spark analyses, and mostly computes, ten times."""
-    return F.transform(F.array(value), use)[0]
+def logit_delong(auc: Floats, variance: Floats, z: float) -> tuple[Floats, Floats]:
+    """Return the ends on the logit scale; expit(logit(A) + h) = A / (A + (1 - A)·exp(-h)) needs no logarithm."""
+    step = divide(z * np.sqrt(variance), auc * (1 - auc))
+    factor = apply(_exp, step)
+    return auc / (auc + (1 - auc) * factor), auc / (auc + (1 - auc) / factor)
 
 
-def _know(pair: Column, bounded: bool) -> Column:
-    """Return as a struct the sizes of the cells, the variance V, and within which bounds A and V are.
+def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Floats]:
+    """Return the ends of Newcombe's interval: the roots θ of (A - θ)² = k(θ)·θ(1 - θ), k(θ) = z²·V(θ) / (θ(1 - θ)).
 
-    ``spread`` is the least that A(1 - A) may be; ``in_doubt`` says whether any two bounds differ: of exact ones none.
+    As (1 - θ)/(2 - θ) + θ/(1 + θ) = 2 - 3/(2 + θ(1 - θ)), k is base - slope / (2 + θ(1 - θ)). With k held, the equation
+    is quadratic, and its lower root, 2A² / (2A + k + sqrt(k² + 4kA(1 - A))), has neither cancellation nor a zero in the
+    denominator. k varies by a third at most over [0, 1], so that putting the root back into it is a contraction:
+    |dθ/d log k| <= θ(1 - θ), and |d log k/dθ|·θ(1 - θ) < 0.102. As (A - θ)²/V(θ) falls all the way from θ = 0 to A, the
+    root is the only one. Since V(θ) = V(1 - θ), the upper root of A is 1 less the lower root of 1 - A.
     """
-    bounds = ("_at_least", "_at_most") if bounded else ("", "")
-    lowest, highest = (pair[f"auc{end}"] for end in bounds)
-    least, most = (pair[f"auc_variance{end}"] for end in bounds)
-    spread = F.least(lowest * (1 - lowest), highest * (1 - highest)) if bounded else lowest * (1 - lowest)
-    in_doubt = (lowest < highest) | (least < most) if bounded else F.lit(False)
-    return F.struct(
-        pair["n_low"].cast("double").alias("m"),
-        pair["n_high"].cast("double").alias("n"),
-        pair["auc_variance"].alias("variance"),
-        lowest.alias("lowest"),
-        highest.alias("highest"),
-        least.alias("least_variance"),
-        most.alias("most_variance"),
-        spread.alias("spread"),
-        in_doubt.alias("in_doubt"),
-    )
+    base = divide(z * z * (m + n - 1), m * n)
+    slope = divide(z * z * 3 * ((m + n) / 2 - 1), m * n)
+
+    def lower_root(a: Floats) -> Floats:
+        theta = a
+        for _ in range(_STEPS):
+            k = base - slope / (2 + theta * (1 - theta))
+            theta = divide(2 * a * a, 2 * a + k + np.sqrt(k * (k + 4 * a * (1 - a))))
+        return theta
+
+    with np.errstate(invalid="ignore"):
+        return lower_root(auc), 1 - lower_root(1 - auc)
 
 
-def _choose(known: Column, logit: Column, roots: Column) -> Column:
-    """Return the interval of the method that the rule takes, or both joined."""
-    low, high = logit["low"], logit["high"]
-    below, above = roots["of_auc"], 1 - roots["of_mirrored"]
-    settled = F.least(known["m"], known["n"]) * known["spread"] >= SETTLED
-    by_logit = (known["variance"] > 0) & (settled | (high - low > above - below))
-    joined = known["in_doubt"] & ~((known["least_variance"] > 0) & settled)
-    lower = F.when(joined, F.least(low, below)).when(by_logit, low).otherwise(below)
-    upper = F.when(joined, F.greatest(high, above)).when(by_logit, high).otherwise(above)
-    defined = known["variance"].isNotNull()
-    return F.struct(
-        F.when(defined, F.least(lower, known["lowest"])).alias("low"),
-        F.when(defined, F.greatest(upper, known["highest"])).alias("high"),
-        F.when(by_logit, LOGIT_DELONG).when(defined, NEWCOMBE).otherwise(NONE).alias("method"),
-        joined.alias("joined"),
-    )
-
-
-def _logit_delong(known: Column, z: float) -> Column:
-    """Ends on the logit scale; expit(logit(A) + h) = A / (A + (1 - A)·exp(-h)) needs no logarithm. NULL at 0 and 1."""
-    lowest, highest, m, n = (known[name] for name in ("lowest", "highest", "m", "n"))
-    step = F.try_divide(z * F.sqrt(known["most_variance"]), known["spread"])
-    most = z * F.sqrt(F.try_divide(m, m - 1) + F.try_divide(n, n - 1)) / F.greatest(lowest, 1 - highest, F.lit(0.5))
-    factor = F.exp(F.when(known["in_doubt"], F.least(step, most)).otherwise(step))
-    low, high = lowest / (lowest + (1 - lowest) * factor), highest / (highest + (1 - highest) / factor)
-    return F.struct(low.alias("low"), high.alias("high"))
-
-
-def _solve_newcombe(known: Column, z: float, finish: Callable[[Column], Column]) -> Column:
-    """Solve (A - θ)² = k(θ)·θ(1 - θ) for θ <= A, where k(θ) = z²·V(θ) / (θ(1 - θ)), for A and for 1 - A.
-
-    Where A is in doubt, for the least of either.
-
-    Both roots go to ``finish`` as a struct, ``of_auc`` and ``of_mirrored``; since V(θ) = V(1 - θ), the upper root of A
-    is 1 less the latter. As (1 - θ)/(2 - θ) + θ/(1 + θ) = 2 - 3/(2 + θ(1 - θ)), k is base - slope / (2 + θ(1 - θ)).
-
-    With k held, the equation is quadratic, and its lower root, 2A² / (2A + k + sqrt(k² + 4kA(1 - A))), has neither
-    cancellation nor a zero in the denominator. k varies by a third at most over [0, 1], so that putting the root back
-    into it is a contraction: |dθ/d log k| <= θ(1 - θ), and |d log k/dθ|·θ(1 - θ) < 0.102. As (A - θ)²/V(θ) falls all
-    the way from θ = 0 to A, the root is the only one.
-    """
-    auc, mirrored, m, n = known["lowest"], 1 - known["highest"], known["m"], known["n"]
-    curve = F.struct(
-        F.try_divide(z * z * (m + n - 1), m * n).alias("base"),
-        F.try_divide(z * z * 3 * ((m + n) / 2 - 1), m * n).alias("slope"),
-    )
-
-    def iterate(curve: Column) -> Column:
-        def root(a: Column, theta: Column) -> Column:
-            k = curve["base"] - curve["slope"] / (2 + theta * (1 - theta))
-            return 2 * a * a / (2 * a + k + F.sqrt(k * (k + 4 * a * (1 - a))))
-
-        def step(roots: Column, _: Column) -> Column:
-            own, others = root(auc, roots["of_auc"]), root(mirrored, roots["of_mirrored"])
-            return F.struct(own.alias("of_auc"), others.alias("of_mirrored"))
-
-        start = F.struct(auc.alias("of_auc"), mirrored.alias("of_mirrored"))
-        return F.aggregate(F.sequence(F.lit(1), F.lit(_STEPS)), start, step, finish)
-
-    return _bind(curve, iterate)
+def _exp(value: float) -> float:
+    return inf if value > 709 else exp(value)  # which overflows

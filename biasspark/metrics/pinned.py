@@ -7,49 +7,40 @@ decide by the bias suite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import Any
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import pyarrow as pa
 
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    BELOW_MINIMUM_ROWS,
-    CROSSED,
-    IDENTITY,
-    MODEL,
-    OVERALL,
-    SLICE,
-    SUBGROUP_NEGATIVE,
-    SUBGROUP_POSITIVE,
-    WITHHELD,
-)
-from biasspark.config import PinnedAuc
-from biasspark.metrics.statistics import ends_of, in_table
-from biasspark.metrics.suite import OVERALL_AUC, SUITE, cell_sizes, pivot_pairs
+from biasspark.arrays import Floats, Ints, Strings, divide
+from biasspark.columns import BELOW_MINIMUM_ROWS, FOUR_CELLS, WITHHELD
+from biasspark.metrics.suite import SUITE
+from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics
+from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_AUC
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The four AUCs of which the pinned AUC is a weighted mean."""
 
+_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metric.name == name]
 
-def pinned_weights(sizes: Mapping[str, Column], include_subgroup: bool = True) -> dict[str, Column]:
-    """Return how much each of the four AUCs weighs in the pinned AUC of an identity, not yet divided by their sum.
+
+def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
+    """Return the weight of each of the four AUCs in the pinned AUC, not yet divided by their sum.
 
     Parameters
     ----------
-    sizes : mapping of str to Column of BIGINT
-        The sizes of the four cells.
+    cells : int64 array, shape (4, ...)
+        The sizes of the four cells, in the order of `columns.FOUR_CELLS`.
     include_subgroup : bool
         Whether the background is drawn from all rows, as the papers say, or from those outside the subgroup, as the
         authors' published code does.
 
     Returns
     -------
-    dict of str to Column of DOUBLE
-        By the names of ``PINNED_TERMS``. A term with an empty cell weighs 0; all four do where a class is missing, and
+    float64 array, shape (4, ...)
+        In the order of `PINNED_TERMS`. A term with an empty cell weighs 0; all four do where a class is missing, and
         where there is nothing to draw.
 
     Notes
@@ -57,101 +48,99 @@ def pinned_weights(sizes: Mapping[str, Column], include_subgroup: bool = True) -
     The pinned set takes equally many rows from the subgroup Dg and from all rows D whose membership is known, Dg
     included. Let s = |Dg| and N = |D|. In expectation a subgroup row then stands in it 1 + s/N times (once for itself,
     s/N times as a draw from D), a background row s/N times. An AUC is a ratio of weights of pairs, so the common factor
-    1/N falls out: rows weigh N + s and s. A pair weighs the product of its rows, hence all pairs of two cells
+    1/N cancels: rows weigh N + s and s. A pair weighs the product of its rows, hence all pairs of two cells
     w(low cell)·w(high cell), where w(cell) = (row weight)·(cell size).
 
     Drawn from the background B alone, a subgroup row stands in the set once and a background row s/|B| times: rows
     weigh |B| and s. Where B is the smaller set, rows of Dg are drawn instead, in the same ratio.
     """
-    size = {cell: n.cast("double") for cell, n in sizes.items()}
-    subgroup = size[SUBGROUP_NEGATIVE] + size[SUBGROUP_POSITIVE]
-    background = size[BACKGROUND_NEGATIVE] + size[BACKGROUND_POSITIVE]
-    of_subgroup, of_background = background + 2 * subgroup if include_subgroup else background, subgroup
-    low = {"s": of_subgroup * size[SUBGROUP_NEGATIVE], "b": of_background * size[BACKGROUND_NEGATIVE]}
-    high = {"s": of_subgroup * size[SUBGROUP_POSITIVE], "b": of_background * size[BACKGROUND_POSITIVE]}
-    return {
-        "background_auc": low["b"] * high["b"],
-        "subgroup_auc": low["s"] * high["s"],
-        "bpsn_auc": low["s"] * high["b"],
-        "bnsp_auc": low["b"] * high["s"],
-    }
+    subgroup_negative, subgroup_positive, background_negative, background_positive = cells.astype(np.float64)
+    n_subgroup = subgroup_negative + subgroup_positive
+    n_background = background_negative + background_positive
+    of_subgroup = n_background + 2 * n_subgroup if include_subgroup else n_background
+    low_subgroup, low_background = of_subgroup * subgroup_negative, n_subgroup * background_negative
+    high_subgroup, high_background = of_subgroup * subgroup_positive, n_subgroup * background_positive
+    return np.stack(
+        [
+            low_background * high_background,
+            low_subgroup * high_subgroup,
+            low_subgroup * high_background,
+            low_background * high_subgroup,
+        ]
+    )
 
 
-def pinned_auc(sizes: Mapping[str, Column], aucs: Mapping[str, Column], include_subgroup: bool = True) -> Column:
-    """Return the pinned AUC of an identity, in [0, 1], NULL where the pinned set has no negatives or no positives.
+def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Floats:
+    """Return the pinned AUC, in [0, 1], low is bad; NaN where the pinned set has no negatives or no positives.
 
     Parameters
     ----------
-    sizes : mapping of str to Column of BIGINT
-        The sizes of the four cells.
-    aucs : mapping of str to Column of DOUBLE
-        The four AUCs by the names of ``PINNED_TERMS``; one with an empty cell is NULL and weighs nothing. Where another
-        one is NULL, so is the pinned AUC.
+    cells, include_subgroup
+        As in `pinned_weights`.
+    terms : float64 array, shape (4, ...)
+        The four AUCs in the order of `PINNED_TERMS`. One with an empty cell is NaN and weighs nothing. Where another
+        one is NaN, so is the pinned AUC.
+    """
+    weights = pinned_weights(cells, include_subgroup)
+    weighted = np.where(weights > 0, weights * terms, 0.0)
+    return divide(reduce(np.add, weighted), reduce(np.add, weights))
+
+
+def pinned_terms(statistics: UStatistics) -> Floats:
+    """Return the four AUCs of every group, in the order of `PINNED_TERMS`: shape (4, groups)."""
+    terms: Floats = statistics.auc[_PAIRS]
+    return terms
+
+
+def pinned_aucs(
+    statistics: UStatistics, include_subgroup: bool = True, trials: int = 0, sampled: Floats | None = None
+) -> pa.Table:
+    """Return the table ``pinned_auc``: one row for each (model, slice, identity).
+
+    Parameters
+    ----------
+    statistics : UStatistics
+        With the ``(overall)`` groups.
     include_subgroup : bool
         As in `pinned_weights`.
-    """
-    weights = pinned_weights(sizes, include_subgroup)
-    terms = [F.when(weights[name] > 0, weights[name] * aucs[name]).otherwise(0.0) for name in PINNED_TERMS]
-    return F.try_divide(_sum(terms), _sum(weights.values()))
-
-
-def pinned_aucs(statistics: DataFrame, pinned: PinnedAuc, sampled: DataFrame | None = None) -> DataFrame:
-    """Return the table ``pinned_auc``, less the run's columns: one row for each (model, slice, identity).
-
-    Parameters
-    ----------
-    statistics : DataFrame
-        u_statistics with ``auc``, the ``(overall)`` rows among them.
-    pinned : PinnedAuc
-        How the background is drawn, and how many trials were sampled.
-    sampled : DataFrame, optional
-        ``model, slice, identity, sampled_mean, sampled_sd``, where there are trials.
+    trials : int
+        How many trials were sampled.
+    sampled : float64 array, shape (2, groups), optional
+        Mean and standard deviation of the pinned AUC over the trials, NaN where there is none.
 
     Notes
     -----
-    Lazy; no shuffle but that of the join with ``sampled``. The value is the weighted mean of the four AUCs beside it,
-    with the weights beside it, which add up to 1.
+    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1.
     """
-    terms = [metric for metric in SUITE if metric.name in PINNED_TERMS]
-    ends = ends_of(statistics)
-    wide = pivot_pairs(statistics, (OVERALL_AUC, *terms), (*(f"auc{end}" for end in ends), "n_low", "n_high"))
-    of_slice = F.max(F.col(OVERALL_AUC.name)).over(Window.partitionBy(MODEL, SLICE))
-    rows = wide.withColumn(OVERALL_AUC.name, of_slice).where(F.col(IDENTITY) != OVERALL)
-    sizes, aucs = cell_sizes(), {name: F.col(name)["auc"] for name in PINNED_TERMS}
-    weights = pinned_weights(sizes, pinned.include_subgroup_in_background)
-    value = pinned_auc(sizes, aucs, pinned.include_subgroup_in_background)
-    bounds = {}
-    for end in ends[1:]:
-        of_terms = {name: F.col(name)[f"auc{end}"] for name in PINNED_TERMS}
-        bounds[f"pinned_auc{end}"] = pinned_auc(sizes, of_terms, pinned.include_subgroup_in_background)
-        bounds |= {f"{name}{end}": bound for name, bound in of_terms.items()}
-        bounds[f"overall_auc{end}"] = F.col(OVERALL_AUC.name)[f"auc{end}"]
-    exact = rows.select(
-        *(MODEL, SLICE, IDENTITY, CROSSED, value.alias("pinned_auc")),
-        *(
-            F.try_divide(weight, _sum(weights.values())).alias(name.replace("_auc", "_weight"))
-            for name, weight in weights.items()
-        ),
-        *(auc.alias(name) for name, auc in aucs.items()),
-        F.col(OVERALL_AUC.name)["auc"].alias("overall_auc"),
-        F.lit(pinned.trials).alias("trials"),
-        F.when(value.isNull(), _find_reason(sizes)).alias("reason"),
-        *(bound.alias(name) for name, bound in bounds.items()),
+    groups, cells, terms = statistics.groups, statistics.counts.cells, pinned_terms(statistics)
+    value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))
+    weights = pinned_weights(cells, include_subgroup)
+    shares = divide(weights, reduce(np.add, weights))
+    mean, sd = np.full((2, len(value)), np.nan) if sampled is None else sampled
+    undefined, rows = np.isnan(value), ~groups.is_overall
+    columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": _auc_of_slice(statistics)}
+    columns |= {"sampled_mean": np.where(undefined, np.nan, mean), "sampled_sd": np.where(undefined, np.nan, sd)}
+    for name, share, term in zip(PINNED_TERMS, shares, terms, strict=True):
+        columns |= {name.replace("_auc", "_weight"): np.where(statistics.suppressed, np.nan, share), name: term}
+    return to_table(
+        PINNED_AUC,
+        trials=trials,
+        reason=masked(_reasons(statistics)[rows], ~undefined[rows]),
+        **{name: values[rows] for name, values in columns.items()},
     )
-    of_trials = ("sampled_mean", "sampled_sd")
-    if sampled is None:
-        return in_table(exact.withColumns(dict.fromkeys(of_trials, F.lit(None).cast("double"))), PINNED_AUC)
-    joined = exact.join(sampled, on=[MODEL, SLICE, IDENTITY], how="left")
-    told = {name: F.when(F.col("reason").isNull(), F.col(name)) for name in of_trials}
-    return in_table(joined.withColumns(told), PINNED_AUC)
 
 
-def _find_reason(sizes: Mapping[str, Column]) -> Column:
-    """Return why there is no value: its sizes are withheld, a cell is empty, the subgroup's first, or a term lacks."""
-    withheld = F.when(sizes[SUBGROUP_NEGATIVE].isNull(), F.lit(WITHHELD))
-    empty = (F.when(size == 0, F.lit(f"no_{cell}s")) for cell, size in sizes.items())
-    return F.coalesce(withheld, *empty, F.lit(BELOW_MINIMUM_ROWS))
+def _auc_of_slice(statistics: UStatistics) -> Floats:
+    """Return for every group the AUC of its whole slice."""
+    is_overall = statistics.groups.is_overall
+    aucs: Floats = statistics.auc[OVERALL_PAIR, is_overall][np.cumsum(is_overall) - 1]
+    return aucs
 
 
-def _sum(terms: Iterable[Column]) -> Column:
-    return reduce(Column.__add__, terms)
+def _reasons(statistics: UStatistics) -> Strings:
+    """Return why there is no value: sizes are withheld, a cell is empty, the subgroup's first, or a term is missing."""
+    reasons = np.full(len(statistics.suppressed), BELOW_MINIMUM_ROWS, object)
+    for cell, size in reversed(list(zip(FOUR_CELLS, statistics.counts.cells, strict=True))):
+        reasons[size == 0] = f"no_{cell}s"
+    reasons[statistics.suppressed] = WITHHELD
+    return reasons

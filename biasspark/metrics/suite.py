@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+import numpy as np
+import pyarrow as pa
 
+from biasspark.arrays import Ints, divide
 from biasspark.columns import (
     BACKGROUND_NEGATIVE,
     BACKGROUND_POSITIVE,
-    CROSSED,
-    IDENTITY,
-    MODEL,
+    CELL_PAIRS,
+    FOUR_CELLS,
     NEGATIVE,
-    OVERALL,
     OVERALL_METRIC,
     POSITIVE,
-    SLICE,
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
-from biasspark.config import Intervals
 from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.statistics import auc_columns, ends_of, in_table
+from biasspark.metrics.u_statistics import UStatistics
+from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import BIAS_METRICS
 
 
@@ -39,9 +36,9 @@ class Auc:
     offset: ClassVar[float] = 0.0
 
     @property
-    def is_of_row(self) -> Column:
-        """Whether a row of u_statistics is of the pair of this metric."""
-        return (F.col("low_cell") == F.lit(self.low)) & (F.col("high_cell") == F.lit(self.high))
+    def pair(self) -> int:
+        """Its index in `columns.CELL_PAIRS`."""
+        return CELL_PAIRS.index((self.low, self.high))
 
 
 class Gap(Auc):
@@ -63,90 +60,46 @@ SUITE = (
 )
 """To add a metric is to add a line here, for any two of the four cells."""
 
-OVERALL_AUC = Auc(OVERALL_METRIC, low=NEGATIVE, high=POSITIVE)
-"""The AUC of a whole slice, of the identity ``(overall)``."""
-
-BY_NAME = {metric.name: metric for metric in (OVERALL_AUC, *SUITE)}
-"""The metrics of all rows of u_statistics."""
+METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.high): metric.name for metric in SUITE}}
+"""The metric of each (low, high) pair of cells in ``u_statistics``; that of a whole slice is its AUC."""
 
 
-def metric_of_pair() -> Column:
-    """Return the metric that a row of u_statistics is of, ``auc`` for the pair of a whole slice."""
-    found = F.lit(None).cast("string")
-    for name, metric in BY_NAME.items():
-        found = F.when(metric.is_of_row, F.lit(name)).otherwise(found)
-    return found
-
-
-def bias_metrics(statistics: DataFrame, intervals: Intervals) -> DataFrame:
-    """Return one row for each (model, slice, identity) with every metric of the suite.
+def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
+    """Return the table ``bias_metrics``: one row for each (model, slice, identity), with every metric of the suite.
 
     Parameters
     ----------
-    statistics : DataFrame
-        u_statistics as `biasspark.metrics.statistics.with_auc` gives it: six rows per identity; ``(overall)`` rows are
-        passed over.
-    intervals : Intervals
-        The level of the intervals.
+    statistics : UStatistics
+        ``(overall)`` groups are left out.
+    level : float
+        Nominal coverage of the intervals, in (0, 1).
 
     Returns
     -------
-    DataFrame
-        ``model, slice, identity, crossed``, the sizes of the four cells, the rate of positives in subgroup and
-        background (NULL where there are no rows), and for each X of the suite ``X, X_low, X_high, X_method, X_reason,
-        X_at_least, X_at_most``. X is NULL where its pair has no AUC, and X_reason is that of the pair. The last two are
-        X itself where it is exact. Never NaN or -0.0.
-
-    Notes
-    -----
-    Lazy; no shuffle: the statistics are taken into one partition.
+    pyarrow.Table
+        The sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for each
+        X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval is
+        that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where a cell has one row.
     """
-    ends = ends_of(statistics)
-    pair = F.struct(*auc_columns(statistics), "n_low", "n_high")
-    interval = auc_interval(pair, intervals.level, bounded=len(ends) > 1)
-    measured = statistics.where(F.col(IDENTITY) != OVERALL).withColumn("interval", interval)
-    wide = pivot_pairs(measured, SUITE, (*(f"auc{end}" for end in ends), "n_low", "n_high", "interval", "reason"))
-    rows = wide.select(
-        *(MODEL, SLICE, IDENTITY, CROSSED),
-        *(size.alias(f"n_{cell}") for cell, size in cell_sizes().items()),
-        _positive_rate("subgroup").alias("subgroup_positive_rate"),
-        _positive_rate("background").alias("background_positive_rate"),
-        *(column for metric in SUITE for column in _metric_columns(metric, ends)),
-    )
-    return in_table(rows, BIAS_METRICS)
+    rows = np.flatnonzero(~statistics.groups.is_overall)
+    cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]
+    columns: dict[str, Any] = {name: values[rows] for name, values in statistics.groups._asdict().items()}
+    columns |= {f"n_{cell}": masked(size, hidden) for cell, size in zip(FOUR_CELLS, cells, strict=True)}
+    columns["subgroup_positive_rate"] = masked(divide(cells[1], cells[0] + cells[1]), hidden)
+    columns["background_positive_rate"] = masked(divide(cells[3], cells[2] + cells[3]), hidden)
+    for metric in SUITE:
+        columns |= _metric_columns(metric, statistics, rows, level)
+    return to_table(BIAS_METRICS, **columns)
 
 
-def pivot_pairs(statistics: DataFrame, metrics: Sequence[Auc], fields: Sequence[str]) -> DataFrame:
-    """Return one row per identity with each metric's pair's ``fields`` as a struct, NULL where there is none."""
-    values = F.struct(*fields)
-    picked = (F.max(F.when(metric.is_of_row, values)).alias(metric.name) for metric in metrics)
-    # A table that does not grow with the corpus: in one partition, no group needs a shuffle.
-    return statistics.coalesce(1).groupBy(MODEL, SLICE, IDENTITY, CROSSED).agg(*picked)
-
-
-def cell_sizes() -> dict[str, Column]:
-    """Return the sizes of the four cells of an identity as columns of a pivoted row with ``n_low`` and ``n_high``."""
-    subgroup, background = F.col("subgroup_auc"), F.col("background_auc")
+def _metric_columns(metric: Auc, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
+    pair, name = metric.pair, metric.name
+    auc, variance = statistics.auc[pair, rows], statistics.variance[pair, rows]
+    interval = auc_interval(auc, variance, statistics.n_low[pair, rows], statistics.n_high[pair, rows], level)
     return {
-        SUBGROUP_NEGATIVE: subgroup["n_low"],
-        SUBGROUP_POSITIVE: subgroup["n_high"],
-        BACKGROUND_NEGATIVE: background["n_low"],
-        BACKGROUND_POSITIVE: background["n_high"],
+        name: auc - metric.offset,
+        f"{name}_low": interval.low - metric.offset,
+        f"{name}_high": interval.high - metric.offset,
+        f"{name}_method": interval.method,
+        f"{name}_reason": statistics.reason[pair, rows],
     }
-
-
-def _metric_columns(metric: Auc, ends: Sequence[str]) -> list[Column]:
-    pair, name = F.col(metric.name), metric.name
-    interval = pair["interval"]
-    return [
-        *((pair[f"auc{end}"] - metric.offset).alias(f"{name}{end}") for end in ends),
-        (interval["low"] - metric.offset).alias(f"{name}_low"),
-        (interval["high"] - metric.offset).alias(f"{name}_high"),
-        interval["method"].alias(f"{name}_method"),
-        pair["reason"].alias(f"{name}_reason"),
-    ]
-
-
-def _positive_rate(side: str) -> Column:
-    negative, positive = cell_sizes()[f"{side}_negative"], cell_sizes()[f"{side}_positive"]
-    return F.try_divide(positive.cast("double"), (negative + positive).cast("double"))

@@ -1,35 +1,25 @@
 """Right and wrong decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018).
 
-Exact: at a threshold, all that counts is how many rows of each cell reach it.
+Exact: at a threshold, all that counts is how many rows of each cell score at or above it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+import numpy as np
+import pyarrow as pa
 
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CROSSED,
-    IDENTITY,
-    MODEL,
-    OVERALL,
-    RATES,
-    SLICE,
-    SUBGROUP_NEGATIVE,
-    SUBGROUP_POSITIVE,
-    WITHHELD,
-)
-from biasspark.config import Intervals
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.columns import RATES, WITHHELD
 from biasspark.distributions import normal_quantile
-from biasspark.expressions.sums import add_up
-from biasspark.metrics.statistics import list_by_model
+from biasspark.metrics.proportions import Share, newcombe_difference
+from biasspark.metrics.u_statistics import identities_of_slices
+from biasspark.ranking.counts import Counts
+from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.schemas import THRESHOLD_RATES, THRESHOLD_SUMMARY
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
 SHARES = {
@@ -44,160 +34,123 @@ SHARES = {
 
 BACKGROUND = "background_"
 
-Share: TypeAlias = tuple[Column, Column]
-"""What a rate counts, and among how many, as doubles."""
+Decisions: TypeAlias = Mapping[str, Ints]
+"""How many rows of one side there are of each of `DECISIONS`."""
 
 
-@dataclass(frozen=True)
-class At:
-    """Thresholds, and for each model the place of every one of them among the edges at which rows were counted.
+class Thresholds(NamedTuple):
+    """Thresholds, and for each model the index of each among the edges at which rows were counted.
 
     A row is decided positive where its score is at or above a threshold.
     """
 
-    thresholds: Sequence[float]
-    places: Mapping[str, Sequence[int]]
+    values: Sequence[float]
+    edges: Mapping[str, Sequence[int]]
 
 
-def threshold_rates(reached: DataFrame, at: At, intervals: Intervals) -> DataFrame:
-    """Return one row for each (model, slice, identity, threshold): decisions, rates, and gaps to the background.
+def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
+    """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
     Parameters
     ----------
-    reached : DataFrame
-        `Ranking.reached`.
-    at : At
-        The thresholds.
-    intervals : Intervals
-        The level of the intervals of the gaps.
-
-    Returns
-    -------
-    DataFrame
-        The table ``threshold_rates``, less the run's columns. A rate over no rows is NULL, and so is its gap; so is all
-        of a row whose counts are NULL, which are withheld.
+    counts : Counts
+        With rows at or above the thresholds.
+    thresholds : Thresholds
+    suppressed : bool array, shape (groups,)
+        Groups whose numbers are not published; all of them are NULL.
+    level : float
+        Nominal coverage of the intervals of the gaps (`biasspark.metrics.proportions.newcombe_difference`).
 
     Notes
     -----
-    A gap is p - q of two independent proportions; its interval is Newcombe's hybrid score interval (Statistics in
-    Medicine 1998, 17:873, method 10): with the Wilson intervals (l, u) of p and (m, v) of q,
-    p - q - sqrt((p - l)² + (v - q)²) to p - q + sqrt((u - p)² + (q - m)²). It stays within [-1, 1], and holds where a
-    rate is 0 or 1. Lazy; no shuffle.
+    Rates are in [0, 1], a gap, the rate of the subgroup less that of the background, in [-1, 1]; 0 is best. A rate over
+    no rows is NULL, and so is its gap. ``(overall)`` groups are left out.
     """
-    rows = _decide(reached, at).where(F.col(IDENTITY) != OVERALL)
-    z = normal_quantile(intervals.level)
-    return rows.select(
-        *(MODEL, SLICE, IDENTITY, "threshold", CROSSED),
-        *(f"{side}{decision}" for side in ("", BACKGROUND) for decision in DECISIONS),
-        *(column for name in RATES for column in _rate_columns(name, z)),
-        F.when(F.col(DECISIONS[0]).isNull(), F.lit(WITHHELD)).alias("reason"),
+    z, n_thresholds = normal_quantile(level), len(thresholds.values)
+    identities = np.flatnonzero(~counts.groups.is_overall)
+    rows, at = np.repeat(identities, n_thresholds), np.tile(np.arange(n_thresholds), len(identities))
+    hidden = suppressed[rows]
+    subgroup, background = (
+        {name: n_rows[rows, at] for name, n_rows in side.items()} for side in decisions(counts, thresholds)
+    )
+    columns: dict[str, Any] = {name: values[rows] for name, values in counts.groups._asdict().items()}
+    for prefix, side in (("", subgroup), (BACKGROUND, background)):
+        columns |= {f"{prefix}{name}": masked(side[name], hidden) for name in DECISIONS}
+    for name in RATES:
+        p, q = rate(subgroup, name), rate(background, name)
+        low, high = newcombe_difference(p, q, z)
+        shown = {name: p.value, f"{BACKGROUND}{name}": q.value, f"{name}_gap": p.value - q.value}
+        shown |= {f"{name}_gap_low": low, f"{name}_gap_high": high}
+        columns |= {column: masked(values, hidden) for column, values in shown.items()}
+    return to_table(
+        THRESHOLD_RATES,
+        **columns,
+        threshold=np.array(thresholds.values, np.float64)[at],
+        reason=masked(np.full(len(rows), WITHHELD, object), ~hidden),
     )
 
 
-def threshold_summary(reached: DataFrame, at: At) -> DataFrame:
-    """Return one row for each (model, slice, threshold): error rates of the slice, and the equality differences.
+def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags) -> pa.Table:
+    """Return the table ``threshold_summary``: error rates of each slice, and their `equality_difference`.
 
-    The False Positive Equality Difference is the sum over identities of |FPR - FPR_g|, FPR that of the whole slice, the
-    False Negative Equality Difference likewise (Dixon et al. 2018). Crossed pairs are left out, and identities without
-    the rate; without any it is NULL. Sums run in the order of names, so that the bits do not depend on partitions.
-    Takes what `threshold_rates` takes. Lazy; no shuffle.
+    That of the False Positive Rate is the False Positive Equality Difference, that of the False Negative Rate the False
+    Negative Equality Difference (Dixon et al. 2018): 0 or more, high is bad. Crossed pairs, suppressed groups, and
+    identities without the rate are left out; over none it is NULL.
     """
-    errors = ("fpr", "fnr")
-    rows = _decide(reached.coalesce(1), at).where(~F.col(CROSSED))
-    of_slice = F.struct(*(_share(name, BACKGROUND).alias(name) for name in errors))
-    of_identity = F.struct(IDENTITY, *(_share(name, "").alias(name) for name in errors))
-    by_threshold = rows.groupBy(MODEL, SLICE, "threshold").agg(
-        F.max(F.when(F.col(IDENTITY) == OVERALL, of_slice)).alias("overall"),
-        F.sort_array(F.collect_list(F.when(F.col(IDENTITY) != OVERALL, of_identity))).alias("identities"),
-    )
-    return by_threshold.select(
-        *(MODEL, SLICE, "threshold"),
-        *(F.col("overall")[name].alias(name) for name in errors),
-        _equality_difference("fpr").alias("false_positive_equality_difference"),
-        _equality_difference("fnr").alias("false_negative_equality_difference"),
-    )
-
-
-def _decide(reached: DataFrame, at: At) -> DataFrame:
-    """Return the four decisions of both sides at every threshold; of ``(overall)`` the background's are the slice's."""
-    marked = reached.withColumn("mark", F.explode(_marks(at)))
-    columns = {}
-    for side, negative, positive in (
-        ("", SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
-        (BACKGROUND, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE),
-    ):
-        columns[f"{side}n_true_positive"] = _reaching(positive)
-        columns[f"{side}n_false_positive"] = _reaching(negative)
-        columns[f"{side}n_true_negative"] = F.element_at(negative, 1) - _reaching(negative)
-        columns[f"{side}n_false_negative"] = F.element_at(positive, 1) - _reaching(positive)
-    return marked.select(
-        *(MODEL, SLICE, IDENTITY, CROSSED, F.col("mark.threshold").alias("threshold")),
-        *(count.alias(name) for name, count in columns.items()),
+    groups, n_thresholds = counts.groups, len(thresholds.values)
+    subgroup, background = decisions(counts, thresholds)
+    slices = list(identities_of_slices(groups))
+    starts = np.array([start for start, _ in slices], np.int64)
+    columns: dict[str, Any] = {}
+    for name, kind in (("fpr", "false_positive"), ("fnr", "false_negative")):
+        of_slice, of_identity = (
+            np.where(suppressed[:, None], np.nan, rate(side, name).value) for side in (background, subgroup)
+        )
+        columns[name] = of_slice[starts].ravel()
+        columns[f"{kind}_equality_difference"] = np.array(
+            [equality_difference(of_slice[start], of_identity[members]) for start, members in slices]
+        ).ravel()
+    return to_table(
+        THRESHOLD_SUMMARY,
+        model=np.repeat(groups.model[starts], n_thresholds),
+        slice=np.repeat(groups.slice[starts], n_thresholds),
+        threshold=np.tile(np.array(thresholds.values, np.float64), len(starts)),
+        **columns,
     )
 
 
-def _marks(at: At) -> Column:
-    """Return the thresholds of a row's model with their places."""
+def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
+    """Return Σ |value of the slice - value of the identity| over identities, 0 or more; NaN over none.
 
-    def write_mark(threshold: float, place: int) -> str:
-        return f"named_struct('threshold', {threshold!r}D, 'place', {place})"
-
-    return list_by_model({name: map(write_mark, at.thresholds, own) for name, own in at.places.items()})
-
-
-def _reaching(cell: str) -> Column:
-    """Return how many rows of a cell reach the threshold; the first entry of the array counts them all."""
-    return F.element_at(cell, F.col("mark.place") + 2)
-
-
-def _share(name: str, side: str) -> Column:
-    return F.try_divide(*count_rate(name, side))
-
-
-def count_rate(name: str, side: str = "") -> Share:
-    """Return of a rate how many decisions are counted, of how many; `side` is `BACKGROUND` for the background's."""
-    counted, among = (
-        reduce(Column.__add__, (F.col(f"{side}{kind}") for kind in kinds)).cast("double") for kinds in SHARES[name]
-    )
-    return counted, among
-
-
-def _rate_columns(name: str, z: float) -> list[Column]:
-    own, other = _share(name, ""), _share(name, BACKGROUND)
-    low, high = bound_gap(count_rate(name), count_rate(name, BACKGROUND), z)
-    return [
-        own.alias(name),
-        other.alias(f"{BACKGROUND}{name}"),
-        (own - other).alias(f"{name}_gap"),
-        low.alias(f"{name}_gap_low"),
-        high.alias(f"{name}_gap_high"),
-    ]
-
-
-def bound_gap(own: Share, other: Share, z: float) -> tuple[Column, Column]:
-    """Return the ends of Newcombe's interval of the gap of two rates; NULL where one is over no rows."""
-    p, q = F.try_divide(*own), F.try_divide(*other)
-    (own_low, own_high), (other_low, other_high) = bound_rate(own, z), bound_rate(other, z)
-    gap = p - q
-    return gap - _length(p - own_low, other_high - q), gap + _length(own_high - p, q - other_low)
-
-
-def bound_rate(share: Share, z: float) -> tuple[Column, Column]:
-    """Return the ends of Wilson's interval, (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²), within [0, 1].
-
-    NULL where the rate is over no rows.
+    Parameters
+    ----------
+    of_slice : float64 array, any shape
+    of_identities : float64 array, shape (identities, ...)
+        NaN where an identity has no value: it is left out. Summed in this order.
     """
-    counted, among = share
-    half = z * F.sqrt(z * z + 4 * counted * (1 - F.try_divide(counted, among)))
-    low, high = ((2 * counted + z * z + sign * half) / (2 * among + 2 * z * z) for sign in (-1, 1))
-    return F.when(among > 0, F.greatest(low, F.lit(0.0))), F.when(among > 0, F.least(high, F.lit(1.0)))
+    known = ~np.isnan(of_identities)
+    terms = np.where(known, np.abs(of_slice - of_identities), 0.0)
+    return np.where(known.any(axis=0), reduce(np.add, terms, np.zeros(np.shape(of_slice))), np.nan)
 
 
-def _length(x: Column, y: Column) -> Column:
-    return F.sqrt(x * x + y * y)
+def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
+    """Return the decisions of subgroup and background, each an array of shape (groups, thresholds).
+
+    The background of ``(overall)`` is the whole slice.
+    """
+    at_or_above = np.concatenate(
+        [cells[:, :, np.array(thresholds.edges[model], np.int64) + 1] for model, cells in counts.at_or_above.items()],
+        axis=1,
+    )
+
+    def decide(negative: int, positive: int) -> Decisions:
+        sizes, wrong, right = counts.cells[:, :, None], at_or_above[negative], at_or_above[positive]
+        return dict(zip(DECISIONS, (right, wrong, sizes[negative] - wrong, sizes[positive] - right), strict=True))
+
+    return decide(0, 1), decide(2, 3)
 
 
-def _equality_difference(name: str) -> Column:
-    defined = F.filter("identities", lambda identity: identity[name].isNotNull())
-    terms = F.transform(defined, lambda identity: F.abs(F.col("overall")[name] - identity[name]))
-    return F.when(F.size(terms) > 0, add_up(terms))
+def rate(side: Decisions, name: str) -> Share:
+    """Return a rate from decisions: how many are counted, among how many."""
+    counted, among = (reduce(np.add, (side[kind] for kind in kinds)) for kinds in SHARES[name])
+    return Share(counted.astype(np.float64), among.astype(np.float64))

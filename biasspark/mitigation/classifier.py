@@ -1,4 +1,4 @@
-"""Text classifiers of Spark ML: which words a comment holds, hashed, and a logistic regression on them."""
+"""Text classifiers of Spark ML: a logistic regression on the hashed words of a comment."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WORDS, FEATURES = "words", "features"
 OUTPUTS = ("rawPrediction", "probability", "prediction")
 
 N_FEATURES = 2**18
-"""Places that words are hashed to: among some thousand words few share one."""
+"""Number of hashed features: of some thousand words few share one."""
 
 PENALTY = 1e-4
-"""Weight of the sum of squared coefficients. Chosen; with none, words of toxic comments alone would have no bound."""
+"""Weight of the sum of squared coefficients. Chosen. Without it, words only in toxic comments would have no bound."""
 
 MOST_STEPS = 50
 
 ROWS_PER_PARTITION = 500_000
-"""Examples that are trained on in one partition. Sums over one partition have one order."""
+"""Examples in one partition. Sums over one partition have one order."""
 
 
 def hash_words(comments: DataFrame) -> DataFrame:
@@ -34,7 +34,7 @@ def hash_words(comments: DataFrame) -> DataFrame:
     return hashing.transform(tokenizer.transform(comments)).drop(WORDS)
 
 
-def train_classifier(examples: DataFrame, n_rows: int, place: str) -> LogisticRegressionModel:
+def train_classifier(examples: DataFrame, n_rows: int, path: str) -> LogisticRegressionModel:
     """Train a classifier and save it.
 
     Parameters
@@ -42,28 +42,28 @@ def train_classifier(examples: DataFrame, n_rows: int, place: str) -> LogisticRe
     examples
         Columns id, comment_text, label BOOLEAN and features, as from `hash_words`.
     n_rows
-        How many there are, about.
-    place
-        The folder that gets the model, where nothing is yet.
+        Their approximate number.
+    path
+        The folder of the model, where nothing is yet.
 
     Returns
     -------
     LogisticRegressionModel
-        Maximises the likelihood less the penalty, by at most `MOST_STEPS` steps of L-BFGS.
+        Maximizes the likelihood less the penalty, in at most `MOST_STEPS` steps of L-BFGS.
 
     Notes
     -----
-    Nothing is sampled. Rows are put into an order, in one partition for each `ROWS_PER_PARTITION`: so with up to that
-    many the coefficients are the same to the last bit on any cluster, and with more but for the rounding of sums whose
-    partitions finish in varying order. Cost: a shuffle of the features, and a Spark job over them for each step.
+    Nothing is sampled. Rows are sorted, in one partition for each `ROWS_PER_PARTITION`. So with up to that many rows
+    the coefficients are the same to the last bit on any cluster. With more, the order in which partitions finish
+    changes the rounding of sums. Cost: a shuffle of the features, and a Spark job over them for each step.
     """
     rows = examples.repartition(-(-n_rows // ROWS_PER_PARTITION), TEXT).sortWithinPartitions("id", TEXT, LABEL)
     regression = LogisticRegression(
         featuresCol=FEATURES, labelCol=LABEL, regParam=PENALTY, standardization=False, maxIter=MOST_STEPS
     )
-    regression.fit(rows.select(FEATURES, F.col(LABEL).cast("double").alias(LABEL))).save(place)
-    # A model just trained holds the session, which cannot be sent to executors; one that is loaded does not.
-    return LogisticRegressionModel.load(place)
+    regression.fit(rows.select(FEATURES, F.col(LABEL).cast("double").alias(LABEL))).save(path)
+    # A model just trained holds the session, which cannot be sent to executors. A loaded one does not.
+    return LogisticRegressionModel.load(path)
 
 
 def score_comments(comments: DataFrame, models: Mapping[str, LogisticRegressionModel]) -> DataFrame:

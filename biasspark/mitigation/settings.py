@@ -1,59 +1,86 @@
-"""The configuration of the mitigation experiment: the table [mitigation], and the rest as for any night."""
+"""The configuration of the mitigation experiment: the table [mitigation], and other tables of the main job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from biasspark.config import Config, Corpus, parse_config, redact, show_value
-from biasspark.config.faults import Faults
-from biasspark.config.section import Section, is_number, keys_of
-from biasspark.config.source import apply_overrides, locate, read_toml
-from biasspark.errors import ConfigError
-from biasspark.plan import lay_out
-from biasspark.synthetic.corpora import read_terms
+from biasspark.config import Config, Corpus, Terms
+from biasspark.config.declaration import (
+    Kind,
+    Section,
+    Spot,
+    declarations,
+    list_of,
+    named,
+    number,
+    setting,
+    string,
+    table,
+    whole,
+)
+from biasspark.config.reader import Reader, Written
+from biasspark.config.toml_file import apply_overrides, read_toml
+from biasspark.errors import ABSENT, Fault, Setting, redact
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
-MODELS = ("baseline", "control", "mitigated")
+JOB = "mitigation_experiment"
+MODELS = BASELINE, CONTROL, MITIGATED = "baseline", "control", "mitigated"
 FOLDER = "mitigation"
 TEXT, LABEL, TEMPLATE = "comment_text", "label", "template"
 MADE = ("corpus", "label", "models", "identities")
-"""The tables of a night's configuration that the experiment fills in itself."""
+"""The tables of a configuration that the experiment fills in itself."""
+
+_SHARE = number(0, 1)
+
+
+def _read_terms(spot: Spot) -> Any:
+    """Read a file of terms, as ``[identities.terms]`` does, or a list of terms. Terms of groups count one by one."""
+    if isinstance(spot.value, list | tuple):
+        return list_of(nonempty=True).read(spot)
+    groups = declarations(Terms)["file"].kind.read(spot)
+    return groups if groups is ABSENT else tuple(dict.fromkeys(term for terms in groups.values() for term in terms))
+
+
+def _read_imbalanced(spot: Spot) -> Any:
+    """Read the shares of terms, of which there is at least one."""
+    shares = named("an identity term", _SHARE).read(spot)
+    if not shares and not spot.reader.faults.within(spot.path):
+        spot.complain("no term is named. At least one is required.")
+    return shares
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mitigation:
-    """What is generated, and what is read in place of generated comments.
+class Mitigation(Section):
+    """The corpora of the mitigation experiment, and the files to read in place of generated comments."""
 
-    Attributes
-    ----------
-    corpus
-        The name of the scored test set in the tables.
-    rows, seed, terms, imbalanced
-        Of the training corpus: see `biasspark.synthetic.imbalanced`. Seed and terms are those of the test set, too.
-    test_rows
-        Sentences of the test set.
-    debiasing, random
-        Parquet files with the harmless comments that are added for the mitigated model, and for the control. Both are
-        set or none: then comments are generated, those of the mitigated model as the plan asks.
-    text, filter
-        For these files: the column of the comments, and a predicate that chooses rows.
-    """
-
-    corpus: str = "mitigation"
-    rows: int = 127_820
-    test_rows: int = 50_000
-    seed: int = 1
-    terms: tuple[str, ...] = IDENTITY_TERMS
-    imbalanced: dict[str, float] = field(default_factory=lambda: dict(IMBALANCED))
-    debiasing: str | None = None
-    random: str | None = None
-    text: str = TEXT
-    filter: str | None = None
+    corpus: str = setting("mitigation", string())
+    """The name of the scored test set in the tables."""
+    rows: int = setting(127_820, whole(1))
+    """Comments of the training corpus."""
+    test_rows: int = setting(50_000, whole(1))
+    """Sentences of the test set."""
+    seed: int = setting(1, whole())
+    """The seed of the training corpus and of the test set."""
+    terms: tuple[str, ...] = setting(IDENTITY_TERMS, Kind("text, or list of text", _read_terms))
+    """A file of identity terms, one per line, or a list of them. By default the fifty of `conf/identity_terms.txt`."""
+    imbalanced: dict[str, float] = setting(
+        IMBALANCED, Kind("table of numbers", _read_imbalanced), example={"gay": 0.005}
+    )
+    """The imbalanced terms, and the share of the comments that mention each."""
+    debiasing: str | None = setting(None, string(is_path=True))
+    """A Parquet file of harmless comments to add for the mitigated model. Give this and `random`, or neither: then
+    comments are generated, those of the mitigated model as the plan asks."""
+    random: str | None = setting(None, string(is_path=True))
+    """A Parquet file of harmless comments to add for the control."""
+    text: str = setting(TEXT, string(), example="comment")
+    """The column of the comments in these files."""
+    filter: str | None = setting(None, string(multiline=True))
+    """A Spark SQL predicate that chooses rows of these files."""
 
     @property
     def training_request(self) -> ImbalancedRequest:
@@ -66,157 +93,103 @@ class Mitigation:
         return MadlibsRequest(self.test_rows, self.seed, self.terms)
 
     @property
-    def snippets(self) -> dict[str, Corpus]:
-        """The files to read, by the model for which they are; empty where comments are generated."""
-        paths = {"control": self.random, "mitigated": self.debiasing}
+    def files(self) -> dict[str, Corpus]:
+        """The files to read, by the model that they are for; empty if comments are generated."""
+        paths = {CONTROL: self.random, MITIGATED: self.debiasing}
         return {model: Corpus(name=model, path=path, filter=self.filter) for model, path in paths.items() if path}
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults of the files, and those that the generators find."""
+        given = [key for key in ("debiasing", "random") if key in written]
+        if len(given) == 1:
+            what = f"{given[0]} is given alone. The mitigated model and the control get comments of one kind."
+            yield written.complain("", what, "Name both.")
+        for key in ("text", "filter"):
+            if key in written and not given:
+                rule = "Without debiasing and random nothing is read."
+                yield written.fault(key, rule, "Name them, or remove the line.")
+        if written.sound():
+            for fault in dict.fromkeys((*self.training_request.list_faults(), *self.test_request.list_faults())):
+                key, _, what = fault.partition(": ")
+                yield written.complain(key, what, "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Config):
-    """The configuration of the night that measures the three models, and how these come about."""
+    """The configuration of the experiment, and of the main job that measures the three models."""
 
-    mitigation: Mitigation
+    mitigation: Mitigation = setting(Mitigation(), table(Mitigation))
 
     def resolved(self) -> dict[str, Any]:
-        """As ``Config.resolved``, and likewise without passwords."""
-        table = super().resolved()
-        own = table["mitigation"]
-        return table | {"mitigation": own | {key: redact(own[key]) for key in ("debiasing", "random") if key in own}}
+        """Return every table and key, as ``Config.resolved``, without passwords."""
+        tables = super().resolved()
+        files = {key: redact(path) for key in ("debiasing", "random") if (path := tables["mitigation"].get(key))}
+        return tables | {"mitigation": tables["mitigation"] | files}
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults of tables that do not fit each other, and of an output that is no folder."""
+        yield from super().check(written)
+        if self.output.catalog and not self.output.path:
+            rule = "The corpora are written into a folder, next to the tables."
+            fix = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")
+            yield written.table("output").fault("catalog", rule, fix)
+
+    def resolve(self, written: Written) -> Self:
+        """Return the configuration with the folder of the corpora."""
+        config = super().resolve(written)
+        return replace(config, corpus=replace(config.corpus, path=f"{config.output.path}/{FOLDER}"))
 
 
 def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experiment:
-    """Read the configuration of the experiment and what the command line changes in it.
+    """Read the configuration of an experiment.
 
     Parameters
     ----------
     path
-        A TOML file with the tables of any night but those of `MADE`, and ``[mitigation]``.
+        A TOML file with ``[mitigation]`` and the tables of the main job except those of `MADE`.
     overrides
-        ``table.key=value``, as of ``biasspark.config.load_config``.
+        ``table.key=value``, as for ``biasspark.config.load_config``.
 
     Raises
     ------
     ConfigError
-        With every fault, one per line. If the file cannot be read or is not TOML, with that alone.
+        With every fault. If the file cannot be read or is not TOML, with that alone.
     """
-    faults = Faults()
-    table = apply_overrides(read_toml(Path(path)), overrides, faults)
-    return parse_experiment(table, Path(path).parent, faults)
+    tables, faults = apply_overrides(read_toml(Path(path)), overrides)
+    return parse_experiment(tables, Path(path).parent, faults)
 
 
-def parse_experiment(table: Mapping[str, Any], base: Path, so_far: Iterable[str] = ()) -> Experiment:
-    """Check a configuration of the experiment that was read already, with faults: see `load_experiment`."""
-    faults = Faults()
-    faults.note("", *so_far)
-    mitigation = _read_mitigation(table.get("mitigation"), base, faults)
-    for name in [name for name in MADE if name in table]:
-        faults.note(name, f"[{name}]: given. The experiment makes its own corpora and models. Remove the table.")
-    night = {name: part for name, part in table.items() if name not in (*MADE, "mitigation")}
-    try:
-        config = parse_config(night | _describe_test_set(mitigation), base)
-    except ConfigError as error:
-        faults.note("", *error.faults)
-    else:
-        if config.output.path is None:
-            faults.note(
-                "output",
-                f"[output] catalog = {show_value(config.output.catalog)}. The corpora are written beside the tables, "
-                'into a folder. Write, for example, path = "build/mitigation/warehouse".',
-            )
-    if faults:
-        raise ConfigError(*faults)
-    parts = {name: getattr(config, name) for name in keys_of(Config)}
-    corpus = Corpus(name=mitigation.corpus, path=f"{config.output.path}/{FOLDER}", id="id", duplicates="allow")
-    return Experiment(**parts | {"corpus": corpus}, mitigation=mitigation)
-
-
-def _describe_test_set(mitigation: Mitigation) -> dict[str, Any]:
-    """Return the tables of `MADE`."""
-    terms = {term: [term] for term in mitigation.terms}
-    return {
+def parse_experiment(tables: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Experiment:
+    """Check a configuration of an experiment that was read already: see `load_experiment`."""
+    reader = Reader(base)
+    # Read alone first, since it fills in other tables. Its faults come out below.
+    mitigation = reader.section(Mitigation, Spot(("mitigation",), tables.get("mitigation") or {}, "", reader))
+    reader.faults.clear()
+    reader.faults.extend(faults)
+    for name in [name for name in MADE if name in tables]:
+        what = "it is given. The experiment makes its own corpora and models."
+        reader.faults.append(Fault((name,), ABSENT, what, "Remove the table."))
+    made = {
         "corpus": {"name": mitigation.corpus, "path": FOLDER, "id": "id", "duplicates": "allow"},
         "label": {"column": LABEL},
         "models": {name: name for name in MODELS},
-        "identities": {"terms": {"column": TEXT, "list": terms}},
+        "identities": {"terms": {"column": TEXT, "list": {term: [term] for term in mitigation.terms}}},
     }
-
-
-def _read_mitigation(value: object, base: Path, faults: Faults) -> Mitigation:
-    section = Section("[mitigation]", value, keys_of(Mitigation), faults)
-    so_far = len(faults)
-    default = Mitigation()
-    mitigation = Mitigation(
-        corpus=section.optional_text("corpus") or default.corpus,
-        rows=section.whole("rows", default.rows, least=1),
-        test_rows=section.whole("test_rows", default.test_rows, least=1),
-        seed=section.whole("seed", default.seed),
-        terms=_read_terms(section, base),
-        imbalanced=_read_imbalanced(section),
-        debiasing=locate(section.optional_text("debiasing"), base),
-        random=locate(section.optional_text("random"), base),
-        text=section.optional_text("text") or default.text,
-        filter=section.optional_text("filter", multiline=True),
-    )
-    _check_snippets(section)
-    if len(faults) == so_far:
-        _check_requests(section, mitigation)
-    return mitigation
-
-
-def _read_terms(section: Section, base: Path) -> tuple[str, ...]:
-    named = section.optional_text("terms")
-    try:
-        return IDENTITY_TERMS if named is None else read_terms(Path(locate(named, base) or named))
-    except ConfigError as error:
-        section.note(*error.faults)
-        return IDENTITY_TERMS
-
-
-def _read_imbalanced(section: Section) -> dict[str, float]:
-    value = section.table.get("imbalanced")
-    if value is None:
-        return dict(IMBALANCED)
-    own = Section("[mitigation.imbalanced]", value, (), section.faults)
-    for term, share in own.table.items():
-        if not is_number(share):
-            own.refuse(
-                term, "It must be the share of the comments that mention the term.", "Write, for example, 0.005."
-            )
-    if own.usable and not own.table:
-        own.complain("", "no term is named. At least one is required. Write, for example, gay = 0.005.")
-    return {str(term): float(share) for term, share in own.table.items() if is_number(share)}
-
-
-def _check_snippets(section: Section) -> None:
-    given = [key for key in ("debiasing", "random") if key in section.table]
-    if len(given) == 1:
-        section.complain(
-            "", f"{given[0]} is given alone. The mitigated model and the control get comments of one kind. Name both."
-        )
-    for key in ("text", "filter"):
-        if key in section.table and not given:
-            section.refuse(key, "Without debiasing and random nothing is read.", "Name them, or remove the line.")
-
-
-def _check_requests(section: Section, mitigation: Mitigation) -> None:
-    """Note what the generators refuse."""
-    found = mitigation.training_request.find_faults() + mitigation.test_request.find_faults()
-    section.note(*(f"{section.where} {fault}" for fault in dict.fromkeys(found)))
+    return reader.read(Experiment, {**tables, **made})
 
 
 def describe_experiment(experiment: Experiment) -> str:
-    """Return the plan of a run, in words: for ``--dry-run``."""
+    """Return the plan of an experiment, for ``--dry-run``."""
     settings, shown = experiment.mitigation, experiment.resolved()["mitigation"]
     shares = ", ".join(f"{term} {share:.2%}" for term, share in settings.imbalanced.items())
     added = "harmless comments as the plan asks; for the control as many at random"
-    if settings.snippets:
+    if settings.files:
         added = f"{shown['debiasing']}; for the control {shown['random']}"
     lines = {
         "corpus": f"{settings.rows:,} comments, {len(settings.terms)} terms, of which imbalanced: {shares}",
         "added": added,
         "models": ", ".join(MODELS),
         "test set": f"{settings.test_rows:,} templated sentences, published as {settings.corpus}",
-        "output": f"{experiment.resolved()['output']['path']}, corpora below {FOLDER} in it",
+        "output": f"{experiment.resolved()['output']['path']}, corpora in its folder {FOLDER}",
     }
-    return lay_out(lines)
+    return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())

@@ -1,104 +1,98 @@
-"""What the classifiers are trained on: one imbalanced corpus, and the harmless comments that are added to it."""
+"""The comments that are added to the training corpus: those of files, or generated ones as the plan asks for."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
 
+import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.api.metrics import label_balance
-from biasspark.columns import OVERALL
-from biasspark.config import redact
-from biasspark.corpus.check import show_columns
-from biasspark.corpus.source import read_corpus
+from biasspark.columns import IDENTITY, OVERALL
+from biasspark.corpus.check import ColumnNames
+from biasspark.corpus.read import read_corpus
 from biasspark.corpus.values import column
-from biasspark.errors import InputError
-from biasspark.mitigation.settings import LABEL, TEXT, Mitigation
-from biasspark.synthetic.blocks import generate
-from biasspark.synthetic.imbalanced import BUCKETS, cell_comments
-
-LACKING = "n_negatives_to_add"
+from biasspark.errors import Fault, InputError, redact
+from biasspark.mitigation.settings import CONTROL, LABEL, MITIGATED, TEXT, Mitigation
+from biasspark.synthetic.chunks import generate
+from biasspark.synthetic.imbalanced import TermCell, cell_comments
 
 
-def read_snippets(spark: SparkSession, mitigation: Mitigation, run_date: date) -> dict[str, DataFrame]:
-    """Return the comments of the configured files by the model that they are for: lazy; empty where there are none.
+def read_comments(spark: SparkSession, mitigation: Mitigation, run_date: date) -> dict[str, DataFrame]:
+    """Return the comments of the configured files by the model that they are for. Lazy; empty without files.
 
     Raises
     ------
     InputError
         With a fault for each file that cannot be read or has no such column.
     """
-    found: dict[str, DataFrame] = {}
-    faults: list[str] = []
-    for model, source in mitigation.snippets.items():
+    comments: dict[str, DataFrame] = {}
+    faults: list[Fault | str] = []
+    for model, source in mitigation.files.items():
         try:
-            found[model] = _as_comments(read_corpus(spark, source, run_date), mitigation.text, source.path or "")
+            rows = read_corpus(spark, source, run_date)
+            if mitigation.text not in rows.columns:
+                problem = f"There is no such column in {redact(source.path or '')}."
+                path = ("mitigation", "text")
+                raise InputError(ColumnNames(rows.columns).missing(path, mitigation.text, problem, mitigation.text))
         except InputError as error:
             faults += error.faults
+        else:
+            texts = rows.select(column(mitigation.text).cast("string").alias(TEXT)).where(F.col(TEXT).isNotNull())
+            comments[model] = texts.select(
+                F.lit(None).cast("bigint").alias("id"),
+                TEXT,
+                F.lit(False).alias(LABEL),
+                F.lit(None).cast("string").alias("term"),
+            )
     if faults:
         raise InputError(*faults)
-    return found
+    return comments
 
 
-def _as_comments(rows: DataFrame, text: str, path: str) -> DataFrame:
-    if text not in rows.columns:
-        raise InputError(
-            f'[mitigation] text = "{text}": there is no such column in {redact(path)}. '
-            f"{show_columns(rows.columns, rows.columns)} Name one that it has."
-        )
-    comments = rows.select(column(text).cast("string").alias(TEXT)).where(F.col(TEXT).isNotNull())
-    return comments.select(_no("bigint", "id"), TEXT, F.lit(False).alias(LABEL), _no("string", "term"))
-
-
-def _no(kind: str, name: str) -> Column:
-    return F.lit(None).cast(kind).alias(name)
-
-
-def plan_mitigation(corpus: DataFrame, mitigation: Mitigation) -> DataFrame:
-    """Return the label balance of the training corpus, and in it how many harmless comments each term lacks. Lazy."""
-    terms = {term: [term] for term in mitigation.terms}
-    identities = {"terms": {"column": TEXT, "list": terms}}
-    return label_balance(corpus, label=LABEL, identities=identities, text=TEXT, buckets=BUCKETS)
-
-
-def plan_cells(plan: DataFrame) -> DataFrame:
-    """Return what a plan asks for: term, length_low, length_high and n_rows, one row for each that lacks any."""
-    lacks = (F.col("identity") != OVERALL) & F.col("length_low").isNotNull() & (F.col(LACKING) > 0)
-    return plan.where(lacks).select(
-        F.col("identity").alias("term"), "length_low", "length_high", F.col(LACKING).alias("n_rows")
-    )
-
-
-def generate_additions(plan: DataFrame, mitigation: Mitigation) -> dict[str, DataFrame]:
-    """Generate the comments that are added, by the model that they are for.
+def list_cells(balance: pa.Table) -> list[TermCell]:
+    """Return the mitigation plan: for each term and length how many harmless comments it lacks, if any.
 
     Parameters
     ----------
-    plan
-        As `plan_mitigation` returns it, best read back from a file: it is asked twice.
+    balance
+        The table ``label_balance`` of the training corpus by terms and lengths.
+    """
+    return [
+        TermCell(row[IDENTITY], row["length_low"], row["length_high"], row["n_negatives_to_add"])
+        for row in balance.to_pylist()
+        if row[IDENTITY] != OVERALL and row["length_low"] is not None and row["n_negatives_to_add"]
+    ]
+
+
+def generate_comments(spark: SparkSession, cells: list[TermCell], mitigation: Mitigation) -> dict[str, DataFrame]:
+    """Return generated comments by the model that they are for. Lazy.
 
     Returns
     -------
     dict of str to DataFrame
-        ``mitigated``: harmless comments about each term and of each length, as many as the plan asks for. ``control``:
-        as many in all, drawn as the harmless ones of the training corpus are.
+        ``mitigated``: harmless comments of each term and length, as many as the plan asks for. ``control``: the same
+        number, drawn like the harmless ones of the training corpus.
 
     Raises
     ------
     InputError
-        If the plan asks for none: then there is no experiment.
+        If the plan is empty: then there is no experiment.
     """
-    cells = plan_cells(plan)
-    n_rows = cells.agg(F.sum("n_rows").alias("n_rows")).collect()[0]["n_rows"]
+    n_rows = sum(cell.n_rows for cell in cells)
     if not n_rows:
         raise InputError(
-            f"[mitigation] rows = {mitigation.rows}: no term of this training corpus lacks harmless comments, so there "
-            "is nothing to add. Ask for more rows, or raise the shares in [mitigation.imbalanced]."
+            Fault(
+                ("mitigation", "rows"),
+                mitigation.rows,
+                "No term of this training corpus lacks harmless comments, so there is nothing to add.",
+                "Ask for more rows, or raise the shares in [mitigation.imbalanced].",
+            )
         )
+    columns = "term STRING, length_low INT, length_high INT, n_rows BIGINT"
     harmless = replace(mitigation.training_request, rows=n_rows, harmless=True)
     return {
-        "control": generate(plan.sparkSession, harmless),
-        "mitigated": cell_comments(cells, mitigation.seed),
+        CONTROL: generate(spark, harmless),
+        MITIGATED: cell_comments(spark.createDataFrame(cells, columns), mitigation.seed),
     }

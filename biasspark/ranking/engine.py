@@ -1,146 +1,185 @@
-"""EXAMPLES -> U statistics: by either exact engine in the same integers, or by bins with bounds around them."""
+"""EXAMPLES -> COUNTS: sorted score blocks in numpy, or rank windows in SQL, in the same integers.
+
+    EXAMPLES --cut--> blocks --one shuffle--> RANKED, counts of ranges --small shuffle--> COUNTS
+
+RANKED and COUNTS do not grow with the corpus. The skeleton, and what a worker holds in memory, are in `range_job`; the
+placements in `kernels.placements`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
-from pyspark.sql import DataFrame, Row
+import numpy as np
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.arrays import Floats
-from biasspark.corpus.codebook import Codebook, Tally
-from biasspark.corpus.labels import label_counts
-from biasspark.ranking import block_engine, window_engine
-from biasspark.ranking.bins import bins_of
-from biasspark.ranking.placements import Profile
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import ROW_REASONS, SCORE_REASONS
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking import window_engine
+from biasspark.ranking.counts import Counts, make_counts
+from biasspark.ranking.kernels.blocks import membership_key
+from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
+from biasspark.ranking.kernels.sketch_pieces import merge_blocks, write_pieces
+from biasspark.ranking.memberships import find_unseen
+from biasspark.ranking.range_job import RangeJob, cut_examples
+from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 
+CORPUS = -1
+"""In place of a model: what is counted of the whole corpus."""
+ROW_COUNTS, LABEL_COUNTS = 0, 1
+"""In place of a slice: which counts of the whole corpus."""
 
-@dataclass(frozen=True)
-class Ranking:
-    """What one ranking of a corpus gives; all lazy.
-
-    Attributes
-    ----------
-    ranked
-        What the others come of: persist it to rank once for all of them.
-    statistics
-        The integers of the U statistics: six rows per identity, and one for the whole slice. Of bins with the least and
-        the most that each of the sums may be, ``u_doubled_at_least`` to ``high_square_sum_at_most``.
-    reached
-        Of each (model, slice, identity) and each of its four cells, BIGINT arrays: all rows of the cell, and then how
-        many have a score at or above each edge. ``(overall)`` has its rows in the background. None without edges.
-    labels
-        ``identity, bucket, n_negative, n_positive``: the labelled rows, scored or not, of every identity and bucket of
-        text lengths, crossed pairs left out; bucket 0 is outside all, and ``(overall)`` counts every row. None where
-        the codebook counts none.
-    parts
-        The sorted blocks of which the blocks engine ranks; None of the other engines.
-    overview
-        A few rows: `model`, by its number, `n_rows`, `n_distinct`, `largest_tie`, `lowest` and `highest` of a part of
-        its scores; and on some of them `counts`, rows read and rejected, in the order of `Codebook.tallies`.
-    """
-
-    ranked: DataFrame
-    statistics: DataFrame
-    overview: DataFrame
-    reached: DataFrame | None
-    labels: DataFrame | None
-    parts: DataFrame | None
+_CHUNK = 512
 
 
 def rank(
     examples: DataFrame,
-    codebook: Codebook,
-    boundaries: list[Floats],
+    encoding: Encoding,
+    boundaries: Sequence[Floats],
     edges: Sequence[Floats] = (),
     engine: str = "blocks",
-) -> Ranking:
-    """Rank every score of every model and slice.
+) -> Counts:
+    """Rank every score of every model and slice, and return everything that is counted.
 
     Parameters
     ----------
     examples : DataFrame
-        EXAMPLES, as the codebook describes it.
-    boundaries : list of float64 arrays
+        EXAMPLES, as the encoding describes it.
+    boundaries : sequence of float64 arrays
         For each model, where its score ranges meet; no result depends on them.
     edges : sequence of float64 arrays
         For each model, ascending, the scores at which rows are counted; none where they are not.
     engine : {"blocks", "windows"}
         Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
+
+    Raises
+    ------
+    InputError
+        If a range has too many rows of one label.
+
+    Notes
+    -----
+    Runs one Spark action with "blocks": one scan of the corpus and one shuffle.
     """
     if engine == "windows":
-        ranked = window_engine.rank_windows(examples, codebook, boundaries)
-        return Ranking(
-            ranked=ranked,
-            statistics=window_engine.integer_statistics(ranked, examples, codebook),
-            overview=window_engine.overview(ranked, examples, codebook),
-            reached=window_engine.reached(ranked, examples, codebook, edges) if edges else None,
-            labels=None if codebook.n_buckets is None else label_counts(examples, codebook),
-            parts=None,
-        )
-    return rank_parts(block_engine.sort_into_parts(examples, codebook, boundaries), codebook, edges)
+        return window_engine.count_windows(examples, encoding, boundaries, edges)
+    parts = sort_examples(examples, encoding, boundaries)
+    return collect_counts(rank_ranges(parts, encoding, boundaries, edges), encoding, edges)
 
 
-def rank_bins(
-    examples: DataFrame,
-    codebook: Codebook,
-    cuts: Sequence[Floats],
-    boundaries: list[Floats],
-    edges: Sequence[Floats] = (),
-) -> Ranking:
-    """Rank every score of every model and slice as far as bins tell scores apart.
+def sort_examples(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
+    """Return the parts of EXAMPLES: sorted blocks cut at the boundaries, and counts of rows.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the codebook, which knows how many bins there are, describes it.
-    cuts : sequence of float64 arrays
-        For each model, ascending, the cut points of its bins: see `bins`.
-    boundaries : list of float64 arrays
-        For each model, which of them ranges meet at; no result depends on them.
-    edges : sequence of float64 arrays
-        For each model, which of them rows are counted at, exactly; none where they are not.
+    Lazy. Cost: one scan. Parts have 8 bytes per score and 24 per membership.
     """
-    counted = [bins_of(ends, own) for ends, own in zip(edges, cuts, strict=True)] if edges else []
-    parts = block_engine.sort_into_parts(examples, codebook, boundaries, cuts)
-    return _give(block_engine.rank_blocks(parts, codebook, counted, cuts), codebook, counted, None)
+    return cut_examples(examples, encoding, lambda rows: cut_task_rows(rows, boundaries))
 
 
-def rank_parts(parts: DataFrame, codebook: Codebook, edges: Sequence[Floats] = ()) -> Ranking:
-    """Rank scores that are sorted into parts already: see `rank`."""
-    ranked = block_engine.rank_blocks(parts, codebook, edges)
-    return _give(ranked, codebook, edges, parts)
+def rank_ranges(
+    parts: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
+) -> DataFrame:
+    """Return RANKED: the counts of every range, and its sketch where the encoding keeps it. Lazy; one shuffle."""
+    return _ranking(encoding, boundaries, edges).count(parts)
 
 
-def _give(ranked: DataFrame, codebook: Codebook, edges: Sequence[Floats], parts: DataFrame | None) -> Ranking:
-    """Return what comes of RANKED."""
-    return Ranking(
-        ranked=ranked,
-        statistics=block_engine.integer_statistics(ranked, codebook),
-        overview=block_engine.overview(ranked),
-        reached=block_engine.reached(ranked, codebook, edges) if edges else None,
-        labels=None if codebook.n_buckets is None else block_engine.label_counts(ranked, codebook),
-        parts=parts,
+def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
+    """Return COUNTS of RANKED. Runs one Spark action."""
+    combined = _ranking(encoding, (), edges).collect(ranked)
+    row_counts, labels = (
+        np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
     )
+    counted = {key: RangeCounts.decode(data) for key, data in combined.items() if key[0] != CORPUS}
+    by_length = labels.reshape(encoding.first_pair, -1, 2) if len(labels) else None
+    return make_counts(encoding, row_counts, counted, edges, by_length)
 
 
-def read_overview(rows: Iterable[Row], codebook: Codebook) -> tuple[Tally, dict[str, Profile]]:
-    """Return what `Ranking.overview` says: the rows that count, and the scores of each model that has any."""
-    found = list(rows)
-    counts = next(row["counts"] for row in found if row["counts"] is not None)
-    parts = {
-        name: [row for row in found if row["model"] == number and row["n_rows"]]
-        for number, name in enumerate(codebook.models)
-    }
-    profiles = {
-        name: Profile(
-            n_rows=sum(part["n_rows"] for part in own),
-            n_distinct=sum(part["n_distinct"] for part in own),
-            largest_tie=max(part["largest_tie"] for part in own),
-            lowest=min(part["lowest"] for part in own),
-            highest=max(part["highest"] for part in own),
-        )
-        for name, own in parts.items()
-        if own
-    }
-    return codebook.read_tally(counts), profiles
+def _ranking(encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats]) -> RangeJob:
+    def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
+        if key[0] == CORPUS:
+            return [(0, _add_up(parts[Kind.COUNTS]))]
+        return measure_parts(parts, encoding, edges[key[0]] if edges else None)
+
+    def combine_chunk(key: Key, ranges: Iterator[memoryview]) -> bytes:
+        if key[0] == CORPUS:
+            return _add_up(ranges)
+        return combine(map(RangeCounts.decode, ranges), len(edges[key[0]]) if edges else 0).encode()
+
+    return RangeJob(encoding, boundaries, measure, combine_chunk, len(_chunks(encoding)))
+
+
+def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:
+    """Cut some rows of one task into parts."""
+    encoding, members = rows.encoding, rows.memberships
+    keyed = identity_keys(rows)
+    if encoding.keeps_state and encoding.crossed:
+        unseen = find_unseen(members, rows.known, encoding)
+        keys = membership_key(unseen.identity, unseen.unknown, rows.label[unseen.row])
+        keyed.append(Keys(Kind.UNSEEN, keys, unseen.row))
+    yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+    if encoding.n_length_bins is not None:
+        yield Part(CORPUS, LABEL_COUNTS, 0, Kind.COUNTS, count_labels(rows).tobytes())
+    yield from sort_rows(rows, keyed, boundaries)
+
+
+def count_corpus(spark: SparkSession, counts: Ints) -> DataFrame:
+    """Return counts of rows that are already known, in the order of `Encoding.count_keys`, as a part. Lazy."""
+    return spark.range(1).select(*map(F.lit, Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, counts.tobytes())))
+
+
+def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Iterator[tuple[int, bytes]]:
+    """Give the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
+    blocks = {kind: read_blocks(parts, kind) for kind in (Kind.CELLS, Kind.MEMBERSHIPS, Kind.UNSEEN)}
+    if encoding.keeps_state:
+        blocks = {kind: [merge_blocks(of_kind)] for kind, of_kind in blocks.items()}
+        pieces = (piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block))
+        yield from ((-1 - number, piece) for number, piece in enumerate(pieces))
+    counts = count_range(blocks[Kind.CELLS], blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
+    for chunk in _chunks(encoding):
+        yield chunk.start, counts.encode(chunk)
+
+
+def count_rows(rows: TaskRows) -> Ints:
+    """Count rows, rejects by reason and rows of each crossed pair, in the order of `Encoding.count_keys`."""
+    encoding, members = rows.encoding, rows.memberships
+    row_reason = rows.read("row_reason")
+    reasons = [rows.read("score_reason", model) * rows.stays for model in range(len(encoding.models))]
+    rejected = ~rows.stays | np.logical_and.reduce([reason > 0 for reason in reasons])
+    positive = rows.label * rows.stays
+    pairs = members.identity[(members.unknown == 0) & (members.identity >= encoding.first_pair)]
+    return np.concatenate(
+        [
+            [len(rows), rejected.sum(), (rows.read("annotation") * rows.stays).sum(), positive.sum()],
+            [(positive * (reason == 0)).sum() for reason in reasons],
+            np.bincount(row_reason, minlength=len(ROW_REASONS) + 1)[1:],
+            *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
+            [(rows.read("unreadable", text) * rows.stays).sum() for text in range(len(encoding.text_columns))],
+            np.bincount(pairs - encoding.first_pair, minlength=len(encoding.pairs)),
+        ]
+    ).astype(np.int64)
+
+
+def count_labels(rows: TaskRows) -> Ints:
+    """Count the labelled rows of every identity: see `Counts.labels`; shape (identities x (length bins + 1) x 2,)."""
+    encoding, members = rows.encoding, rows.memberships
+    n_bins = encoding.n_length_bins or 0
+    width = 2 * (n_bins + 1)
+    cell = 2 * (rows.read("length_bin") if n_bins else 0) + rows.label
+    counted = (members.unknown == 0) & (members.identity < encoding.first_pair) & rows.stays[members.row]
+    bins = members.identity[counted] * width + cell[members.row[counted]]
+    counts = np.bincount(bins, minlength=encoding.first_pair * width)
+    counts[:width] = np.bincount(cell[rows.stays], minlength=width)  # (overall) counts every row
+    return counts.astype(np.int64)
+
+
+def _chunks(encoding: Encoding) -> list[range]:
+    """Cut the numbers of identities: the counts of one chunk are combined in one worker's memory."""
+    numbers = range(len(encoding.names))
+    return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
+
+
+def _add_up(counts: Iterable[memoryview]) -> bytes:
+    """Return the sum of int64 arrays, as bytes."""
+    total: Ints = np.sum([np.frombuffer(data, np.int64) for data in counts], axis=0)
+    return total.tobytes()

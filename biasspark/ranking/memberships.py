@@ -1,9 +1,9 @@
-"""Who is in which identity, as sparse entries (row, identity, in or unknown). numpy and pyarrow only."""
+"""Which rows are in which identities, as sparse entries (row, identity, in or unknown). numpy and pyarrow only."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,18 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
-from biasspark.corpus.codebook import Codebook, Source
+from biasspark.corpus.encoding import Encoding, Source
 from biasspark.errors import corpus_changed
-from biasspark.ranking.fields import Words, known_sources
 
 
-class Entries(NamedTuple):
-    """Rows that are not simply out of an identity, in the base of its source.
+class Memberships(NamedTuple):
+    """Rows that are in an identity, or of which that is unknown, within the known population of its source.
 
     Attributes
     ----------
     row, identity : int64 arrays, shape (e,)
-        Ascending by (row, identity), each pair once.
+        Ascending by (row, identity), each pair once; crossed pairs come after all other identities.
     unknown : int64 array, shape (e,)
         1 where it is not known whether the row is in, 0 where it is.
     """
@@ -32,98 +31,121 @@ class Entries(NamedTuple):
     unknown: Ints
 
 
-def find_entries(words: Words, values: Mapping[int, pa.Array], codebook: Codebook) -> Entries:
-    """Return the memberships of a batch of rows, crossed pairs included.
+def find_memberships(
+    words: Mapping[int, Ints], known: Ints, values: Mapping[int, pa.Array], encoding: Encoding
+) -> Memberships:
+    """Return the memberships of some rows, crossed pairs included.
 
     Parameters
     ----------
     words : mapping of int to int64 array
         The packed words.
+    known : int64 array
+        The nullable sources that are known on each row, as bits.
     values : mapping of int to pyarrow.Array
-        The strings of the sources that have them, by place of the source; NULL where the source is unknown.
+        The strings of the sources that have them, by index of the source; NULL where the source is unknown.
 
     Raises
     ------
     InputError
         If a value occurs that the survey of the corpus did not see.
     """
-    found = [_flagged(words, codebook)]
-    for place, column in values.items():
-        source = codebook.sources[place]
-        found.append(
-            _found_spellings(column, source, codebook) if source.patterns else _known_values(column, source, codebook)
-        )
-    entries = _in_order(Entries(*map(np.concatenate, zip(*found, strict=True))), codebook)
-    if not codebook.pairs:
-        return entries
-    crossed = _crossed(entries, known_sources(words, codebook), codebook)
-    return Entries(*map(np.concatenate, zip(entries, crossed, strict=True)))
+    parts = [_read_flags(words, known, encoding)]
+    for index, column in values.items():
+        source = encoding.sources[index]
+        look_up = _match_spellings if source.patterns else _look_up_values
+        parts.append(look_up(column, source, encoding))
+    singles = _in_order(_join(parts), encoding)
+    return _join([singles, _cross(singles, known, encoding)]) if encoding.pairs else singles
 
 
-def find_unseen(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
-    """Return where a pair with a value that nobody has tonight would be unknown, for nights that have it.
+def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
+    """Return where a pair with a value that no row has would be unknown, for other runs that have the value.
 
     Such a pair is out on rows on which the source of the value is known, and unknown where that source is unknown and
     the other side is not out. Of rows that have such a side, `identity` is that side's number times the number of
-    sources, plus the place of the source.
+    sources, plus the index of the source.
     """
-    found = []
-    single = entries.identity < codebook.first_pair
-    for bit, place in enumerate(codebook.nullable_sources):
-        if place in codebook.open_sources:
-            beside = np.flatnonzero(single & (pattern[entries.row] >> bit & 1 == 0))
-            found.append((entries.row[beside], entries.identity[beside] * len(codebook.sources) + place))
-    rows, sides = ([part[side] for part in found] for side in (0, 1))
-    return _entries(rows, sides, [np.ones(len(part), np.int64) for part in rows])
+    parts = [_columns([], [])]
+    single = members.identity < encoding.first_pair
+    for bit, index in enumerate(encoding.nullable_sources):
+        if index in encoding.open_sources:
+            sides = np.flatnonzero(single & (known[members.row] >> bit & 1 == 0))
+            parts.append(_columns(members.row[sides], members.identity[sides] * len(encoding.sources) + index, 1))
+    return _join(parts)
 
 
-def _flagged(words: Words, codebook: Codebook) -> Entries:
+def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
+    """Return the numbers of pairs of identities, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
+
+    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs begin with
+    `low` and come before the pair.
+
+    Parameters
+    ----------
+    low, high : int64 arrays, shape (k,)
+        Numbers of identities, 1 <= low < high <= `n_singles`.
+
+    Returns
+    -------
+    int64 array, shape (k,)
+        From `Encoding.first_pair`, n + 1, on.
+    """
+    return n_singles + (low - 1) * n_singles - low * (low - 1) // 2 + high - low
+
+
+def _columns(row: Ints | Sequence[int], identity: Ints | Sequence[int], unknown: int = 0) -> Memberships:
+    rows = np.asarray(row, np.int64)
+    return Memberships(rows, np.asarray(identity, np.int64), np.full(len(rows), unknown))
+
+
+def _join(parts: Sequence[Memberships]) -> Memberships:
+    return Memberships(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> Memberships:
     """Read memberships from bits, on the few rows that have any."""
-    pattern = known_sources(words, codebook)
-    rows, identities, unknowns = [], [], []
-    for state, what in enumerate(("member", "unknown")):
-        places = [(number, place) for (kind, number), place in codebook.fields.items() if kind == what]
-        for word in {place.word for _, place in places}:
-            here = [(number, place.shift) for number, place in places if place.word == word]
-            bits = words[word] & sum(1 << shift for _, shift in here)
-            if what == "unknown":  # all are set where their source, of flags, is unknown: that is no entry
-                bits = np.where(pattern & _flags_bit(codebook), bits, 0)
+    parts = [_columns([], [])]
+    for unknown, what in enumerate(("member", "unknown")):
+        fields = [(number, field) for (kind, number), field in encoding.fields.items() if kind == what]
+        for word in {field.word for _, field in fields}:
+            in_word = [(number, field.shift) for number, field in fields if field.word == word]
+            bits = words[word] & sum(1 << shift for _, shift in in_word)
+            if unknown:  # all are set where their source, of flags, is unknown: that is no entry
+                bits = np.where(known & _flags_bit(encoding), bits, 0)
             some = np.flatnonzero(bits)
             bits = bits[some]
-            for number, shift in here:
+            for number, shift in in_word:
                 hit = some[(bits >> shift) & 1 == 1]
-                rows.append(hit)
-                identities.append(np.full(len(hit), number))
-                unknowns.append(np.full(len(hit), state))
-    return _entries(rows, identities, unknowns)
+                parts.append(_columns(hit, np.full(len(hit), number), unknown))
+    return _join(parts)
 
 
-def _flags_bit(codebook: Codebook) -> int:
-    """Return the bit that says in a row's pattern that its annotated columns are known, the one such source."""
-    flags = (bit for bit, place in enumerate(codebook.nullable_sources) if codebook.sources[place].kind == "flags")
+def _flags_bit(encoding: Encoding) -> int:
+    """Return the bit that says of a row whether its annotated columns are known, the one nullable source of flags."""
+    flags = (bit for bit, index in enumerate(encoding.nullable_sources) if encoding.sources[index].kind == "flags")
     return 1 << next(flags)
 
 
-def _known_values(column: pa.Array, source: Source, codebook: Codebook) -> Entries:
+def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
     """Look values up: the one of a category, or those of an array, whose null elements say nothing."""
     rows, strings = _flatten(column)
-    numbers = np.array([codebook.number[name] for name in source.values.values()], np.int64)
-    place = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
-    if place.null_count:
+    numbers = np.array([encoding.number[name] for name in source.values.values()], np.int64)
+    index = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
+    if index.null_count:
         raise corpus_changed(f"'{source.name}' has a value that was not there when the corpus was surveyed")
-    found = numbers[place.to_numpy(zero_copy_only=False).astype(np.int64)]
-    return Entries(rows, found, np.zeros(len(rows), np.int64))
+    return _columns(rows, numbers[index.to_numpy(zero_copy_only=False).astype(np.int64)])
 
 
-def _found_spellings(column: pa.Array, source: Source, codebook: Codebook) -> Entries:
-    """Say which identities a spelling found in the text stands for.
+def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
+    """Return the identities for which the spellings in the text stand.
 
-    The longest term at a place in the text is found; shorter ones that begin there, too, are whole words within it.
+    The corpus gives the longest term at each place in the text; shorter ones that begin there are whole words in it.
     """
     rows, strings = _flatten(column)
     spellings = strings.dictionary_encode()
     patterns = [
-        (codebook.number[name], re.compile(rf"{pattern}(?!\w)", re.IGNORECASE)) for name, pattern in source.patterns
+        (encoding.number[name], re.compile(rf"{pattern}(?!\w)", re.IGNORECASE)) for name, pattern in source.patterns
     ]
     named = [
         [number for number, pattern in patterns if pattern.match(text)] for text in spellings.dictionary.to_pylist()
@@ -132,9 +154,8 @@ def _found_spellings(column: pa.Array, source: Source, codebook: Codebook) -> En
     flat = np.array([number for numbers in named for number in numbers], np.int64)
     which = spellings.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     each = counts[which]
-    rows = np.repeat(rows, each)
-    found = flat[np.repeat(np.cumsum(counts)[which] - each, each) + _positions(each)]
-    return Entries(rows, found, np.zeros(len(rows), np.int64))
+    first = np.cumsum(counts)[which] - each
+    return _columns(np.repeat(rows, each), flat[np.repeat(first, each) + _count_up(each)])
 
 
 def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
@@ -147,57 +168,33 @@ def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
     return rows[valid], column.drop_null()
 
 
-def _in_order(entries: Entries, codebook: Codebook) -> Entries:
+def _in_order(members: Memberships, encoding: Encoding) -> Memberships:
     """Sort by (row, identity) and drop repetitions, as of a value that an array holds twice."""
-    key = entries.row * len(codebook.names) + entries.identity
-    _, first = np.unique(key, return_index=True)
-    return Entries(*(column[first] for column in entries))
+    _, first = np.unique(members.row * len(encoding.names) + members.identity, return_index=True)
+    return Memberships(*(column[first] for column in members))
 
 
-def _crossed(entries: Entries, pattern: Ints, codebook: Codebook) -> Entries:
+def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
     """Cross the entries of each row: in where both sides are in, unknown where one is unknown and none is out."""
-    _, start, count = np.unique(entries.row, return_index=True, return_counts=True)
-    later = np.repeat(count + start, count) - np.arange(len(entries.row)) - 1
-    first = np.repeat(np.arange(len(entries.row)), later)
-    second = first + 1 + _positions(later)
-    both = entries.unknown[first] | entries.unknown[second]
-    found = [(entries.row[first], entries.identity[first], entries.identity[second], both)]
-    source_of = np.array(codebook.source_of)
-    for bit, place in enumerate(codebook.nullable_sources):
-        beside = np.flatnonzero(pattern[entries.row] >> bit & 1 == 0)
-        others = np.flatnonzero(source_of == place)
-        row, mine = np.repeat(entries.row[beside], len(others)), np.repeat(entries.identity[beside], len(others))
-        theirs = np.tile(others, len(beside))
-        found.append((row, np.minimum(mine, theirs), np.maximum(mine, theirs), np.ones(len(row), np.int64)))
-    row, low, high, unknown = map(np.concatenate, zip(*found, strict=True))
-    return Entries(row, pair_number(low, high, codebook), unknown)
+    _, start, count = np.unique(members.row, return_index=True, return_counts=True)
+    later = np.repeat(count + start, count) - np.arange(len(members.row)) - 1
+    first = np.repeat(np.arange(len(members.row)), later)
+    second = first + 1 + _count_up(later)
+    n_singles = len(encoding.singles)
+    pairs = pair_number(members.identity[first], members.identity[second], n_singles)
+    parts = [Memberships(members.row[first], pairs, members.unknown[first] | members.unknown[second])]
+    source_of = np.array(encoding.source_of)
+    for bit, index in enumerate(encoding.nullable_sources):
+        # An entry of another source, on a row on which this one is unknown: every pair with its identities is unknown.
+        sides = np.flatnonzero(known[members.row] >> bit & 1 == 0)
+        of_source = np.flatnonzero(source_of == index)
+        row, side = (np.repeat(column[sides], len(of_source)) for column in members[:2])
+        opposite = np.tile(of_source, len(sides))
+        pairs = pair_number(np.minimum(side, opposite), np.maximum(side, opposite), n_singles)
+        parts.append(_columns(row, pairs, 1))
+    return _join(parts)
 
 
-def pair_number(low: Ints, high: Ints, codebook: Codebook) -> Ints:
-    """Return the numbers of pairs of identities, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
-
-    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs begin with
-    `low` and come before the pair.
-
-    Parameters
-    ----------
-    low, high : int64 arrays, shape (k,)
-        Numbers of identities, 1 <= low < high <= ``len(codebook.singles)``.
-
-    Returns
-    -------
-    int64 array, shape (k,)
-        From `Codebook.first_pair` on.
-    """
-    size = len(codebook.singles)
-    return codebook.first_pair + (low - 1) * size - low * (low - 1) // 2 + high - low - 1
-
-
-def _positions(counts: Ints) -> Ints:
-    """Return 0, 1, ... within each run of the given lengths."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-
-
-def _entries(rows: list[Ints], identities: list[Ints], unknowns: list[Ints]) -> Entries:
-    nothing = np.empty(0, np.int64)
-    return Entries(*(np.concatenate([nothing, *parts]) for parts in (rows, identities, unknowns)))
+def _count_up(lengths: Ints) -> Ints:
+    """Return 0, 1, ... for each length, one after another."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

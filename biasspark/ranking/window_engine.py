@@ -1,57 +1,63 @@
 """The windows engine: exact ranks in pure Spark SQL, one window per cell over the whole score line.
 
 The definition written down, and the way for clusters that allow no Python workers. Every row is repeated for every
-identity in whose base it is, so it costs rows times identities, where the blocks engine costs mentions; the fast engine
-is tested against this one. A window runs within (model, slice, identity, score range); what lies in lower ranges is an
-offset, so no window ever holds a whole corpus.
+identity in whose known population it is, so it costs rows times identities, where sorted blocks cost memberships; they
+are tested against this engine. A window runs within (model, slice, identity, score range); what lies in lower ranges is
+an offset, so no window ever holds a whole corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial, reduce
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.arrays import Floats
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CELL_PAIRS,
-    CROSSED,
-    FOUR_CELLS,
-    IDENTITY,
-    MODEL,
-    NEGATIVE,
-    POSITIVE,
-    SLICE,
-)
-from biasspark.corpus.codebook import Codebook
-from biasspark.corpus.states import field, name_of, states
-from biasspark.corpus.tallies import count_rows
-from biasspark.expressions.exploding import each_present
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS, IDENTITY, MODEL, POSITIVE, SLICE
+from biasspark.corpus.decode import count_labels, count_rows, each_present, field, states
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.counts import Counts, make_counts
+from biasspark.ranking.kernels.pair_sums import PairSums
+from biasspark.ranking.kernels.placements import Profile
+from biasspark.ranking.kernels.range_counts import RangeCounts
 
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"
+_SUMS = ("two_u", "low_squares", "high_squares")
 
 
-def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
-    """Return, for each (model, slice, identity, score), how many rows of each cell have it and lie below and above it.
-
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the codebook describes it.
-    boundaries : list of float64 arrays
-        For each model, where its ranges meet; no result depends on them.
+def count_windows(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
+) -> Counts:
+    """Rank by windows, and return COUNTS, in the same integers as sorted blocks: see `engine.rank`.
 
     Notes
     -----
-    Lazy. Cost: one scan, every row repeated for each identity in whose base it is; two shuffles and a sort, of a row
-    per identity and distinct score; small shuffles of a row per identity and range.
+    Runs up to three Spark actions, each with a scan: one counts rows, one labels, and one ranks every row, repeated for
+    each identity in whose known population it is, with three shuffles and a sort of a row per identity and distinct
+    score.
     """
-    memberships = _memberships(_scored(examples, codebook, boundaries), codebook)
+    (row_counts,) = count_rows(examples, encoding).collect()
+    labels = None if encoding.n_length_bins is None else count_labels(examples, encoding)
+    groups: dict[tuple[int, int, int], dict[int, Mapping[str, Any]]] = {}
+    for row in _sum_up(rank_windows(examples, encoding, boundaries), edges).collect():
+        groups.setdefault((row[MODEL], row[SLICE], 0), {})[row[IDENTITY]] = row.asDict()
+    counted = {
+        key: _range_counts(rows, len(encoding.names), len(edges[key[0]]) if edges else 0)
+        for key, rows in groups.items()
+    }
+    return make_counts(encoding, row_counts["counts"], counted, edges, labels)
+
+
+def rank_windows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
+    """Return, for each (model, slice, identity, score), how many rows of each cell have it and lie below and above it.
+
+    Models, slices and identities are by number. Lazy.
+    """
+    memberships = _memberships(_scored(examples, encoding, boundaries), encoding)
     cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
     counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
     below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
@@ -65,106 +71,71 @@ def rank_windows(examples: DataFrame, codebook: Codebook, boundaries: list[Float
     return ranked.select(*_GROUP, "score", *kept)
 
 
-def integer_statistics(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return the integers of the U statistics from ranks, in the form of the blocks engine.
+def _sum_up(ranked: DataFrame, edges: Sequence[Floats]) -> DataFrame:
+    """Return one row per group: sizes of cells, sums of pairs, the profile, and the sizes of cells by bin as a list.
 
-    Notes
-    -----
-    Lazy. Cost: one pass over the ranks and one shuffle of a row per identity and task; where there are crossed pairs
-    also a scan of the corpus, to count their rows.
+    Bins are counted first, so that the list of a group is short.
     """
-    sums = ranked.groupBy(*_GROUP).agg(*(column for pair in CELL_PAIRS for column in _pair_sums(*pair)))
-    statistics = _every_group(sums, codebook).select(
-        *_GROUP, F.explode(F.array(*map(_pair_row, CELL_PAIRS))).alias("pair")
-    )
-    number, is_overall = F.col(IDENTITY), F.col(IDENTITY) == 0
-    background_pair = (F.col("pair.low_cell") == BACKGROUND_NEGATIVE) & (F.col("pair.high_cell") == BACKGROUND_POSITIVE)
-    chosen = statistics.where(~is_overall | background_pair)
-    return _listed(chosen, examples, codebook).select(
-        name_of(F.col(MODEL), codebook.models).alias(MODEL),
-        name_of(F.col(SLICE), codebook.slices).alias(SLICE),
-        name_of(number, codebook.names).alias(IDENTITY),
-        F.when(is_overall, F.lit(NEGATIVE)).otherwise(F.col("pair.low_cell")).alias("low_cell"),
-        F.when(is_overall, F.lit(POSITIVE)).otherwise(F.col("pair.high_cell")).alias("high_cell"),
-        (number >= codebook.first_pair).alias(CROSSED),
-        *(
-            F.col(f"pair.{name}").alias(name)
-            for name in ("n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum")
-        ),
-    )
-
-
-def reached(ranked: DataFrame, examples: DataFrame, codebook: Codebook, edges: Sequence[Floats]) -> DataFrame:
-    """Return for every cell of every identity how many rows reach each edge: see `Ranking.reached`.
-
-    Notes
-    -----
-    Lazy. Cost: one pass over the ranks and two shuffles, of a row per identity and place between edges; where there are
-    crossed pairs also a scan of the corpus, to count their rows.
-    """
-    place = reduce(
-        lambda chosen, n: F.when(F.col(MODEL) == n, _range_of(F.col("score"), edges[n])).otherwise(chosen),
-        range(len(edges)),
-        F.lit(None),
-    )
-    counts = ranked.groupBy(*_GROUP, place.alias("place")).agg(*(F.sum(cell).alias(cell) for cell in FOUR_CELLS))
-    by_group = counts.groupBy(*_GROUP).agg(F.collect_list(F.struct("place", *FOUR_CELLS)).alias("places"))
-    n_edges = F.element_at(F.array(*(F.lit(len(own)) for own in edges)), F.col(MODEL) + 1)
-    every = F.sequence(F.lit(0), n_edges)
-    return _listed(_every_group(by_group, codebook), examples, codebook).select(
-        name_of(F.col(MODEL), codebook.models).alias(MODEL),
-        name_of(F.col(SLICE), codebook.slices).alias(SLICE),
-        name_of(F.col(IDENTITY), codebook.names).alias(IDENTITY),
-        (F.col(IDENTITY) >= codebook.first_pair).alias(CROSSED),
-        *(F.transform(every, partial(_sum_from, cell)).alias(cell) for cell in FOUR_CELLS),
-    )
-
-
-def _sum_from(cell: str, place: Column) -> Column:
-    """Return how many rows of a cell lie in a place or above it."""
-    counts = F.transform("places", lambda one: F.when(one["place"] >= place, one[cell]).otherwise(F.lit(0)))
-    return F.coalesce(F.aggregate(counts, F.lit(0).cast("bigint"), lambda total, n: total + n), F.lit(0).cast("bigint"))
-
-
-def overview(ranked: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Return the scores of each model, and what was counted: see `Ranking.overview`. Scans the corpus once more."""
-    everyone = ranked.where((F.col(SLICE) == 0) & (F.col(IDENTITY) == 0))
-    tie = F.col(BACKGROUND_NEGATIVE) + F.col(BACKGROUND_POSITIVE)
-    scores = everyone.groupBy(MODEL).agg(
-        F.sum(tie).alias("n_rows"),
+    bins = [F.when(F.col(MODEL) == model, _range_of(F.col("score"), of_model)) for model, of_model in enumerate(edges)]
+    tie = F.col("background_negative") + F.col("background_positive")
+    sums = [column for pair in CELL_PAIRS for column in _pair_sums(*pair)]
+    by_bin = ranked.groupBy(*_GROUP, F.coalesce(*bins, F.lit(0)).alias("bin")).agg(
+        *(F.sum(cell).alias(cell) for cell in FOUR_CELLS),
+        *(F.sum(value).alias(name) for name, value in sums),
         F.count(F.lit(1)).alias("n_distinct"),
         F.max(tie).alias("largest_tie"),
         F.min("score").alias("lowest"),
         F.max("score").alias("highest"),
     )
-    return scores.unionByName(count_rows(examples, codebook), allowMissingColumns=True)
+    return by_bin.groupBy(*_GROUP).agg(
+        *(F.sum(name).alias(name) for name in (*FOUR_CELLS, *(name for name, _ in sums), "n_distinct")),
+        F.max("largest_tie").alias("largest_tie"),
+        F.min("lowest").alias("lowest"),
+        F.max("highest").alias("highest"),
+        F.collect_list(F.struct("bin", *FOUR_CELLS)).alias("bins"),
+    )
 
 
-def _scored(examples: DataFrame, codebook: Codebook, boundaries: list[Floats]) -> DataFrame:
+def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_edges: int) -> RangeCounts:
+    """Return the counts of one (model, slice) from its rows by identity."""
+    n_rows = np.zeros((len(FOUR_CELLS), n_identities), np.int64)
+    sums = np.zeros((len(_SUMS), len(CELL_PAIRS), n_identities), object)
+    bins = np.zeros((len(FOUR_CELLS), n_identities, n_edges + 1), np.int64)
+    for number, row in rows.items():
+        n_rows[:, number] = [row[cell] for cell in FOUR_CELLS]
+        sums[:, :, number] = [[int(row[_sum_column(pair, name)]) for pair in CELL_PAIRS] for name in _SUMS]
+        for bin_, *sizes in row["bins"]:
+            bins[:, number, bin_] = sizes
+    overall = rows[0]
+    profile = Profile(int(n_rows[:, 0].sum()), *(overall[name] for name in Profile._fields[1:]))
+    return RangeCounts(PairSums.of_cells(n_rows, sums), 0, bins, profile, 0)
+
+
+def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
     """One row for each model and slice in which a row of EXAMPLES counts."""
     models = [
         F.when(
-            field("score_reason", n, codebook) == 0,
+            field("score_reason", n, encoding) == 0,
             F.struct(
                 F.lit(n).alias(MODEL), F.col(name).alias("score"), _range_of(F.col(name), boundaries[n]).alias(_RANGE)
             ),
         )
-        for n, name in enumerate(codebook.score_columns)
+        for n, name in enumerate(encoding.score_columns)
     ]
-    inside = [F.when(field("slice", n, codebook) == 1, F.lit(n)) for n in range(1, len(codebook.slices))]
-    rows = each_present(examples.where(field("row_reason", 0, codebook) == 0), "scored", models)
+    inside = [F.when(field("slice", n, encoding) == 1, F.lit(n)) for n in range(1, len(encoding.slices))]
+    rows = each_present(examples.where(field("row_reason", 0, encoding) == 0), "scored", models)
     return each_present(rows, SLICE, [F.lit(0), *inside]).select("*", "scored.*")
 
 
-def _memberships(scored: DataFrame, codebook: Codebook) -> DataFrame:
+def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
     """One row for each identity of which it is known whether the row is in it."""
-    known = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(states(codebook))]
+    known = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(states(encoding))]
     rows = scored.select(
         MODEL,
         SLICE,
         _RANGE,
         (F.col("score") + F.lit(0.0)).alias("score"),
-        (field("label", 0, codebook) == 1).alias("label"),
+        (field("label", 0, encoding) == 1).alias("label"),
         F.explode(F.array(*known)).alias("state"),
     )
     return rows.select(MODEL, SLICE, _RANGE, "score", "label", "state.*").where(F.col("member").isNotNull())
@@ -182,51 +153,20 @@ def _offsets(counts: DataFrame) -> DataFrame:
     return totals.select(*_GROUP, _RANGE, *columns)
 
 
-def _pair_sums(low: str, high: str) -> list[Column]:
-    high_placement = 2 * F.col(f"{low}_below") + F.col(low)
-    low_placement = 2 * F.col(f"{high}_above") + F.col(high)
-    name = f"{low} {high}"
-    return [
-        F.sum(low).alias(f"{name} n_low"),
-        F.sum(high).alias(f"{name} n_high"),
-        F.sum(_wide(F.col(high)) * _wide(high_placement)).alias(f"{name} u_doubled"),
-        F.sum(_wide(F.col(low)) * (_wide(low_placement) * _wide(low_placement))).alias(f"{name} low_square_sum"),
-        F.sum(_wide(F.col(high)) * (_wide(high_placement) * _wide(high_placement))).alias(f"{name} high_square_sum"),
-    ]
+def _sum_column(pair: tuple[str, str], name: str) -> str:
+    return f"{' '.join(pair)} {name}"
 
 
-def _pair_row(pair: tuple[str, str]) -> Column:
-    low, high = pair
-    name = f"{low} {high}"
-    counts = [F.coalesce(F.col(f"`{name} {n}`"), F.lit(0)).cast("bigint").alias(n) for n in ("n_low", "n_high")]
-    sums = [
-        F.coalesce(F.col(f"`{name} {n}`").cast("decimal(38,0)"), F.lit(0).cast("decimal(38,0)")).alias(n)
-        for n in ("u_doubled", "low_square_sum", "high_square_sum")
-    ]
-    return F.struct(F.lit(low).alias("low_cell"), F.lit(high).alias("high_cell"), *counts, *sums)
-
-
-def _every_group(sums: DataFrame, codebook: Codebook) -> DataFrame:
-    """Add the groups of which no row is left: every model and slice has every identity."""
-    spark = sums.sparkSession
-    frames = [
-        spark.range(size).select(F.col("id").cast("int").alias(name))
-        for name, size in zip(_GROUP, (len(codebook.models), len(codebook.slices), len(codebook.names)), strict=True)
-    ]
-    every = frames[0].crossJoin(frames[1]).crossJoin(frames[2])
-    return every.join(sums, on=list(_GROUP), how="left")
-
-
-def _listed(statistics: DataFrame, examples: DataFrame, codebook: Codebook) -> DataFrame:
-    """Leave out crossed pairs with too few rows, of all that were read."""
-    if not codebook.pairs:
-        return statistics
-    first = codebook.first_pair_tally
-    counts = count_rows(examples, codebook).select(F.posexplode("counts").alias("place", "n_members"))
-    enough = counts.where((F.col("place") >= first) & (F.col("n_members") >= codebook.min_rows))
-    pairs = enough.select((F.col("place") - first + codebook.first_pair).alias(IDENTITY))
-    crossed = statistics.where(F.col(IDENTITY) >= codebook.first_pair).join(pairs, on=IDENTITY, how="left_semi")
-    return statistics.where(F.col(IDENTITY) < codebook.first_pair).unionByName(crossed)
+def _pair_sums(low: str, high: str) -> list[tuple[str, Column]]:
+    """Return what adds up to 2U of a pair, and to the squared doubled placements of its low and of its high rows."""
+    high_placement = _wide(2 * F.col(f"{low}_below") + F.col(low))
+    low_placement = _wide(2 * F.col(f"{high}_above") + F.col(high))
+    sums = (
+        _wide(F.col(high)) * high_placement,
+        _wide(F.col(low)) * (low_placement * low_placement),
+        _wide(F.col(high)) * (high_placement * high_placement),
+    )
+    return [(_sum_column((low, high), name), value) for name, value in zip(_SUMS, sums, strict=True)]
 
 
 def _in_cell(cell: str) -> Column:
@@ -236,11 +176,10 @@ def _in_cell(cell: str) -> Column:
 
 
 def _range_of(score: Column, boundaries: Floats) -> Column:
-    return (
-        F.size(F.filter(F.array(*(F.lit(float(edge)) for edge in boundaries)), lambda edge: edge <= score))
-        if len(boundaries)
-        else F.lit(0)
-    )
+    """Return how many boundaries are at or below a score."""
+    if not len(boundaries):
+        return F.lit(0)
+    return F.size(F.filter(F.array(*(F.lit(float(edge)) for edge in boundaries)), lambda edge: edge <= score))
 
 
 def _wide(value: Column) -> Column:

@@ -1,21 +1,15 @@
-"""Stage 6: published tables -> what people read.
-
-``night_report`` and ``metric_table`` show themselves in notebooks.
-"""
+"""Published tables -> HTML, Markdown and text for a terminal. No Spark, but for the two functions for notebooks."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from biasspark.report.notebook import Document, NightReport, metric_table, night_report
-
-__all__ = ["Document", "NightReport", "metric_table", "night_report"]
+__all__ = ["metric_table", "night_report"]
 
 
 def __getattr__(name: str) -> Any:
-    # Looked up when asked for: what draws is an extra, and comparing two models does without.
+    # Looked up when first asked for: they read tables with Spark, and draw with libraries that are an extra.
     if name not in __all__:
         raise AttributeError(f"module 'biasspark.report' has no attribute {name!r}")
-    return getattr(import_module("biasspark.report.notebook"), name)
+    return getattr(import_module("biasspark.api.reports"), name)

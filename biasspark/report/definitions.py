@@ -1,13 +1,23 @@
-"""What every number of the report means: the comments of the published tables, said once and shown beside numbers."""
+"""The titles and definitions of everything a report shows. Definitions are the comments of the published tables."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from biasspark.columns import RATE_GAPS, RATES
-from biasspark.report.side_by_side_metrics import SUITE_TITLES
+from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.tables.schemas import TABLES
+
+SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
+"""The five metrics, in the order of the papers."""
+
+SUITE_TITLES = {
+    "subgroup_auc": "Subgroup AUC",
+    "bpsn_auc": "BPSN AUC",
+    "bnsp_auc": "BNSP AUC",
+    "negative_aeg": "Negative AEG",
+    "positive_aeg": "Positive AEG",
+}
 
 _REASONS = {
     "no_subgroup_positives": "no positives in the identity",
@@ -21,14 +31,15 @@ _REASONS = {
 }
 
 DECISIONS = ("n_true_positive", "n_false_negative", "n_false_positive", "n_true_negative")
-"""The counts that every rate at a threshold is of: those of positives, then those of negatives."""
+"""The counts from which all rates at a threshold follow: those of positives, then those of negatives."""
 
 METHODS = {
     "newcombe": "Newcombe’s score interval, for small or separated cells",
     "none": "no interval is possible, for example with one row in a cell",
 }
-"""How an interval was made, where not as all others: by DeLong's variance on the logit scale."""
+"""Interval methods other than the usual one, DeLong's variance on the logit scale."""
 
+_RATE_TITLES = dict(zip(RATES, ("TPR", "FPR", "TNR", "FNR", "Precision", "Selected"), strict=True))
 TITLES: Mapping[str, str] = {
     **SUITE_TITLES,
     "auc": "Overall AUC",
@@ -36,14 +47,9 @@ TITLES: Mapping[str, str] = {
     "competition_score": "Competition score",
     "n_identities_undefined": "Identities missing a metric",
     "pinned_auc_equality_difference": "Pinned AUC equality difference",
-    "subgroup_auc_power_mean": "Mean Subgroup AUC",
-    "bpsn_auc_power_mean": "Mean BPSN AUC",
-    "bnsp_auc_power_mean": "Mean BNSP AUC",
-    "subgroup_auc_min": "Lowest Subgroup AUC",
-    "bpsn_auc_min": "Lowest BPSN AUC",
-    "bnsp_auc_min": "Lowest BNSP AUC",
-    "negative_aeg_max_abs": "Largest |Negative AEG|",
-    "positive_aeg_max_abs": "Largest |Positive AEG|",
+    **{f"{name}_power_mean": f"Mean {SUITE_TITLES[name]}" for name in SUMMARIZED_AUCS},
+    **{f"{name}_min": f"Lowest {SUITE_TITLES[name]}" for name in SUMMARIZED_AUCS},
+    **{f"{name}_max_abs": f"Largest |{SUITE_TITLES[name]}|" for name in SUMMARIZED_GAPS},
     "n_positive": "Positives",
     "n_negative": "Negatives",
     "n_subgroup_negative": "Negatives of the identity",
@@ -58,18 +64,8 @@ TITLES: Mapping[str, str] = {
     "n_pairs": "Pairs",
     "n_rows": "Rows",
     "n_rejected": "Rejected rows",
-    "tpr": "TPR",
-    "fpr": "FPR",
-    "tnr": "TNR",
-    "fnr": "FNR",
-    "precision": "Precision",
-    "selection_rate": "Selected",
-    "tpr_gap": "TPR gap",
-    "fpr_gap": "FPR gap",
-    "tnr_gap": "TNR gap",
-    "fnr_gap": "FNR gap",
-    "precision_gap": "Precision gap",
-    "selection_rate_gap": "Selected gap",
+    **_RATE_TITLES,
+    **{f"{rate}_gap": f"{title} gap" for rate, title in _RATE_TITLES.items()},
     "n_true_positive": "TP",
     "n_false_negative": "FN",
     "n_false_positive": "FP",
@@ -80,19 +76,19 @@ TITLES: Mapping[str, str] = {
     "n_low": "Rows of the low cell",
     "n_high": "Rows of the high cell",
 }
-"""The headings of the columns that have one other than their name."""
+"""Titles of columns. Other columns are titled by their name."""
 
 PROBLEMS = {
     "subgroup_auc": "poor ranking within the identity",
     "bpsn_auc": "false alarms",
     "bnsp_auc": "misses",
 }
-"""What a low AUC of the suite is a sign of, in a word or two."""
+"""The problem that a low AUC indicates."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a column of a published table means."""
+    """The meaning of a column of a published table."""
 
     anchor: str
     title: str
@@ -107,32 +103,24 @@ _TITLES_BY_TABLE = {
 
 
 def define(table: str, column: str, title: str = "") -> Definition:
-    """Return the definition of a column: the comment of the table, which the catalog shows, too."""
-    (found,) = (own for own in TABLES[table].columns if own.name == column)
-    plain = (
-        title or _TITLES_BY_TABLE.get((table, column)) or TITLES.get(column) or column.replace("_", " ").capitalize()
-    )
-    return Definition(f"def-{table}-{column}".replace("_", "-"), plain, found.comment, f"{table}.{column}")
+    """Return the definition of a column: its comment, which the catalog shows, too."""
+    (declared,) = (declared for declared in TABLES[table].columns if declared.name == column)
+    default = _TITLES_BY_TABLE.get((table, column)) or TITLES.get(column) or column.replace("_", " ").capitalize()
+    anchor = f"def-{table}-{column}".replace("_", "-")
+    return Definition(anchor, title or default, declared.comment, f"{table}.{column}")
 
 
-_LISTED = {
+_DEFINED = {
     "bias_metrics": (
-        *("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg", "background_auc"),
+        *(*SUITE, "background_auc"),
         *("n_subgroup_negative", "n_subgroup_positive", "n_background_negative", "n_background_positive"),
         "subgroup_positive_rate",
     ),
     "model_summary": (
-        *(
-            "auc",
-            "n_positive",
-            "n_negative",
-            "subgroup_auc_min",
-            "bpsn_auc_min",
-            "bnsp_auc_min",
-            "negative_aeg_max_abs",
-            "positive_aeg_max_abs",
-        ),
-        *("subgroup_auc_power_mean", "bpsn_auc_power_mean", "bnsp_auc_power_mean"),
+        *("auc", "n_positive", "n_negative"),
+        *(f"{name}_min" for name in SUMMARIZED_AUCS),
+        *(f"{name}_max_abs" for name in SUMMARIZED_GAPS),
+        *(f"{name}_power_mean" for name in SUMMARIZED_AUCS),
         *("competition_score", "n_identities_undefined", "pinned_auc_equality_difference"),
     ),
     "model_comparisons": ("value", "baseline_value", "difference", "p_adjusted", "verdict", "n_low", "n_high"),
@@ -141,13 +129,7 @@ _LISTED = {
     "threshold_summary": ("fpr", "fnr", "false_positive_equality_difference", "false_negative_equality_difference"),
     "auc_crosses": ("auc", "headroom_pairs", "headroom_share", "n_pairs"),
     "attribution_segments": (
-        "mean_honest",
-        "n_honest",
-        "loss_share",
-        "found",
-        "false_discovery",
-        "confirmed",
-        "predicate",
+        *("mean_honest", "n_honest", "loss_share", "found", "false_discovery", "confirmed", "predicate"),
     ),
     "attribution_slices": ("mean_honest", "loss_share"),
     "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
@@ -159,16 +141,16 @@ _LISTED = {
 }
 
 
-def list_definitions(judged: Collection[str] = ()) -> dict[str, list[Definition]]:
-    """Return the definitions of all that a report shows, by table.
+def list_definitions(gate_metrics: Collection[str] = ()) -> dict[str, list[Definition]]:
+    """Return all definitions that a report shows, by table.
 
-    Of the gaps of rates one stands for all, but each is defined that is among the metrics that are `judged`.
+    One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
     """
-    gaps = [gap for gap in RATE_GAPS if gap in judged]
-    listed = _LISTED | {"threshold_rates": dict.fromkeys((*_LISTED["threshold_rates"], *gaps))}
-    return {table: [define(table, column) for column in columns] for table, columns in listed.items()}
+    gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
+    defined = _DEFINED | {"threshold_rates": tuple(dict.fromkeys((*_DEFINED["threshold_rates"], *gaps)))}
+    return {table: [define(table, column) for column in columns] for table, columns in defined.items()}
 
 
-def say_reason(reason: str | None) -> str:
-    """Say in words why there is no value."""
+def describe_reason(reason: str | None) -> str:
+    """Return why there is no value, in words."""
     return "not measured" if reason is None else _REASONS.get(reason, reason.replace("_", " "))

@@ -1,4 +1,4 @@
-"""The page: facts become what templates show, and templates one HTML file that needs nothing else."""
+"""The report as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from importlib import resources
@@ -15,53 +16,34 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, OVERALL, RATE_GAPS, RATES, SUITE_GAPS
-from biasspark.report.attributions import (
-    list_heat_maps,
-    list_pair_trees,
-    list_segment_trees,
-    tabulate_segments,
-    tabulate_slices,
+from biasspark.columns import ALL_ROWS, OVERALL, RATE_GAPS, RATES, SUITE_GAPS
+from biasspark.report import (
+    attributions,
+    baseline_comparison,
+    charts,
+    definitions,
+    filters,
+    gate_summary,
+    metric_tables,
+    optional_tables,
 )
-from biasspark.report.balance import tabulate_balance
 from biasspark.report.cells import (
+    Row,
     TableCell,
     drop_zeros,
-    say_bounds,
-    show_bounds,
+    interval_cell,
     show_count,
-    show_interval,
     show_name,
     show_number,
     show_p,
     show_percent,
 )
-from biasspark.report.charts import MOST_IN_CHARTS, draw_intervals, draw_pinned
-from biasspark.report.comparisons import METRICS, MOST_CHANGES, hold_against, say_method
-from biasspark.report.definitions import DECISIONS, PROBLEMS, TITLES, define, list_definitions, say_reason
-from biasspark.report.distributions import Cells, Scale, draw_distribution, read_histograms
-from biasspark.report.facts import MOST_WORSE, NightFacts, Row, Rows
-from biasspark.report.ledger import read_alpha, read_config, read_level
-from biasspark.report.overview import (
-    Worst,
-    count_lower,
-    count_weak,
-    list_worst,
-    list_worst_pairs,
-    sum_up_pinned,
-    summarise_models,
-    tabulate_metrics,
-)
-from biasspark.report.pinned import tabulate_pinned
-from biasspark.report.rate_curves import choose_curves, draw_rate_curves
-from biasspark.report.rates import list_rates
-from biasspark.report.shades import write_shades
-from biasspark.report.side_by_side_metrics import COMPARED
-from biasspark.report.template_means import tabulate_templates
-from biasspark.report.trends import draw_trends
-from biasspark.report.verdict import MOST_MOVES, WORDS, is_undecided_among_many, reach_verdict, say_date
+from biasspark.report.color_scale import color_rules
+from biasspark.report.histogram_paths import Cells, Scale, draw_distribution, read_histograms
+from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.run_history import read_config
 
-MOST_CARDS = 9
+MAX_CARDS = 9
 SECTIONS = (
     ("models", "Side by side"),
     ("against", "Baseline"),
@@ -80,42 +62,32 @@ SECTIONS = (
 )
 
 
-def write_page(facts: NightFacts) -> str:
-    """Write the report of a night as one HTML file.
-
-    Parameters
-    ----------
-    facts
-        The rows, from `read_night`.
+def write_page(report: ReportData) -> str:
+    """Return the report of a night as one HTML file.
 
     Returns
     -------
     str
-        A page that loads nothing, is readable without its script, and in which any text of the data is text. Equal
-        facts give equal bytes.
+        A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
+        give equal bytes.
     """
-    return _render("report.html.j2", _gather(facts))
+    context = _shared(report) | _source(report) | _gate(report) | _metrics(report) | _scores(report)
+    return _render("report.html.j2", context | _attribution(report))
 
 
-def write_metric_page(rows: Rows, cut: str) -> str:
-    """Write a page with the table of all identities and models alone.
-
-    Parameters
-    ----------
-    rows
-        Of ``bias_metrics``, one slice of one night.
-    cut
-        The name of the slice.
-    """
-    # A frame of metrics belongs to no run: nothing that the table shows needs one.
-    facts = NightFacts(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})
-    return _render("metrics.html.j2", _vocabulary(facts) | {"cut": cut, "rows": tabulate_metrics(facts, cut)})
+def write_metric_page(rows: Rows, slice_name: str) -> str:
+    """Return a page with the table of all identities and models, from one slice and night of ``bias_metrics``."""
+    report = ReportData(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})  # of no run
+    return _render(
+        "metrics.html.j2",
+        _shared(report) | {"slice": slice_name, "rows": metric_tables.list_metrics(report, slice_name)},
+    )
 
 
 def _render(template: str, context: Mapping[str, Any]) -> str:
-    style, script = _read_template("report.css") + write_shades(), _read_template("sort.js")
+    style, script = _read_template("report.css") + color_rules(), _read_template("sort.js")
     sources = {
-        "style": Markup(style),  # the package's own, as the script
+        "style": Markup(style),  # the package's own, as is the script
         "style_hash": hash_source(style),
         "script": Markup(script),
         "script_hash": hash_source(script),
@@ -124,13 +96,8 @@ def _render(template: str, context: Mapping[str, Any]) -> str:
 
 
 def hash_source(text: str) -> str:
-    """Return what a Content-Security-Policy names a style sheet or a script by."""
+    """Return the hash by which a Content-Security-Policy allows a style sheet or a script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def break_name(name: str) -> Markup:
-    """Let a name go on in the next line behind an underscore."""
-    return Markup("_<wbr>").join(name.split("_"))
 
 
 def _read_template(name: str) -> str:
@@ -148,141 +115,69 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "name": show_name,
-        "breakable": break_name,
+        "breakable": lambda name: Markup("_<wbr>").join(name.split("_")),  # a line may break after an underscore
         "count": show_count,
         "number": show_number,
         "percent": show_percent,
         "compact": drop_zeros,
         "p": show_p,
-        "date": say_date,
-        "reason": say_reason,
-        "bounds": show_bounds,
+        "date": gate_summary.format_date,
     }
     return environment
 
 
-def _vocabulary(facts: NightFacts) -> dict[str, Any]:
-    """Return what every template speaks with."""
-    return {
-        "models": facts.models(),
-        "compared": COMPARED,
-        "titles": _Titles(TITLES),
-        "problems": PROBLEMS,
-        "overall": OVERALL,
-        "define": define,
-        "in_doubt": any(show_bounds(row, name) for row in facts.rows("bias_metrics") for name in COMPARED),
-    }
-
-
-def _gather(facts: NightFacts) -> dict[str, Any]:
-    """Return all that the report shows."""
-    worst = {model: list_worst(facts, model) for model in facts.models()}
-    return (
-        _vocabulary(facts)
-        | _gather_source(facts)
-        | _gather_verdict(facts)
-        | _gather_overview(facts, worst)
-        | _gather_scores(facts)
-        | _gather_attribution(facts)
-    )
-
-
-def _gather_source(facts: NightFacts) -> dict[str, Any]:
-    return {
-        "facts": facts,
-        "version": __version__,
-        "sections": SECTIONS,
-        "definitions": list_definitions({row["metric"] for row in facts.alerts()}),
-        "level": _say_level(facts),
-        "config": _lay_out_config(facts),
-        "engine": (read_config(facts.run).get("ranking") or {}).get("engine"),
-        "rejects": sorted((facts.run["rejects"] or {}).items()),
-    }
-
-
-def _gather_overview(facts: NightFacts, worst: Mapping[str, Sequence[Worst]]) -> dict[str, Any]:
-    pairs = list_worst_pairs(facts)
-    axis = _lowest_of_axis([own for of_model in (worst, pairs) for rows in of_model.values() for own in rows])
-    return {
-        "summary": summarise_models(facts),
-        "sizes": {row[MODEL]: row for row in facts.rows("model_summary", slice=ALL_ROWS)},
-        "worst": worst,
-        "worst_pairs": pairs,
-        "against": hold_against(facts),
-        "judged_by": say_method(facts),
-        "against_metrics": METRICS,
-        "most_changes": MOST_CHANGES,
-        "most_worse": MOST_WORSE,
-        "axis": axis,
-        "on_axis": lambda value: round(200 * (value - axis) / (1 - axis), 1),
-        "metric_tables": [(cut, tabulate_metrics(facts, cut)) for cut in facts.slices()],
-        "weak": count_weak(facts),
-    }
-
-
-def _gather_scores(facts: NightFacts) -> dict[str, Any]:
-    scales, histograms = read_histograms(facts)
-    return {
-        "most_in_charts": MOST_IN_CHARTS,
-        "charts": {
-            "intervals": draw_intervals(facts),
-            "curves": draw_rate_curves(facts, histograms),
-            "trends": draw_trends(facts),
-            "pinned": draw_pinned(facts),
-        },
-        "curves_of": choose_curves(facts),
-        "distributions": _list_cards(facts, scales, histograms),
-        "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
-        "rates": list_rates(facts),
-        "rate_names": RATES,
-        "at_thresholds": (*RATES, *RATE_GAPS),
-        "decisions": [(column, TITLES[column]) for column in DECISIONS],
-        "template_scores": tabulate_templates(facts),
-        "balance": tabulate_balance(facts),
-        "pinned": tabulate_pinned(facts),
-        "pinned_differences": sum_up_pinned(facts),
-    }
-
-
-def _gather_verdict(facts: NightFacts) -> dict[str, Any]:
-    verdict = reach_verdict(facts)
-    summary = {row.column: row for row in summarise_models(facts)}["auc"]
-    return {
-        "verdict": verdict,
-        "words": WORDS,
-        "most_moves": MOST_MOVES,
-        "has_p": any(row.get("p_violation_adjusted") is not None for row in verdict.alerts),
-        "alert_cell": _alert_cell,
-        "among_many": lambda row: is_undecided_among_many(row, read_alpha(facts.run)),
-        "heads": [
-            {"model": model, "overall": own.cell, **_choose_worst(facts, model)}
-            for model, own in zip(facts.models(), summary.cells, strict=True)
-        ],
-    }
-
-
-def _choose_worst(facts: NightFacts, model: str) -> dict[str, Any]:
-    """Return the worst identity with enough rows, and how many with too few rows have lower values."""
-    worst = next(iter(list_worst(facts, model, 1)), None)
-    return {"worst": worst, "n_weak": 0 if worst is None or worst.cell.weak else count_lower(facts, worst, model)}
-
-
-def _gather_attribution(facts: NightFacts) -> dict[str, Any]:
-    found = {
-        "heat_maps": list_heat_maps(facts),
-        "trees": list_segment_trees(facts),
-        "pair_trees": list_pair_trees(facts),
-        "slices_found": tabulate_slices(facts),
-        "segments": tabulate_segments(facts),
-    }
-    return found | {"has_attribution": any(found.values())}
-
-
 class _Titles(dict[str, str]):
-    """Titles of metrics; a metric that has none shows its name."""
+    """Titles of metrics. One without a title shows its name."""
 
     def __missing__(self, key: str) -> str:
         return show_name(key)
+
+
+def _shared(report: ReportData) -> dict[str, Any]:
+    """Return what every template needs."""
+    return {
+        "models": report.models(),
+        "suite": definitions.SUITE,
+        "titles": _Titles(definitions.TITLES),
+        "problems": definitions.PROBLEMS,
+        "overall": OVERALL,
+        "define": definitions.define,
+    }
+
+
+def _source(report: ReportData) -> dict[str, Any]:
+    config = json.dumps(read_config(report.run), indent=2, ensure_ascii=False)
+    return {
+        "report": report,
+        "version": __version__,
+        "sections": SECTIONS,
+        "definitions": definitions.list_definitions({row["metric"] for row in report.alerts()}),
+        "level": f"{100 * report.level:g} %",
+        "config": "\n".join(map(show_name, config.split("\n"))),
+        "rejects": sorted(dict(report.run["rejects"] or {}).items()),
+    }
+
+
+def _gate(report: ReportData) -> dict[str, Any]:
+    gate = gate_summary.build_gate_summary(report)
+    overall = {row.column: row.cells for row in metric_tables.summarize_models(report)}["auc"]
+    return {
+        "gate": gate,
+        "outcome_titles": gate_summary.OUTCOME_TITLES,
+        "max_changes": gate_summary.MAX_CHANGES,
+        "has_p": any(row.get("p_violation_adjusted") is not None for row in gate.alerts),
+        "alert_cell": _alert_cell,
+        "is_among_many": lambda row: gate_summary.is_undecided_among_many(row, report.alpha),
+        "heads": [_head(report, model, one.cell) for model, one in zip(report.models(), overall, strict=True)],
+        "weak": metric_tables.count_weak(report),
+    }
+
+
+def _head(report: ReportData, model: str, overall: TableCell) -> dict[str, Any]:
+    """Return the overall AUC, the worst identity with enough rows, and how many weak identities are lower."""
+    worst = next(iter(metric_tables.list_worst(report, model, 1)), None)
+    n_weak = 0 if worst is None or worst.cell.weak else metric_tables.count_lower(report, model, worst)
+    return {"model": model, "overall": overall, "worst": worst, "n_weak": n_weak}
 
 
 def _alert_cell(row: Row) -> TableCell:
@@ -290,48 +185,81 @@ def _alert_cell(row: Row) -> TableCell:
     what = "value" if row.get("change") is None else "change"
     signed = what == "change" or row["metric"] in (*SUITE_GAPS, *RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
-    return TableCell(
-        text=show_number(value, signed=signed),
-        value=value,
-        interval=show_interval(low, high, signed=signed),
-        note=say_bounds(row, what),
-        bounds=show_bounds(row, what),
-    )
+    return replace(interval_cell(value, low, high, signed=signed), weak=False)
 
 
-def _say_level(facts: NightFacts) -> str:
-    return f"{100 * read_level(facts.run):g} %"
+def _metrics(report: ReportData) -> dict[str, Any]:
+    worst = {model: metric_tables.list_worst(report, model) for model in report.models()}
+    return {
+        "summary": metric_tables.summarize_models(report),
+        "sizes": report.summaries(),
+        "worst": worst,
+        "worst_pairs": metric_tables.list_worst_pairs(report),
+        "axis_start": _axis_start,
+        "on_axis": lambda value, start: round(200 * (value - start) / (1 - start), 1),
+        "comparisons": baseline_comparison.compare_with_baselines(report),
+        "comparison_method": baseline_comparison.describe_method(report),
+        "comparison_metrics": baseline_comparison.METRICS,
+        "max_differences": baseline_comparison.MAX_DIFFERENCES,
+        "max_worse": filters.MAX_WORSE,
+        "metric_tables": [(name, metric_tables.list_metrics(report, name)) for name in report.slices()],
+    }
 
 
-def _lay_out_config(facts: NightFacts) -> str:
-    return show_lines(json.dumps(read_config(facts.run), indent=2, ensure_ascii=False))
-
-
-def show_lines(text: str) -> str:
-    """Return lines of text, characters that no one sees spelt out."""
-    return "\n".join(map(show_name, text.split("\n")))
-
-
-def _lowest_of_axis(rows: Sequence[Worst]) -> float:
-    """Return where the axis of intervals begins: 0.5, or a tenth below the lowest end."""
-    lowest = min((own.value if own.low is None else own.low for own in rows), default=0.5)
+def _axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) -> float:
+    """Return where the axis of intervals begins: at 0.5, or at the tenth below the lowest end."""
+    rows = [row for of_model in by_model.values() for row in of_model]
+    lowest = min((row.value if row.low is None else row.low for row in rows), default=0.5)
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
 
 
-def _list_cards(
-    facts: NightFacts, scales: Mapping[str, Scale], histograms: Mapping[tuple[str, str], Cells]
+def _scores(report: ReportData) -> dict[str, Any]:
+    scales, histograms = read_histograms(report)
+    return {
+        "max_in_charts": charts.MAX_IN_CHARTS,
+        "charts": {
+            "intervals": charts.draw_intervals(report),
+            "curves": charts.draw_rate_curves(report, histograms),
+            "trends": charts.draw_trends(report),
+            "pinned": charts.draw_pinned(report),
+        },
+        "curve_names": charts.choose_curves(report),
+        "distributions": _cards(report, scales, histograms),
+        "n_bins": max((scale.n_bins for scale in scales.values()), default=0),
+        "rates": optional_tables.list_rates(report),
+        "rate_names": RATES,
+        "threshold_metrics": (*RATES, *RATE_GAPS),
+        "decisions": [(column, definitions.TITLES[column]) for column in definitions.DECISIONS],
+        "template_scores": optional_tables.list_templates(report),
+        "balance": optional_tables.list_balance(report),
+        "pinned": optional_tables.list_pinned(report),
+        "pinned_differences": metric_tables.pinned_differences(report),
+    }
+
+
+def _cards(
+    report: ReportData, scales: Mapping[str, Scale], histograms: Mapping[tuple[str, str], Cells]
 ) -> list[list[dict[str, Any]]]:
     """Return the cards of score distributions: those of the worst identities, then the others."""
-    counts = {row[IDENTITY]: row for row in reversed(facts.rows("bias_metrics", slice=ALL_ROWS))}
+    counts = {row["identity"]: row for row in reversed(report.rows("bias_metrics", slice=ALL_ROWS))}
     cards = []
-    for name in facts.identities():
+    for name in report.identities():
         pictures = [
             (model, draw_distribution(histograms[model, name], scales[model]))
-            for model in facts.models()
+            for model in report.models()
             if (model, name) in histograms
         ]
         if any(picture.n_subgroup for _, picture in pictures):
-            row = counts[name]
-            n = {"n_positive": row["n_subgroup_positive"], "n_negative": row["n_subgroup_negative"]}
-            cards.append({"identity": name, "pictures": pictures, **n})
-    return [part for part in (cards[:MOST_CARDS], cards[MOST_CARDS:]) if part]
+            cards.append({"identity": name, "pictures": pictures, "counts": counts[name]})
+    return [part for part in (cards[:MAX_CARDS], cards[MAX_CARDS:]) if part]
+
+
+def _attribution(report: ReportData) -> dict[str, Any]:
+    parts = {
+        "heat_maps": attributions.list_heat_maps(report),
+        "trees": attributions.list_segment_trees(report),
+        "pair_trees": attributions.list_pair_trees(report),
+        "losing_slices": attributions.list_losing_slices(report),
+        "segments": attributions.list_named_segments(report),
+    }
+    return parts | {"has_attribution": any(parts.values())}

@@ -1,179 +1,238 @@
 """Two models side by side: every identity with the metrics of both, and by how much the second differs.
 
-The form of Nuanced's Tables 3 and 6, as a frame of any metrics and as the rows of a published night.
+The form of Tables 3 and 6 of "Nuanced Metrics".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import date
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE, SUMMARISED_AUCS, SUMMARISED_GAPS
-from biasspark.config import show_value
-from biasspark.errors import InputError
-from biasspark.report.side_by_side_metrics import COMPARED, WORST_AUC
-from biasspark.report.side_by_side_question import Question, SideBySide, check_models, group_by_slice
-from biasspark.session import describe
-from biasspark.tables.published import find_published, read_published
-from biasspark.tables.schemas import BIAS_METRICS, CORPUS, RUN_DATE, RUN_ID
-from biasspark.tables.store import Store
+from biasspark.columns import ALL_ROWS, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.errors import ConfigError, InputError
+from biasspark.report.cells import Row, format_decimal
+from biasspark.report.definitions import SUITE, SUITE_TITLES
+from biasspark.tables.runs import Run
+from biasspark.text import format_count, list_choices, show_value
 
-_KEY = (RUN_DATE.name, CORPUS.name, SLICE, IDENTITY, CROSSED)
+WORST_AUC = "worst_auc"
+"""The lowest of an identity's subgroup, BPSN and BNSP AUC."""
+
+SORT_KEYS = (WORST_AUC, *SUITE)
+
+KEY = ("run_date", "corpus", "slice", "identity", "crossed", "run_id")
+"""The columns that identify a row, as far as the metrics have them."""
+
+NEEDED = (
+    *("model", "slice", "identity", "n_subgroup_negative", "n_subgroup_positive", "subgroup_positive_rate"),
+    *(column for name in SUITE for column in (name, f"{name}_reason")),
+)
+"""The columns of ``bias_metrics`` that every comparison needs."""
 
 
-def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The two models A and B to compare, and the rows to show.
+
+    Attributes
+    ----------
+    models
+        Two different names.
+    slices
+        Names of slices. Without any, all slices, ``all`` first.
+    sort
+        One of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0.
+    crossed
+        Whether crossed pairs are shown.
+    limit
+        The most rows of a slice; all if None.
+
+    Raises
+    ------
+    ConfigError
+        If both models are the same.
+    """
+
+    models: tuple[str, str]
+    slices: tuple[str, ...] = ()
+    sort: str = WORST_AUC
+    crossed: bool = False
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse to compare a model with itself."""
+        check_models(*self.models)
+
+
+class SliceRows(NamedTuple):
+    """The shown rows of one slice, the worst first, and how many identities it has."""
+
+    name: str
+    rows: Sequence[Row]
+    n_identities: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """The rows of each slice with their columns, from one published run."""
+
+    request: Request
+    run: Run
+    columns: tuple[str, ...]
+    slices: tuple[SliceRows, ...]
+
+    @property
+    def source(self) -> str:
+        """The run of the numbers."""
+        return f"corpus {self.run.corpus}, {self.run.run_date}, run {self.run.run_id}"
+
+    def describe_size(self, part: SliceRows) -> str:
+        """Return how many identities of a slice are shown, and in what order."""
+        sort = self.request.sort
+        title = SUITE_TITLES.get(sort, "AUC")
+        worst = f"largest |{title}|" if sort in SUMMARIZED_GAPS else f"lowest {title}"
+        size = format_count(part.n_identities, "identity", "identities")
+        if len(part.rows) < part.n_identities:
+            size = f"{len(part.rows):,} of {size} (--limit shows more)"
+        return f"{size}, those with the {worst} of A first"
+
+
+def check_models(first: str, second: str) -> None:
+    """Refuse to compare a model with itself.
+
+    Raises
+    ------
+    ConfigError
+        If both names are the same.
+    """
+    if first == second:
+        raise ConfigError(f"models: {show_value(first)} twice. Two models stand side by side. Name two different ones.")
+
+
+def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     """Put the metrics of two models on one row for each slice and identity, with their differences.
 
     Parameters
     ----------
-    metrics : DataFrame
-        ``bias_metrics``, with or without the columns of the run; ``latest_bias_metrics`` may hold many nights.
+    metrics : pyarrow.Table
+        The columns `NEEDED` of ``bias_metrics``, and any of `KEY`.
     first, second : str
-        The names of two models. Differences say how the second departs from the first.
+        The names of two models.
 
     Returns
     -------
-    DataFrame
-        One row for each slice and identity (and run_date, corpus and run_id, where there are such columns) that either
-        model has: the key, ``first_model, second_model``; ``n_subgroup_first, n_subgroup_second``, the rows in the
-        identity that count for each; ``positive_rate_first, positive_rate_second``, the positives among them, 0 to 1;
-        ``worst_auc_first, worst_auc_second``, the lowest of its subgroup, BPSN and BNSP AUC that have a value, with
+    pyarrow.Table
+        One row for each key that either model has, sorted: the key, ``first_model, second_model``; ``n_subgroup_first,
+        n_subgroup_second``, the rows in the identity; ``positive_rate_first, positive_rate_second``, the share of
+        positives among them; ``worst_auc_first, worst_auc_second``, the lowest of subgroup, BPSN and BNSP AUC,
         ``worst_auc_difference``, and ``worse``, whether that is below 0; for each X of the three AUCs and the two gaps
         ``X_first, X_second, X_difference, X_first_reason, X_second_reason``; last ``run_id``. A difference of AUCs is
-        second - first, -1 to 1, below 0 for the worse; of gaps |second| - |first|, -0.5 to 0.5, above 0 for the worse.
-        It is NULL where either is.
+        second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|, -0.5 to 0.5, above 0
+        if the second is worse. It is NULL if either value is.
+    """
+    key = [name for name in KEY if name in metrics.column_names]
+    sides = [_side(metrics.filter(pc.field("model") == model), key) for model in (first, second)]
+    both = sides[0].join(sides[1], key, join_type="full outer", left_suffix="_first", right_suffix="_second")
+    both = both.sort_by([(name, "ascending") for name in key])
+    models = {
+        f"{side}_model": pa.array([name] * len(both), pa.string())
+        for side, name in (("first", first), ("second", second))
+    }
+    columns = {name: both[name] for name in key if name != "run_id"} | models
+    for name in ("n_subgroup", "positive_rate", WORST_AUC):
+        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in ("first", "second")}
+    columns[f"{WORST_AUC}_difference"] = _difference(both, WORST_AUC)
+    columns["worse"] = pc.less(columns[f"{WORST_AUC}_difference"], 0.0)
+    for name in SUITE:
+        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in ("first", "second")}
+        columns[f"{name}_difference"] = _difference(both, name)
+        columns |= {f"{name}_{side}_reason": both[f"{name}_reason_{side}"] for side in ("first", "second")}
+    return pa.table(columns | {name: both[name] for name in key if name == "run_id"})
+
+
+def list_without_value(metrics: pa.Table, models: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some models of which no row has any metric."""
+    by_model = {model: metrics.filter(pc.field("model") == model) for model in models}
+    return tuple(model for model, rows in by_model.items() if all(rows[name].null_count == len(rows) for name in SUITE))
+
+
+def _side(metrics: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return what one model has for each key."""
+    columns = {name: metrics[name] for name in key}
+    columns["n_subgroup"] = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
+    columns["positive_rate"] = metrics["subgroup_positive_rate"]
+    columns[WORST_AUC] = pc.min_element_wise(*(metrics[name] for name in SUMMARIZED_AUCS))
+    return pa.table(columns | {column: metrics[column] for name in SUITE for column in (name, f"{name}_reason")})
+
+
+def _difference(both: pa.Table, name: str) -> pa.ChunkedArray:
+    first, second = both[f"{name}_first"], both[f"{name}_second"]
+    return pc.subtract(pc.abs(second), pc.abs(first)) if name in SUMMARIZED_GAPS else pc.subtract(second, first)
+
+
+def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideBySide:
+    """Return what is asked for of the ``bias_metrics`` of one run.
 
     Raises
     ------
-    ConfigError, InputError
-        If both models are the same, or the frame lacks a column.
-
-    Notes
-    -----
-    Lazy; one shuffle by the key. Differences are between published values. Where the two ``n_subgroup`` differ, some
-    rows lack the score of one model, and part of a difference is theirs.
+    InputError
+        If the run lacks a model or a slice, with those that it has.
     """
-    check_models(first, second)
-    if lacking := [name for name in (MODEL, SLICE, IDENTITY, *COMPARED) if name not in metrics.columns]:
-        raise InputError(
-            f"metrics: there is no column {lacking[0]}. Give what bias_metrics returns, or the table or view of "
-            "published runs."
+    slices = choose_slices(metrics, request)
+    chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))
+    if not request.crossed:
+        chosen = chosen.filter(~pc.field("crossed"))
+    compared = side_by_side(chosen, *request.models)
+    rows = sort_worst_first(compared.to_pylist(), request.sort)
+    parts = []
+    for name in slices:
+        of_slice = [row for row in rows if row["slice"] == name]
+        parts.append(SliceRows(name=name, rows=of_slice[: request.limit], n_identities=len(of_slice)))
+    return SideBySide(request=request, run=run, columns=tuple(compared.column_names), slices=tuple(parts))
+
+
+def sort_worst_first(rows: Sequence[Row], sort: str) -> list[Row]:
+    """Return rows by a metric of the first model: the lowest AUC or the largest gap first, NULL last, then by name."""
+
+    def order(row: Row) -> tuple[bool, float, str]:
+        value = row[f"{sort}_first"]
+        return (
+            value is None,
+            0.0 if value is None else -abs(value) if sort in SUMMARIZED_GAPS else value,
+            row["identity"],
         )
-    key, last = ([name for name in names if name in metrics.columns] for names in (_KEY, (RUN_ID.name,)))
-    sides = {"first": first, "second": second}
-    both = metrics.where(F.col(MODEL).isin(first, second)).groupBy(*key, *last)
-    return both.agg(*(_side(model).alias(side) for side, model in sides.items())).select(
-        *key,
-        *(F.lit(model).alias(f"{side}_model") for side, model in sides.items()),
-        *_both("n_subgroup"),
-        *_both("positive_rate"),
-        *_both(WORST_AUC),
-        _difference(WORST_AUC),
-        (F.col(f"second.{WORST_AUC}") < F.col(f"first.{WORST_AUC}")).alias("worse"),
-        *(column for name in COMPARED for column in (*_both(name), _difference(name), *_reasons(name))),
-        *last,
-    )
+
+    return sorted(rows, key=order)
 
 
-def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, question: Question) -> SideBySide:
-    """Read two models side by side from the latest published run of a night.
+def choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:
+    """Check the names of a request against a run, and return the slices to show.
 
     Raises
     ------
     InputError
-        If no run is published, or it lacks a model or slice; with those that there are.
-
-    Notes
-    -----
-    Three small jobs: the ledger of the night, the names in the run, and the rows, which come to the driver. They grow
-    with identities, not with the corpus; ``question.limit`` bounds them.
+        If the run lacks a name, with all that it has.
     """
-    run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
-    # One file: taken as one partition, nothing needs a shuffle.
-    metrics = read_published(spark, store, BIAS_METRICS, run).coalesce(1)
-    with describe(spark, "two models side by side"):
-        there = [(row[MODEL], row[SLICE]) for row in metrics.select(MODEL, SLICE).distinct().collect()]
-        slices = choose_slices(there, question)
-        wanted = metrics.where(F.col(SLICE).isin(*slices))
-        if not question.crossed:
-            wanted = wanted.where(~F.col(CROSSED))
-        compared = side_by_side(wanted, *question.models)
-        rows = [row.asDict() for row in keep_worst(compared, question.sort, question.limit).collect()]
-    return SideBySide(question=question, run=run, columns=tuple(compared.columns), slices=group_by_slice(rows, slices))
-
-
-def keep_worst(compared: DataFrame, sort: str = WORST_AUC, limit: int | None = None) -> DataFrame:
-    """Number the rows of each slice, the worst of the first model first, and keep so many.
-
-    Parameters
-    ----------
-    compared : DataFrame
-        One run of `side_by_side`.
-    sort : str
-        ``worst_auc`` or a metric: the lowest AUC is the worst, the gap farthest from 0. NULL is last, equals by name.
-    limit : int, optional
-        Rows a slice.
-
-    Returns
-    -------
-    DataFrame
-        With two more columns: ``place``, from 1, and ``n_identities``, the rows of the slice before some were left out.
-    """
-    value = F.col(f"{sort}_first")
-    order = F.abs(value).desc_nulls_last() if sort in SUMMARISED_GAPS else value.asc_nulls_last()
-    of_slice = Window.partitionBy(SLICE)
-    place = F.row_number().over(of_slice.orderBy(order, IDENTITY))
-    numbered = compared.withColumns({"place": place, "n_identities": F.count(F.lit(1)).over(of_slice)})
-    return numbered if limit is None else numbered.where(F.col("place") <= limit)
-
-
-def choose_slices(there: Iterable[tuple[str, str]], question: Question) -> tuple[str, ...]:
-    """Check the names that are asked for against each (model, slice) of a run, and return the slices that are wanted.
-
-    Raises
-    ------
-    InputError
-        If the run lacks one, with all that it has.
-    """
-    pairs = set(there)
-    models, slices = sorted({model for model, _ in pairs}), sorted({name for _, name in pairs})
-    faults = [_describe_unknown("models", name, models) for name in question.models if name not in models]
-    faults += [_describe_unknown("slice", name, slices) for name in question.slices if name not in slices]
-    if faults:
+    models, slices = (sorted(pc.unique(metrics[name]).to_pylist()) for name in ("model", "slice"))
+    asked = (("models", request.models, models), ("slice", request.slices, slices))
+    if faults := [
+        f"{key}: {show_value(name)}. The published run has {list_choices(known) or 'none'}. Name one that it has."
+        for key, names, known in asked
+        for name in names
+        if name not in known
+    ]:
         raise InputError(*faults)
-    return tuple(dict.fromkeys(question.slices or sorted(slices, key=lambda name: (name != ALL_ROWS, name))))
+    return tuple(dict.fromkeys(request.slices or sorted(slices, key=lambda name: (name != ALL_ROWS, name))))
 
 
-def _describe_unknown(where: str, name: str, there: Sequence[str]) -> str:
-    listed = ", ".join(map(show_value, there)) or "none"
-    return f"{where}: {show_value(name)}. The published run has {listed}. Name one that it has."
-
-
-def _side(model: str) -> Column:
-    """Return what one model has, as a struct; of each key a model has one row or none."""
-    values = (
-        (F.col("n_subgroup_negative") + F.col("n_subgroup_positive")).alias("n_subgroup"),
-        F.col("subgroup_positive_rate").alias("positive_rate"),
-        F.least(*SUMMARISED_AUCS).alias(WORST_AUC),
-        *(F.col(column) for name in COMPARED for column in (name, f"{name}_reason")),
-    )
-    return F.max(F.when(F.col(MODEL) == F.lit(model), F.struct(*values)))
-
-
-def _both(name: str) -> tuple[Column, Column]:
-    return F.col(f"first.{name}").alias(f"{name}_first"), F.col(f"second.{name}").alias(f"{name}_second")
-
-
-def _reasons(name: str) -> tuple[Column, Column]:
-    first, second = (F.col(f"{side}.{name}_reason") for side in ("first", "second"))
-    return first.alias(f"{name}_first_reason"), second.alias(f"{name}_second_reason")
-
-
-def _difference(name: str) -> Column:
-    first, second = F.col(f"first.{name}"), F.col(f"second.{name}")
-    if name in SUMMARISED_GAPS:
-        first, second = F.abs(first), F.abs(second)
-    return (second - first).alias(f"{name}_difference")
+def is_worse(row: Row, name: str, digits: int) -> bool:
+    """Return whether B is worse than A in a metric, as far as the shown digits tell."""
+    difference = row[f"{name}_difference"]
+    if difference is None:
+        return False
+    shown = float(format_decimal(difference, digits))
+    return shown > 0 if name in SUMMARIZED_GAPS else shown < 0

@@ -1,36 +1,33 @@
-"""Two models side by side as text for a terminal of 120 columns."""
+"""Two models side by side as text for a terminal of 120 columns, as Markdown, and as CSV."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
-from biasspark.columns import IDENTITY, SUMMARISED_AUCS, SUMMARISED_GAPS
-from biasspark.config import cut_to_width, measure_width, show_visibly
-from biasspark.report.side_by_side_metrics import (
-    COMPARED,
-    SUITE_TITLES,
-    UNPAIRED,
-    WORST_AUC,
-    Row,
-    drop_leading_zero,
-    is_worse,
-    say_missing,
-    write_metric,
-    write_value,
-)
-from biasspark.report.side_by_side_question import SideBySide
+from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.report.cells import Row, format_decimal
+from biasspark.report.definitions import SUITE, SUITE_TITLES
+from biasspark.report.side_by_side import WORST_AUC, SideBySide, is_worse
+from biasspark.report.text_formats import escape_markdown, markdown_table, write_csv
+from biasspark.text import cut_to_width, measure_width, show_visibly
 
-WIDEST_LINE = 120
-WIDEST_NAME = 38
+LINE_WIDTH = 120
+NAME_WIDTH = 38
 LONGEST_NAME = 200
-WIDEST_GAP = 3
+MAX_GAP = 3
 N_HEADS = 3
 WORSE = "!"
+UNPAIRED = "A and B count different numbers of rows: some rows lack a score"
 
 Block = list[str]
-"""Lines of equal width that stand beside other blocks."""
+"""Lines of equal width that are put next to other blocks."""
+
+
+# ---- for a terminal
 
 
 class Notes:
@@ -49,24 +46,24 @@ class Notes:
         return [f"({letter}) {text}" for text, letter in self._letters.items()]
 
 
-def write_text(comparison: SideBySide, digits: int = 3) -> str:
-    """Write a comparison as text.
+def format_text(comparison: SideBySide, digits: int = 3) -> str:
+    """Return a comparison as text.
 
     Returns
     -------
     str
-        One table per slice, a row per identity; where the metrics of a row pass 120 columns in any slice, the gaps
-        follow below the AUCs. Long names go on in lines of their own. Below the tables stands what the marks mean.
+        One table per slice, a row per identity. If the metrics of a row exceed 120 columns in any slice, the gaps are
+        below the AUCs. Long names continue on lines of their own. The meaning of the marks stands below the tables.
     """
-    first, second = map(show_visibly, comparison.question.models)
+    first, second = map(show_visibly, comparison.request.models)
     notes = Notes()
-    layouts = [_lay_out(part.rows, digits, notes) for part in comparison.slices if part.rows]
-    groups = (COMPARED,) if all(layout.fits for layout in layouts) else (SUMMARISED_AUCS, SUMMARISED_GAPS)
-    tables = iter([layout.write(groups) for layout in layouts])
+    layouts = [_lay_out(part.rows, digits, notes) if part.rows else None for part in comparison.slices]
+    fits = all(layout is None or layout.fits for layout in layouts)
+    groups = (SUITE,) if fits else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
-    for part in comparison.slices:
-        lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_extent(part)}")
-        lines += [*(next(tables) if part.rows else ()), ""]
+    for part, layout in zip(comparison.slices, layouts, strict=True):
+        lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
+        lines += [*(layout.lines(groups) if layout else ()), ""]
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
         f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
@@ -75,9 +72,8 @@ def write_text(comparison: SideBySide, digits: int = 3) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The blocks of one slice: what stands before the metrics, each metric, and what is left of long names."""
+class _Layout(NamedTuple):
+    """The blocks of one slice: the columns before the metrics, each metric, and the rests of long names."""
 
     lead: Block
     metrics: Mapping[str, Block]
@@ -85,91 +81,83 @@ class _Layout:
 
     @property
     def fits(self) -> bool:
-        """Whether all metrics stand on one line."""
-        return sum(measure_width(block[0]) + 1 for block in (self.lead, *self.metrics.values())) - 1 <= WIDEST_LINE
+        """Whether all metrics fit on one line."""
+        return sum(measure_width(block[0]) + 1 for block in (self.lead, *self.metrics.values())) - 1 <= LINE_WIDTH
 
-    def write(self, groups: Iterable[Sequence[str]]) -> list[str]:
+    def lines(self, groups: Iterable[Sequence[str]]) -> list[str]:
         """Return the lines of the table, each group of metrics below the one before."""
-        found: list[str] = []
+        lines: list[str] = []
         for names in groups:
-            lines = _join([self.lead, *(self.metrics[name] for name in names)])
-            heads, rows = lines[:N_HEADS], zip(lines[N_HEADS:], self.rests, strict=True)
-            whole = [*heads, *(line for row, rest in rows for line in (row, *(f"    {part}" for part in rest)))]
-            found += ["", *whole] if found else whole
-        return found
+            joined = _join([self.lead, *(self.metrics[name] for name in names)])
+            lines += ["", *joined[:N_HEADS]] if lines else joined[:N_HEADS]
+            for row, rest in zip(joined[N_HEADS:], self.rests, strict=True):
+                lines += [row, *(f"    {part}" for part in rest)]
+        return lines
 
 
 def _lay_out(rows: Sequence[Row], digits: int, notes: Notes) -> _Layout:
-    names = [wrap_name(cut_to_width(show_visibly(row[IDENTITY]), LONGEST_NAME)) for row in rows]
-    lead = _write_lead(rows, [first for first, *_ in names], digits, notes)
-    metrics = {name: _write_block(rows, name, digits, notes) for name in COMPARED}
+    names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
+    lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
+    metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
     return _Layout(lead, metrics, [rest for _, *rest in names])
 
 
 def wrap_name(name: str) -> list[str]:
-    """Cut a name into lines that fit its column, behind a space or a mark between words where there is one."""
+    """Cut a name into lines that fit its column, after a space or a mark between words if there is one."""
     lines = []
-    while measure_width(name) > WIDEST_NAME:
-        fits = sum(width <= WIDEST_NAME for width in accumulate(map(measure_width, name)))
+    while measure_width(name) > NAME_WIDTH:
+        fits = sum(width <= NAME_WIDTH for width in accumulate(map(measure_width, name)))
         cut = max(name.rfind(mark, 0, fits) for mark in " _&=-/") + 1
         lines.append(name[: cut or fits])
         name = name[cut or fits :]
     return [*lines, name]
 
 
-def _write_lead(rows: Sequence[Row], names: Sequence[str], digits: int, notes: Notes) -> Block:
-    """Write the mark, the name and the counts of each row."""
+def _lead_block(rows: Sequence[Row], names: Sequence[str], digits: int, notes: Notes) -> Block:
+    """Return the mark, the name and the counts of each row."""
     columns = (
         [" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)],
         ["identity", *names],
-        ["rows", *(_write_count(row, notes) for row in rows)],
-        ["pos%", *(_write_rate(row) for row in rows)],
+        ["rows", *(_count(row, notes) for row in rows)],
+        ["pos%", *(_positive_rate(row) for row in rows)],
     )
-    padded = [_pad_column(column, right=place > 1) for place, column in enumerate(columns)]
-    return _head("", [f"{mark} {name}  {count}  {rate}" for mark, name, count, rate in zip(*padded, strict=True)])
+    padded = [_pad_column(column, right=number > 1) for number, column in enumerate(columns)]
+    return _block("", [f"{mark} {name}  {count}  {rate}" for mark, name, count, rate in zip(*padded, strict=True)])
 
 
-def _write_block(rows: Sequence[Row], name: str, digits: int, notes: Notes) -> Block:
-    """Write one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
+def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: Notes) -> Block:
+    """Return one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
     marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
     columns = (
-        ["A", *(_write_value(row, name, "first", digits, notes) for row in rows)],
-        ["B", *(_write_value(row, name, "second", digits, notes) for row in rows)],
-        ["diff", *(_write_difference(row, name, digits) for row in rows)],
+        ["A", *(_value(row, name, "first", digits, notes) for row in rows)],
+        ["B", *(_value(row, name, "second", digits, notes) for row in rows)],
+        ["diff", *(drop_leading_zero(_difference(row, name, digits)) for row in rows)],
     )
-    padded = [_pad_column(column, right=True) for column in columns]
-    lines = [" ".join(cells) for cells in zip(*padded, strict=True)]
+    lines = [" ".join(cells) for cells in zip(*(_pad_column(column, right=True) for column in columns), strict=True)]
     if WORSE in marks:
         lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
-    return _head(SUITE_TITLES[name], lines)
+    return _block(SUITE_TITLES[name], lines)
 
 
-def _write_value(row: Row, name: str, side: str, digits: int, notes: Notes) -> str:
-    written = write_metric(row, name, side, digits)
-    if written is not None:
-        return drop_leading_zero(written)
-    reason = say_missing(row, name, side)
-    return reason if reason == "-" else notes.mark(reason)
+def _value(row: Row, name: str, side: str, digits: int, notes: Notes) -> str:
+    value = _metric(row, name, side, digits)
+    reason = row[f"{name}_{side}_reason"]
+    return notes.mark(reason) if value is None and reason else drop_leading_zero(value or "-")
 
 
-def _write_difference(row: Row, name: str, digits: int) -> str:
-    difference = row[f"{name}_difference"]
-    return "-" if difference is None else drop_leading_zero(write_value(difference, digits))
-
-
-def _write_count(row: Row, notes: Notes) -> str:
+def _count(row: Row, notes: Notes) -> str:
     first, second = row["n_subgroup_first"], row["n_subgroup_second"]
     count = "-" if first is None else f"{first:,}"
     return count if first == second else f"{count} {notes.mark(UNPAIRED)}"
 
 
-def _write_rate(row: Row) -> str:
-    rate = row["positive_rate_first"]
-    return "-" if rate is None else write_value(100 * rate, 1, signed=False)
+def drop_leading_zero(number: str) -> str:
+    """Return .868 for 0.868: no value here exceeds 1, and lines are short."""
+    return re.sub(r"^([+-]?)0\.", r"\1.", number)
 
 
-def _head(title: str, lines: Sequence[str]) -> Block:
-    """Put the title over the middle of a block, and a rule below its line of headings."""
+def _block(title: str, lines: Sequence[str]) -> Block:
+    """Return a block with its title centered over it, and a rule below its first line, the headings."""
     width = max(measure_width(title), *map(measure_width, lines))
     heads, *rows = (line + " " * (width - measure_width(line)) for line in lines)
     return [title.center(width), heads, "-" * width, *rows]
@@ -182,8 +170,81 @@ def _pad_column(cells: Sequence[str], right: bool) -> list[str]:
 
 
 def _join(blocks: Sequence[Block]) -> list[str]:
-    """Put blocks side by side, as far apart as the line allows."""
+    """Put blocks next to each other, as far apart as the line allows."""
     rows = list(zip(*blocks, strict=True))
-    room = WIDEST_LINE - sum(measure_width(cell) for cell in rows[0])
-    gap = max(1, min(WIDEST_GAP, room // (len(blocks) - 1)))
+    room = LINE_WIDTH - sum(measure_width(cell) for cell in rows[0])
+    gap = max(1, min(MAX_GAP, room // (len(blocks) - 1)))
     return [(" " * gap).join(cells).rstrip() for cells in rows]
+
+
+# ---- for other programs
+
+
+def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
+    """Return a comparison as Markdown: for each slice a heading and a table that GitHub renders.
+
+    Differences for the worse are bold. Names are text: nothing in them is Markdown or HTML.
+    """
+    first, second, source = map(escape_markdown, (*comparison.request.models, comparison.source))
+    lines = [
+        f"A: {first}, B: {second}; {source}. Differences are B - A for an AUC (best is 1) and \\|B\\| - \\|A\\| for a "
+        "gap (AEG, best is 0). B is worse in a metric if the difference is bold, and in the lowest of the three AUCs "
+        "if the row has an exclamation mark."
+    ]
+    head = ["", "identity", "rows", "positive"]
+    for name in SUITE:
+        head += [f"{SUITE_TITLES[name]} A", "B", "\\|B\\| - \\|A\\|" if name in SUMMARIZED_GAPS else "B - A"]
+    rule = [":-:", "---", *["--:"] * (len(head) - 2)]
+    for part in comparison.slices:
+        heading, size = escape_markdown(part.name), escape_markdown(comparison.describe_size(part))
+        lines += ["", f"### Slice {heading}", "", f"{size}."]
+        if part.rows:
+            lines += ["", *markdown_table(head, rule, (_markdown_cells(row, digits) for row in part.rows))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _markdown_cells(row: Row, digits: int) -> list[str]:
+    counts = [
+        "-" if row[f"n_subgroup_{side}"] is None else f"{row[f'n_subgroup_{side}']:,}" for side in ("first", "second")
+    ]
+    rate = _positive_rate(row)
+    cells = [
+        WORSE if is_worse(row, WORST_AUC, digits) else "",
+        escape_markdown(row["identity"]),
+        counts[0] if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} ({UNPAIRED})",
+        rate if rate == "-" else f"{rate} %",
+    ]
+    for name in SUITE:
+        for side in ("first", "second"):
+            value = _metric(row, name, side, digits)
+            cells.append(escape_markdown(value or row[f"{name}_{side}_reason"] or "-"))
+        difference = _difference(row, name, digits)
+        cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference)
+    return cells
+
+
+def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa: ARG001 - as all formats are called
+    """Return the rows of all slices as one table of CSV, with values in full precision (see `write_csv`)."""
+    text = io.StringIO()
+    rows = ([row[name] for name in comparison.columns] for part in comparison.slices for row in part.rows)
+    write_csv(text, comparison.columns, rows)
+    return text.getvalue()
+
+
+def _metric(row: Row, name: str, side: str, digits: int) -> str | None:
+    """Return a metric of one model, an AUC without a sign, a gap with it; None if it is NULL."""
+    value = row[f"{name}_{side}"]
+    return None if value is None else format_decimal(value, digits, signed=name in SUMMARIZED_GAPS)
+
+
+def _difference(row: Row, name: str, digits: int) -> str:
+    difference = row[f"{name}_difference"]
+    return "-" if difference is None else format_decimal(difference, digits)
+
+
+def _positive_rate(row: Row) -> str:
+    rate = row["positive_rate_first"]
+    return "-" if rate is None else format_decimal(100 * rate, 1, signed=False)
+
+
+FORMATS = {"text": format_text, "markdown": format_markdown, "csv": format_csv}

@@ -1,23 +1,24 @@
-"""The corpus of `civil_shape` as lookup tables: probabilities, comment lengths, score shifts.
+"""The corpus of `civil_statistics` as lookup tables: probabilities, comment lengths, score shifts.
 
-Rows are made by comparing uniform numbers with these tables and by interpolating in them. The only arithmetic done on
-rows is `+ - * /` and the square root, which IEEE 754 rounds alike everywhere, so that a seed gives the same corpus on
-every machine and with every numpy. What needs a logarithm is tabulated here and rounded.
+Rows are made by comparing uniform numbers with these tables and by interpolating in them, once per process (30 ms). The
+only arithmetic on rows is `+ - * /` and the square root, which IEEE 754 rounds alike everywhere, so that a seed gives
+the same corpus on every machine and with every numpy. What needs a logarithm is tabulated here and rounded.
 
-Strata: whatever is drawn for a comment depends on whether it is toxic (0 or 1), so marginal counts and toxic rates come
-out as given, whatever overlaps are asked for.
+Strata: everything drawn for a comment depends on whether it is toxic (0 or 1), so marginal counts and toxic rates are
+as given, whatever the overlaps.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from biasspark.arrays import Floats
-from biasspark.synthetic.civil_shape import (
+from biasspark.synthetic.civil_statistics import (
     CORPUS_ROWS,
     IDENTITIES,
     IDENTITY_NAMES,
@@ -68,6 +69,7 @@ def conditional_probability(identity: Identity, stratum: int, companion: bool) -
     return identity.shared * alone / other if companion else (1.0 - identity.shared) * alone / (1.0 - other)
 
 
+@cache
 def unmentioned_share() -> float:
     """P(a comment mentions no identity): the largest share of comments that can go without annotations."""
     return sum(
@@ -76,6 +78,7 @@ def unmentioned_share() -> float:
     )
 
 
+@cache
 def companions_first() -> tuple[int, ...]:
     """Positions in `IDENTITIES`, each after that of the identity it shares comments with."""
 
@@ -87,6 +90,7 @@ def companions_first() -> tuple[int, ...]:
     return tuple(sorted(range(len(IDENTITIES)), key=lambda position: depth(IDENTITIES[position])))
 
 
+@cache
 def mention_limits() -> npt.NDArray[np.uint32]:
     """Bounds for 32-bit uniform numbers, shape (identities, 4): mentioned if below [toxic + 2 * companion]."""
     return np.array(
@@ -102,6 +106,7 @@ def mention_limits() -> npt.NDArray[np.uint32]:
     )
 
 
+@cache
 def hint_limits() -> npt.NDArray[np.uint32]:
     """A number at or above its identity's bound is a hint: some annotators see the identity, fewer than half.
 
@@ -110,12 +115,14 @@ def hint_limits() -> npt.NDArray[np.uint32]:
     return np.array([2**32 - round(each.mentions / CORPUS_ROWS * 2**32) for each in IDENTITIES], dtype=np.uint32)
 
 
+@cache
 def normal_quantiles() -> Floats:
     """Standard normal quantiles at k / STEPS, the two ends cut off at -4 and 4."""
     inner = [round(_NORMAL.inv_cdf(step / STEPS), 9) for step in range(1, STEPS)]
     return np.array([-4.0, *inner, 4.0])
 
 
+@cache
 def length_quantiles() -> npt.NDArray[np.int32]:
     """Characters of a comment, shape (2, STEPS): log-normal in each stratum, cut off at `SHORTEST` and `LONGEST`."""
     middles = [_NORMAL.inv_cdf((step + 0.5) / STEPS) for step in range(STEPS)]
@@ -123,6 +130,7 @@ def length_quantiles() -> npt.NDArray[np.int32]:
     return np.array(lengths, dtype=np.int32).clip(SHORTEST, LONGEST)
 
 
+@cache
 def strength_order() -> tuple[int, ...]:
     """Positions in `IDENTITIES`, the least biased first (Negative AEG of the first model in short comments)."""
     return tuple(sorted(range(len(IDENTITIES)), key=lambda g: TABLE_6[IDENTITIES[g].table_6_row].short[0]))
@@ -139,6 +147,7 @@ def gap_in_long(short: float, every: float, stratum: int) -> float:
     return (every - share * short) / (1.0 - share)
 
 
+@cache
 def score_centres() -> Floats:
     """Mean of the unsquashed scores, shape (models, 4 * (1 + identities)), at toxic + 2 * short + 4 * leading.
 

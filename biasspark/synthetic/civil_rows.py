@@ -1,14 +1,13 @@
-"""Blocks of the synthetic comment corpus: only numpy and pyarrow, one Arrow batch per block.
+"""Chunks of the synthetic comment corpus: only numpy and pyarrow, one Arrow batch per chunk.
 
-A block is `BLOCK_ROWS` consecutive ids and depends on the seed and its own number only. So any executor makes any block
-in any order, and a corpus of fewer rows is the beginning of a longer one with the same seed.
+A chunk is `CHUNK_ROWS` consecutive ids and depends only on the seed and its number. So any executor can make any chunk
+in any order, and a shorter corpus is the beginning of a longer one with the same seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +17,10 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil_model as model
-from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest
-from biasspark.synthetic.civil_shape import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
+from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.civil_statistics import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
-from biasspark.synthetic.draws import bit_stream, find_number_faults, to_units
+from biasspark.synthetic.random_bits import bit_stream, list_number_faults, to_units
 
 Words = npt.NDArray[np.uint32]
 
@@ -38,21 +37,21 @@ ANNOTATORS = np.array([4] * 11 + [5, 6, 6, 10, 10], dtype=np.int64)
 """Annotators of a comment, drawn from sixteen equally likely entries. Chosen: mostly four, as in the real corpus."""
 
 COMMON_NOISE, OWN_NOISE = 0.8, 0.6
-"""Parts of a score's noise that both models share, and that they do not. The squares add up to 1."""
+"""Weights of the noise that both models share and of the noise of each. The squares add up to 1."""
 
 
 @dataclass(frozen=True)
-class CivilShape(RowsRequest):
-    """Comments in the shape of the Civil Comments corpus, with two biased models' scores.
+class CivilRequest(RowsRequest):
+    """Comments like those of the Civil Comments corpus, with the scores of two biased models.
 
-    Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, where these print them; see
-    `biasspark.synthetic.civil_shape` for each number and what is chosen.
+    Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, where these print them.
+    `biasspark.synthetic.civil_statistics` gives the source of each number.
 
     Attributes
     ----------
     unannotated
         Share of the comments whose 24 annotations are all NULL. It changes nothing else: comments that mention an
-        identity are always annotated, so all mentions, scores and targets stay as they are.
+        identity are always annotated, so all mentions, scores and targets stay the same.
     text
         Whether to add `comment_text`, of exactly `comment_length` characters.
 
@@ -78,10 +77,10 @@ class CivilShape(RowsRequest):
         columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
         return f"{columns}, comment_text STRING" if self.text else columns
 
-    def find_faults(self) -> list[str]:
-        """Name each of rows, seed and unannotated that is out of range."""
-        most = lookup_tables().unmentioned
-        faults = find_number_faults(self.rows, self.seed)
+    def list_faults(self) -> list[str]:
+        """Return a message for each of rows, seed and unannotated that is out of range."""
+        most = model.unmentioned_share()
+        faults = list_number_faults(self.rows, self.seed)
         if not 0.0 <= self.unannotated <= most:
             faults.append(
                 f"unannotated: {self.unannotated}. Comments that mention an identity are annotated, "
@@ -89,12 +88,12 @@ class CivilShape(RowsRequest):
             )
         return faults
 
-    def make_block(self, block: int) -> pa.RecordBatch:
-        """Make the rows of one block; an annotation is NULL in all identities or in none.
+    def make_chunk(self, chunk: int) -> pa.RecordBatch:
+        """Make the rows of one chunk. Annotations are NULL in all identities or in none.
 
         0.3 to 0.5 microseconds per row, with text 2 to 3; some 60 MB of memory, with text 110.
         """
-        draws = UniformDraws(self.seed, block)
+        draws = UniformDraws(self.seed, chunk)
         severity = draws.unit()
         toxic = severity >= 1.0 - TOXIC_SHARE
         words = draws.words(len(IDENTITIES) + 4)
@@ -104,15 +103,15 @@ class CivilShape(RowsRequest):
         lengths = draw_lengths(length_word, toxic, annotations.mentions)
         noise = COMMON_NOISE * normal_noise(reading)
         cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
-        centres = lookup_tables().centres
+        centres = model.score_centres()
         scores = [
             squash(centres[m].take(cell) + noise + OWN_NOISE * normal_noise(draws.unit())) for m in range(len(MODELS))
         ]
 
         known = _known_rows(known_word, annotations.leading, self.unannotated)
-        first = block * BLOCK_ROWS
+        first = chunk * CHUNK_ROWS
         columns = [
-            pa.array(np.arange(first, first + BLOCK_ROWS)),
+            pa.array(np.arange(first, first + CHUNK_ROWS)),
             pa.array(draw_days(day_word), pa.int32()).cast(pa.date32()),
             pa.array(target),
             *_nullable_columns(annotations.fractions, known),
@@ -122,52 +121,23 @@ class CivilShape(RowsRequest):
         if self.text:
             columns.append(write_comments(draws.words(2), toxic, annotations.mentions, lengths))
         whole = pa.record_batch(columns, schema=arrow_schema(self.columns))
-        return whole.slice(0, min(BLOCK_ROWS, self.rows - first))
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The lookup tables of `civil_model`, made once per process."""
-
-    order: tuple[int, ...]
-    strongest_last: tuple[int, ...]
-    mentions: Words
-    hints: Words
-    normal: Floats
-    lengths: npt.NDArray[np.int32]
-    centres: Floats
-    unmentioned: float
-
-
-@cache
-def lookup_tables() -> Tables:
-    """Tabulate the model; 30 ms."""
-    return Tables(
-        order=model.companions_first(),
-        strongest_last=model.strength_order(),
-        mentions=model.mention_limits(),
-        hints=model.hint_limits(),
-        normal=model.normal_quantiles(),
-        lengths=model.length_quantiles(),
-        centres=model.score_centres(),
-        unmentioned=model.unmentioned_share(),
-    )
+        return whole.slice(0, min(CHUNK_ROWS, self.rows - first))
 
 
 class UniformDraws:
-    """Uniform numbers of one block, from the Philox counter's raw 64-bit output alone, which numpy keeps stable."""
+    """Uniform numbers of one chunk, from the raw 64-bit output of the Philox counter, which numpy keeps stable."""
 
-    def __init__(self, seed: int, block: int) -> None:
-        self._bits = bit_stream(seed, block)
+    def __init__(self, seed: int, chunk: int) -> None:
+        self._bits = bit_stream(seed, chunk)
 
     def unit(self) -> Floats:
         """Numbers in [0, 1) with 53 bits."""
-        return to_units(self._bits.random_raw(BLOCK_ROWS))
+        return to_units(self._bits.random_raw(CHUNK_ROWS))
 
     def words(self, rows: int) -> Words:
-        """Numbers of 32 bits, shape (rows, BLOCK_ROWS); `rows` is even."""
-        raw = self._bits.random_raw(rows * BLOCK_ROWS // 2).astype("<u8", copy=False)
-        return raw.view("<u4").reshape(rows, BLOCK_ROWS)
+        """Numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
+        raw = self._bits.random_raw(rows * CHUNK_ROWS // 2).astype("<u8", copy=False)
+        return raw.view("<u4").reshape(rows, CHUNK_ROWS)
 
 
 class Annotations(NamedTuple):
@@ -184,7 +154,7 @@ def annotator_share(unit: Floats, least: Ints, most: Ints, annotators: Ints) -> 
 
 
 def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, Floats]:
-    """Annotators' fraction of toxicity, and how toxic a comment reads among those on its side of the threshold.
+    """Return the fraction of annotators who find a comment toxic, and how toxic it reads on its side of the threshold.
 
     Parameters
     ----------
@@ -205,29 +175,28 @@ def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, 
 
 
 def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotations:
-    """Mentions of all identities, overlapping as `civil_shape` says, and hints of mentions."""
-    tables = lookup_tables()
-    fractions = np.zeros((len(IDENTITIES), BLOCK_ROWS))
+    """Draw mentions of all identities, overlapping as `civil_statistics` says, and hints of mentions."""
+    fractions = np.zeros((len(IDENTITIES), CHUNK_ROWS))
     mentions: list[Ints] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
-    for position in tables.order:
+    for position in model.companions_first():
         word, stratum = words[position], toxic.astype(np.intp)
         companion = IDENTITIES[position].shares_with
         if companion is not None:
             stratum[mentions[IDENTITY_NAMES.index(companion)]] += 2
-        limit = tables.mentions[position].take(stratum)
+        limit = model.mention_limits()[position].take(stratum)
         seen = np.flatnonzero(word < limit)
         half = (annotators[seen] + 1) // 2
         fractions[position, seen] = annotator_share(word[seen] / limit[seen], half, annotators[seen], annotators[seen])
         mentions[position] = seen
-        _add_hints(fractions[position], word, tables.hints[position], annotators)
-    leading = np.zeros(BLOCK_ROWS, dtype=np.intp)
-    for position in tables.strongest_last:
+        _add_hints(fractions[position], word, model.hint_limits()[position], annotators)
+    leading = np.zeros(CHUNK_ROWS, dtype=np.intp)
+    for position in model.strength_order():
         leading[mentions[position]] = 1 + position
     return Annotations(fractions, tuple(mentions), leading)
 
 
 def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Ints) -> None:
-    """Fill in, in place, where fewer than half of the annotators see the identity."""
+    """Fill in, in place, the comments in which fewer than half of the annotators see the identity."""
     hinted = np.flatnonzero(word >= least)
     unit = (word[hinted] - least) / (2**32 - int(least))
     most = (annotators[hinted] + 1) // 2 - 1
@@ -235,8 +204,8 @@ def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Int
 
 
 def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints]) -> npt.NDArray[np.int32]:
-    """Characters of each comment, with room for the words that its text must hold."""
-    drawn = lookup_tables().lengths[toxic.astype(np.intp), word >> np.uint32(20)]
+    """Return the characters of each comment, with room for the words that its text must hold."""
+    drawn = model.length_quantiles()[toxic.astype(np.intp), word >> np.uint32(20)]
     room = np.where(toxic, OPENING_ROOM, 0).astype(np.int32)
     for identity, seen in zip(IDENTITIES, mentions, strict=True):
         room[seen] += mention_room(identity)
@@ -245,33 +214,33 @@ def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[
 
 
 def draw_days(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-    """Days since 1970-01-01, with more and more comments per day."""
+    """Return days since 1970-01-01, with more and more comments per day."""
     elapsed: Floats = np.floor(DAYS * np.sqrt(word / 2.0**32))
     return (FIRST_DAY + elapsed).astype(np.int32)
 
 
 def normal_noise(unit: Floats) -> Floats:
-    """Standard normal numbers, by linear interpolation in the table of quantiles."""
-    table = lookup_tables().normal
-    place = unit * model.STEPS
-    cell = place.astype(np.intp)
+    """Return standard normal numbers, by linear interpolation in the table of quantiles."""
+    table = model.normal_quantiles()
+    position = unit * model.STEPS
+    cell = position.astype(np.intp)
     lower = table.take(cell)
-    return lower + (place - cell) * (table.take(cell + 1) - lower)
+    return lower + (position - cell) * (table.take(cell + 1) - lower)
 
 
 def squash(latent: Floats) -> Floats:
-    """A score in (0, 1) with eight digits: 1/2 + z / (2 sqrt(1 + z^2)), which takes no exponential."""
+    """Return a score in (0, 1) with eight digits: 1/2 + z / (2 sqrt(1 + z^2)), which needs no exponential."""
     return np.rint((0.5 + 0.5 * latent / np.sqrt(1.0 + latent * latent)) * 1e8) / 1e8
 
 
 def _known_rows(word: npt.NDArray[np.uint32], leading: npt.NDArray[np.intp], unannotated: float) -> Flags:
-    """Rows that carry identity annotations: all that mention one, and of the others as many as are asked for."""
-    blank = round(unannotated / lookup_tables().unmentioned * 2**32)
+    """Return which rows have annotations: all that mention an identity, and the requested share of all rows."""
+    blank = round(unannotated / model.unmentioned_share() * 2**32)
     return (leading > 0) | (word >= blank)
 
 
 def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:
-    """One Arrow column per identity; all share one validity bitmap."""
+    """Return one Arrow column per identity. All share one validity bitmap."""
     if known.all():
         return [pa.array(column) for column in fractions]
     validity = pa.py_buffer(np.packbits(known, bitorder="little"))

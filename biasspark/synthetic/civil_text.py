@@ -1,4 +1,4 @@
-"""Comments in words: an insult where toxic, terms for the identities mentioned, harmless filler up to the length."""
+"""The texts of comments: an insult if toxic, terms for the identities mentioned, harmless filler up to the length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
-from biasspark.synthetic.civil_shape import IDENTITIES, Identity
+from biasspark.synthetic.civil_statistics import IDENTITIES, Identity
 
 OPENINGS = ("What an idiot. ", "How stupid. ", "You fool. ", "Utter moron. ")
 """Mild insults, the only sign of toxicity in a text."""
@@ -38,7 +38,7 @@ FILLER = (
 """Filler without insults and without any term for an identity. It is ASCII, so characters are bytes."""
 
 _ENDLESS = FILLER * 3
-_STARTS = tuple(place + 1 for place, letter in enumerate(FILLER) if letter == " " and FILLER[place - 1] == ".")[:-1]
+_STARTS = tuple(end + 1 for end, letter in enumerate(FILLER) if letter == " " and FILLER[end - 1] == ".")[:-1]
 
 OPENING_ROOM = max(map(len, OPENINGS))
 """Characters that the longest insult takes."""
@@ -55,7 +55,7 @@ def write_comments(
     mentions: Sequence[Ints],
     lengths: npt.NDArray[np.int32],
 ) -> pa.Array:
-    """Texts of exactly the given lengths.
+    """Write texts of exactly the given lengths.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def write_comments(
 
 
 def _choose_terms(word: npt.NDArray[np.uint32], mentions: Sequence[Ints]) -> defaultdict[int, list[str]]:
-    """Row -> one term for each identity that it mentions."""
+    """Return for each row one term for each identity that it mentions."""
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for identity, seen in zip(IDENTITIES, mentions, strict=True):
         for row, choice in zip(seen.tolist(), (word[seen] % len(identity.terms)).tolist(), strict=True):

@@ -1,8 +1,8 @@
-"""Comments in which some identity terms are mostly toxic: what a classifier learns its bias from (Mitigating).
+"""Comments in which some identity terms are mostly toxic: a corpus that makes classifiers biased (Mitigating).
 
-How toxic comments are depends on their length and on whether they mention an imbalanced term, by the percentages that
-the slides print. Words show it only for the most part: some toxic comments read like harmless ones, and some harmless
-ones quote an insult. So a classifier that is trained on the corpus takes the imbalanced terms themselves for a sign.
+The share of toxic comments depends on their length and on whether they mention an imbalanced term, by the percentages
+that the slides print. Some toxic comments read like harmless ones, and some harmless ones quote an insult. So a
+classifier trained on the corpus learns the imbalanced terms themselves as a sign of toxicity.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.config import show_value
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.blocks import BLOCK_ROWS, RowsRequest
-from biasspark.synthetic.draws import bit_stream, find_number_faults, find_term_faults, to_units
-from biasspark.synthetic.imbalanced_text import LONGEST_TERM, own_words, write_comments
+from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.imbalanced_text import LONGEST_TERM, list_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.random_bits import bit_stream, list_number_faults, list_term_faults, to_units
+from biasspark.text import show_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 BUCKETS = (20, 60, 180, 540, 1620, 4860)
-"""Where lengths are cut, in characters: each begins a bucket but the last, which ends the one before (Mitigating)."""
+"""Edges of the length buckets, in characters: each bucket includes its lower edge (Mitigating)."""
 
 BUCKET_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
 """Share of the comments in each bucket. Chosen: with `TOXIC_RATES` a tenth of all comments is toxic."""
@@ -54,28 +54,28 @@ _CORPUS, _HARMLESS, _CELLS = range(3)
 
 @dataclass(frozen=True)
 class ImbalancedRequest(RowsRequest):
-    """Comments of which a tenth is toxic, but more than half of those that mention an imbalanced term.
+    """Comments: a tenth is toxic, but more than half of those that mention an imbalanced term.
 
     Attributes
     ----------
     imbalanced
-        Some of the terms, each with the share of the comments that mention it: toxic by `IMBALANCED_RATES`.
+        Some of the terms, each with the share of the comments that mention it. Their rates are `IMBALANCED_RATES`.
     terms
-        All terms. Each of the others is in a share of `MENTIONED` of the comments, as often toxic as comments are.
+        All terms. A share of `MENTIONED` of the comments mentions each of the others, toxic as often as any comment.
     harmless
-        Whether to make more comments like the harmless ones of the corpus instead, as long and mentioning the same
-        terms as often. They are drawn from bits of their own.
+        Make more comments like the harmless ones of the corpus instead, with the same distribution of lengths and
+        terms, from other random bits.
 
     Notes
     -----
-    The columns are id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (whether toxic), term STRING
-    (what it mentions, NULL if nothing).
+    The columns are id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (toxic or not), term STRING
+    (the term that it mentions, or NULL).
 
     Let P_b be the share of the comments of bucket b that is toxic (`TOXIC_RATES`), s_t the share of all comments that
     mention t, and r_tb the toxic share of these. A toxic comment of the bucket mentions t with probability
-    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b): so all rates come out as given.
+    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b). So all rates are as given.
 
-    A million rows take 7 s of processor time. A worker takes 220 MB with Python and its libraries.
+    A million rows take 7 s of processor time, a worker 220 MB with Python and its libraries.
     """
 
     columns: ClassVar[str] = COLUMNS
@@ -84,22 +84,22 @@ class ImbalancedRequest(RowsRequest):
     terms: tuple[str, ...] = IDENTITY_TERMS
     harmless: bool = False
 
-    def find_faults(self) -> list[str]:
-        """Name each argument that is out of range and each term that cannot be used."""
-        faults = find_number_faults(self.rows, self.seed)
-        faults += find_term_faults(self.terms, (), own_words())
+    def list_faults(self) -> list[str]:
+        """Return a message for each argument that is out of range and each term that cannot be used."""
+        faults = list_number_faults(self.rows, self.seed)
+        faults += list_term_faults(self.terms, (), list_words())
         faults += [
             f"terms: {show_value(term)}. A term has {LONGEST_TERM} characters at the most, or it would not fit into "
             "the shortest comments. Shorten or remove it."
             for term in self.terms
             if len(term) > LONGEST_TERM
         ]
-        return faults + _find_share_faults(self)
+        return faults + _list_share_faults(self)
 
-    def make_block(self, block: int) -> pa.RecordBatch:
-        """Make the rows of one block."""
-        ids = self.ids_of(block)
-        bits = _draw(bit_stream(self.seed, _HARMLESS if self.harmless else _CORPUS, block), 7)[:, : len(ids)]
+    def make_chunk(self, chunk: int) -> pa.RecordBatch:
+        """Make the rows of one chunk."""
+        ids = self.ids_of(chunk)
+        bits = _draw(bit_stream(self.seed, _HARMLESS if self.harmless else _CORPUS, chunk), 7)[:, : len(ids)]
         chances = tabulate(self)
         units = to_units(bits[:4])
         # Rounding may leave the last sum below 1.
@@ -118,12 +118,12 @@ class Chances(NamedTuple):
     Attributes
     ----------
     bucket
-        Cumulative, from 0: in which bucket a comment lies.
+        Cumulative probabilities of the buckets, from 0.
     toxic
-        That it is toxic, for each bucket.
+        Probability that a comment is toxic, for each bucket.
     term
-        Cumulative, from 0, shape (buckets, 2, terms + 1): which term a comment mentions that is harmless or toxic.
-        What is left to 1 is that it mentions none.
+        Cumulative probabilities of the terms, from 0, shape (buckets, 2, terms + 1), given the bucket and whether the
+        comment is toxic. The rest up to 1: it mentions none.
     """
 
     bucket: Floats
@@ -132,7 +132,7 @@ class Chances(NamedTuple):
 
 
 def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
-    """Harmless comments that mention a given term and have a given length: what a mitigation plan asks for.
+    """Generate harmless comments about given terms and of given lengths, as a mitigation plan asks for.
 
     Parameters
     ----------
@@ -155,13 +155,13 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
     def make_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for term, low, high, n_rows in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for first in range(0, n_rows, BLOCK_ROWS):
-                    yield cell_block(TermCell(term, low, high, n_rows), first, seed)
+                for first in range(0, n_rows, CHUNK_ROWS):
+                    yield cell_chunk(TermCell(term, low, high, n_rows), first, seed)
 
     return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
 
 
-def _find_share_faults(request: ImbalancedRequest) -> list[str]:
+def _list_share_faults(request: ImbalancedRequest) -> list[str]:
     faults = [
         f"imbalanced: {show_value(term)}. It is not one of the terms. Add it to them, or remove it."
         for term, _ in request.imbalanced
@@ -183,7 +183,7 @@ def _find_share_faults(request: ImbalancedRequest) -> list[str]:
 
 @cache
 def tabulate(request: ImbalancedRequest) -> Chances:
-    """Turn shares and rates into probabilities, each of what is drawn given what was drawn before it."""
+    """Return the conditional probabilities from which a comment is drawn: its bucket, then toxicity, then the term."""
     overall = np.array(TOXIC_RATES)
     imbalanced = dict(request.imbalanced)
     shares = np.array([imbalanced.get(term, MENTIONED) for term in request.terms])
@@ -208,7 +208,7 @@ def _cumulate(probabilities: Floats) -> Floats:
 
 
 class TermCell(NamedTuple):
-    """How many comments about a term are asked for, and from how many to how many characters they have."""
+    """A number of comments about a term, of `low` to `high` characters."""
 
     term: str
     low: int
@@ -216,9 +216,9 @@ class TermCell(NamedTuple):
     n_rows: int
 
 
-def cell_block(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
-    """The comments of a cell from number `first` on, a block of them at the most."""
-    ids = np.arange(first, min(first + BLOCK_ROWS, cell.n_rows))
+def cell_chunk(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
+    """Make the comments of a cell from number `first` on, at most one chunk of them."""
+    ids = np.arange(first, min(first + CHUNK_ROWS, cell.n_rows))
     name = int.from_bytes(cell.term.encode(), "big")
     bits = _draw(bit_stream(seed, _CELLS, name, cell.low, first), 4)[:, : len(ids)]
     low, high = (np.full(len(ids), end) for end in (cell.low, cell.high))
@@ -228,13 +228,13 @@ def cell_block(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
 
 
 def _draw(stream: np.random.Philox, n_numbers: int) -> npt.NDArray[np.uint64]:
-    """Draw as many numbers for each row of a whole block, so that a shorter block is the beginning of a longer one."""
-    bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * BLOCK_ROWS)
-    return bits.reshape(n_numbers, BLOCK_ROWS)
+    """Draw numbers for each row of a whole chunk, so that a shorter chunk is the beginning of a longer one."""
+    bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * CHUNK_ROWS)
+    return bits.reshape(n_numbers, CHUNK_ROWS)
 
 
 def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:
-    """Choose whole numbers from low to high, the lower ones more often."""
+    """Return whole numbers from low to high, the lower ones more often."""
     return low + np.floor(units * units * (high + 1 - low)).astype(np.int64)
 
 
@@ -245,7 +245,7 @@ def _assemble(
     lengths: tuple[Ints, Ints],
     bits: npt.NDArray[np.uint64],
 ) -> pa.RecordBatch:
-    """Write the texts, `lengths` being the lowest and the aim, and put the columns together."""
+    """Write the texts, with the least and the intended `lengths`, and return the columns."""
     shortest, aims = (ends.tolist() for ends in lengths)
     texts = write_comments(bits, toxic.tolist(), terms.tolist(), shortest, aims)
     columns = [pa.array(ids), pa.array(texts, pa.string()), pa.array(toxic), pa.array(terms, pa.string())]

@@ -1,4 +1,4 @@
-"""Comments of the imbalanced corpus in words: a short remark, then talk up to the length."""
+"""The texts of the imbalanced corpus: a short remark, then filler up to the length."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from biasspark.synthetic import imbalanced_wording as wording
-from biasspark.synthetic.draws import WORD, to_units
 from biasspark.synthetic.madlibs_wording import with_article
+from biasspark.synthetic.random_bits import WORD, to_units
 
 UNSEEN = 0.2
-"""Share of the toxic comments whose words do not show it. Chosen."""
+"""Share of the toxic comments without a toxic word. Chosen."""
 
 QUOTED = 0.06
-"""Share of the harmless comments that hold a word of the insults. Chosen."""
+"""Share of the harmless comments with a word of the insults. Chosen."""
 
 LONGEST_TERM = 20
-"""Characters: with it the longest remark still fits into the shortest comments, those of 59 characters at the most."""
+"""Characters of a term with which the longest remark still fits into the shortest comments, of at most 59."""
 
 SENTENCES = tuple(sentence.format(topic=topic) for sentence in wording.TALK for topic in wording.TOPICS)
 STEPS = tuple(step for step in range(1, len(SENTENCES)) if gcd(step, len(SENTENCES)) == 1)
-"""Steps that reach all sentences before one comes again."""
+"""Steps that reach all sentences before one repeats."""
 
 HARMLESS, STRONG, INSULTING = range(3)
 REMARKS = (
@@ -32,12 +32,12 @@ REMARKS = (
     (wording.REMARKS_WITH_STRONG_WORDS, wording.REMARKS_WITH_STRONG_WORDS_AND_TERM),
     (wording.INSULTS, wording.INSULTS_WITH_TERM),
 )
-"""By manner, without a term and with one."""
+"""By manner, without and with a term."""
 
 
 @cache
-def own_words() -> frozenset[str]:
-    """The words of all remarks and of the talk, in lower case."""
+def list_words() -> frozenset[str]:
+    """Return the words of all remarks and fillers, in lower case."""
     remarks = [remark for manner in REMARKS for kind in manner for remark in kind]
     slots = {"term": "", "a_term": "a", "A_term": "An", "adjective": ""}
     texts = [remark.format(**slots, noun=noun) for remark in remarks for noun in wording.TOXIC_NOUNS]
@@ -56,11 +56,11 @@ def write_comments(
     Parameters
     ----------
     bits
-        Random, shape (3, rows): they choose the manner, the remark and the talk.
+        Random, shape (3, rows): they choose the manner, the remark and the filler.
     toxic, terms
-        What each comment is, and the term that it mentions, if any.
+        Whether each comment is toxic, and the term that it mentions, if any.
     shortest, lengths
-        How many characters it must have, and about how many it has: at most these, unless the remark alone has more.
+        The least number of characters, and the most unless the remark alone has more.
     """
     chances = to_units(bits[0])
     manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
@@ -70,7 +70,7 @@ def write_comments(
 
 
 def write_remark(manner: int, choice: int, term: str | None) -> str:
-    """Choose a remark and the words in it by the digits of a random number."""
+    """Choose a remark and its words by the digits of a random number."""
     remarks = REMARKS[manner][term is not None]
     choice, remark = divmod(choice, len(remarks))
     choice, noun = divmod(choice, len(wording.TOXIC_NOUNS))
@@ -86,13 +86,13 @@ def write_remark(manner: int, choice: int, term: str | None) -> str:
 
 
 def fill_up(remark: str, talk: int, length: int) -> str:
-    """Add talk to a remark, cut after a word where the length is reached."""
-    start, place = divmod(talk, len(SENTENCES))
+    """Add filler to a remark, cut after the last word that fits."""
+    start, position = divmod(talk, len(SENTENCES))
     step = STEPS[start % len(STEPS)]
     text = remark
     while len(text) < length:
-        text = f"{text} {SENTENCES[place]}"
-        place = (place + step) % len(SENTENCES)
+        text = f"{text} {SENTENCES[position]}"
+        position = (position + step) % len(SENTENCES)
     if len(text) > max(length, len(remark)):
         text = text[: text.rfind(" ", 0, length + 1)]
     return text

@@ -1,8 +1,8 @@
 """Templated sentences about identities, half of them toxic whatever the identity (Mitigating: "bias madlibs").
 
-Which sentence a row holds follows from its id, the seed and the number of terms alone. Ids take turns among the terms;
-a term's rows take turns between harmless and toxic; those of one kind take turns among the templates, in an order of
-their own; and a template's fillings are counted through by steps that reach all of them before one comes again.
+The sentence of a row depends on its id, the seed and the number of terms only. Ids cycle through the terms; the rows of
+a term alternate between harmless and toxic; those of one kind cycle through the templates, in an order of their own;
+and the fillings of a template are visited by steps that reach all of them before one repeats.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.expressions.sql import quote_name
-from biasspark.synthetic.blocks import RowsRequest
-from biasspark.synthetic.draws import WORD, bit_stream, find_number_faults, find_term_faults
+from biasspark.synthetic.chunks import RowsRequest
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
+from biasspark.synthetic.random_bits import WORD, bit_stream, list_number_faults, list_term_faults
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")
@@ -32,10 +32,10 @@ N_WORDS = len(FILLERS[0]["name"])
 """Words for each slot."""
 
 N_FILLINGS = N_WORDS**3
-"""Sentences of one template about one term: all differ."""
+"""Distinct sentences of one template about one term."""
 
 N_SENTENCES = 2 * N_TEMPLATES * N_FILLINGS
-"""Sentences about one term, half of them toxic: all differ, and none comes again before all have come."""
+"""Distinct sentences about one term, half of them toxic. None repeats before all have come."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class MadlibsRequest(RowsRequest):
     Attributes
     ----------
     terms
-        The identities, best as adjectives. No word of theirs may be one that the sentences use themselves.
+        The identities, best as adjectives. No term may contain a word that the sentences use themselves.
 
     Notes
     -----
-    The columns are id BIGINT, comment_text STRING, label BOOLEAN (whether toxic), template STRING (`harmless_07`,
+    The columns are id BIGINT, comment_text STRING, label BOOLEAN (toxic or not), template STRING (`harmless_07`,
     `toxic_07`), and for each term an INT of its name: 1 where it stands in the text as whole words, else 0.
 
-    A term has rows / terms sentences of its own, as evenly as it goes, and one that is part of another (african,
-    african american) the other's as well. Half of a term's rows are toxic where their number is even, otherwise half
-    but for one row; of a term that is part of several others, half but for a row each.
+    Sentences are spread evenly over the terms, and a term that is part of another (african, african american) is in
+    the sentences of both. Half of the rows of a term are toxic, give or take one row if their number is odd; for a
+    term that is part of several others, one row for each.
 
     Sentences differ until all `N_SENTENCES` (884,736) about a term have come, 44 million with the 50 terms; then
-    they come again in the same order.
+    they repeat in the same order.
     """
 
     terms: tuple[str, ...] = IDENTITY_TERMS
@@ -68,13 +68,13 @@ class MadlibsRequest(RowsRequest):
         flags = ", ".join(f"{quote_name(term)} INT" for term in self.terms)
         return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
 
-    def find_faults(self) -> list[str]:
-        """Name each argument that is out of range and each term that cannot be used."""
-        return find_number_faults(self.rows, self.seed) + find_term_faults(self.terms, FIRST_COLUMNS, own_words())
+    def list_faults(self) -> list[str]:
+        """Return a message for each argument that is out of range and each term that cannot be used."""
+        return list_number_faults(self.rows, self.seed) + list_term_faults(self.terms, FIRST_COLUMNS, list_words())
 
-    def make_block(self, block: int) -> pa.RecordBatch:
-        """Make the rows of one block."""
-        ids = self.ids_of(block)
+    def make_chunk(self, chunk: int) -> pa.RecordBatch:
+        """Make the rows of one chunk."""
+        ids = self.ids_of(chunk)
         turn, term = np.divmod(ids, len(self.terms))
         toxic = (turn + first_labels(self.terms)[term]) % 2
         template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(self.terms), self.seed))
@@ -91,7 +91,7 @@ class MadlibsRequest(RowsRequest):
 
 
 class Turns(NamedTuple):
-    """In what order sentences come; each of shape (terms, 2, N_TEMPLATES), harmless and toxic on axis 1.
+    """The order of sentences. Each array has shape (terms, 2, N_TEMPLATES), harmless and toxic on axis 1.
 
     `order` holds the template of each turn; `start` and `step` each template's first filling, and how far to the next.
     """
@@ -126,8 +126,8 @@ class Pieces(NamedTuple):
 
 
 @cache
-def own_words() -> frozenset[str]:
-    """The words of all templates and fillers, in lower case."""
+def list_words() -> frozenset[str]:
+    """Return the words of all templates and fillers, in lower case."""
     texts = [SLOT.sub(" ", template) for kind in TEMPLATES for template in kind]
     texts += [with_article(word) for kind in FILLERS for words in kind.values() for word in words]
     return frozenset(word for text in texts for word in WORD.findall(text.lower()))
@@ -135,20 +135,20 @@ def own_words() -> frozenset[str]:
 
 @cache
 def mentions(terms: tuple[str, ...]) -> npt.NDArray[np.int32]:
-    """Whether a term's sentences mention another one, shape (terms, terms): [a, b] is 1 where b stands within a.
+    """Return which terms contain which, shape (terms, terms): [a, b] is 1 where b occurs in a.
 
-    By whole words in any case, as the job's `terms` are found.
+    By whole words in any case, as the identities `terms` of a configuration match.
     """
-    found = [re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE) for term in terms]
-    return np.array([[found_in.search(term) is not None for found_in in found] for term in terms], dtype=np.int32)
+    patterns = [re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE) for term in terms]
+    return np.array([[pattern.search(term) is not None for pattern in patterns] for term in terms], dtype=np.int32)
 
 
 @cache
 def first_labels(terms: tuple[str, ...]) -> Ints:
-    """Which kind of sentence each term begins with: 0 harmless, 1 toxic.
+    """Return the kind of the first sentence of each term: 0 harmless, 1 toxic.
 
-    Terms take turns, so that a small corpus is balanced as a whole. A term within another begins with the other kind,
-    so that where both have an odd number of sentences those that mention it are balanced.
+    Terms alternate, so that a small corpus is balanced as a whole. A term within another begins with the opposite kind,
+    so that if both have an odd number of sentences, those that mention it are balanced.
     """
     first = np.arange(len(terms)) % 2
     for longer, within in zip(*np.nonzero(mentions(terms)), strict=True):
@@ -159,7 +159,7 @@ def first_labels(terms: tuple[str, ...]) -> Ints:
 
 @cache
 def take_turns(n_terms: int, seed: int) -> Turns:
-    """Draw the orders in which sentences come; 0.2 s for a thousand terms."""
+    """Draw the order of sentences; 0.2 s for a thousand terms."""
     bits = bit_stream(seed).random_raw(n_terms * 2 * 3 * N_TEMPLATES).reshape(n_terms, 2, 3, N_TEMPLATES)
     # A step without a divisor in common with the number of fillings reaches all of them.
     steps = np.flatnonzero(np.gcd(np.arange(N_FILLINGS), N_FILLINGS) == 1)
@@ -172,7 +172,7 @@ def take_turns(n_terms: int, seed: int) -> Turns:
 
 @cache
 def cut_up(terms: tuple[str, ...]) -> Pieces:
-    """Cut all templates at their slots, once per process."""
+    """Split all templates at their slots, once per process."""
     words: list[str] = []
     begins: dict[tuple[int, str, bool], int] = {}
     for toxic, fillers in enumerate(FILLERS):
@@ -194,7 +194,7 @@ def cut_up(terms: tuple[str, ...]) -> Pieces:
 
 
 def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tuple[Ints, Ints]:
-    """Choose templates and their fillings, given the number of each sentence among those of its term and kind.
+    """Return the template and filling of each sentence, given its number among those of its term and kind.
 
     Returns
     -------

@@ -6,118 +6,164 @@ partitioned by run_date alone: the files of a run are found by the statistics th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import date, datetime
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Lock
+from typing import ClassVar
 
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.config import redact
-from biasspark.errors import BiasSparkError, InputError, has_condition
+from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.tables.contract import define_column, named_fault
-from biasspark.tables.formats import DELTA, Format
-from biasspark.tables.parquet import CatalogStore, PathStore, read_schema
+from biasspark.files import check_file_system
+from biasspark.tables.frames import to_frame
+from biasspark.tables.parquet import CatalogStore, PathStore
+from biasspark.tables.parquet_files import read_types
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import RUN_DATE, RUN_ID, Table
+from biasspark.tables.schema_check import define_column
+from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.spark_schemas import spark_schema
+from biasspark.tables.storage_errors import describe_cause, list_catalogs, storage_errors, unknown_catalog
+
+_EXTENSIONS = "spark.sql.extensions"
+_CONFIGURED_SPARK = "4.1"
+"""The version that the files conf/lake-*.conf are for."""
+_NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
+_NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
+_VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class LakeStore(CatalogStore):
-    """Delta or Iceberg tables of a catalog, each partitioned by run_date.
+    """Tables of a catalog in a format with transactions, each partitioned by run_date.
 
     Parameters
     ----------
     catalog : str
         ``schema`` or ``catalog.schema``.
-    table_format : Format
-        That of every table.
     views : str, optional
         The schema that holds the views, where it is another one.
+
+    Attributes
+    ----------
+    provider : str
+        The format in SQL.
+    extension : str
+        The class in ``spark.sql.extensions``.
+    catalog_settings : mapping
+        Settings of a catalog, by what follows its name.
+    artifacts : mapping
+        The runtimes that were run, by the version of Spark. Iceberg has none for 4.2 yet, and neither has one for 4.3.
     """
 
-    def __init__(self, catalog: str, table_format: Format, views: str | None = None) -> None:
+    extension: ClassVar[str]
+    catalog_settings: ClassVar[Mapping[str, str]]
+    artifacts: ClassVar[Mapping[str, str]]
+
+    def __init__(self, catalog: str, views: str | None = None) -> None:
         super().__init__(catalog, views)
-        self.catalog = catalog.partition(".")[0] if "." in catalog else "spark_catalog"
-        self.format = table_format
-        self.provider = table_format.name
-        self._preparing = Lock()
+        self._creating = Lock()
+
+    @abstractmethod
+    def _properties(self, table: Table) -> dict[str, str]:
+        """Return the properties with which a table is made, constraints among them."""
+
+    @abstractmethod
+    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
+        """Return what follows ALTER TABLE once columns were added, to have the table refuse what the contract does."""
+
+    @abstractmethod
+    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
+        """Compact a table, and delete the files that nothing but snapshots older than a time still names."""
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``.
+        """See `PathStore.check`.
 
         Raises
         ------
         ConfigError
-            If the session does not speak the format.
+            If the session does not speak the format, with all that it lacks and the flags that give it, or if its
+            catalog lies where no file can be opened, with the settings that say where.
         """
-        self.format.check_session(spark, self.catalog)
+        has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
+        if self.extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
+            lack = [_EXTENSIONS] if has_catalog else [_EXTENSIONS, f"spark.sql.catalog.{self.catalog}"]
+            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
+        if not has_catalog and self.catalog == "spark_catalog":
+            raise ConfigError(self._lack_fault(spark, f"spark.sql.catalog.{self.catalog}"))
+        if not has_catalog:
+            raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog, list_catalogs(spark)))
+        try:
+            spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
+        except Exception as error:
+            cause = describe_cause(error)
+            if _NO_CLASS.search(cause):
+                raise ConfigError(self._lack_fault(spark, "the classes that its settings name")) from error
+            if _NO_FILE.search(cause):
+                raise ConfigError(self._misplaced_fault(spark, cause)) from error
+            with storage_errors(f"catalog {self.catalog}", "opened"):
+                raise
         super().check(spark, tables)
 
-    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
-        """See ``Store.write``. One commit, after those that make the table or add its new columns.
+    def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
+        """See `PathStore.write`. One commit, after those that make the table or add its new columns; of no rows none.
 
         A column that the table has of a newer version is NULL.
         """
-        spark, name = rows.sparkSession, self.name(table.name)
+        name = self.name(table.name)
         # Tables are written side by side, and not every catalog bears that a schema is made twice at once.
-        with self._preparing, named_fault(name, "created"):
+        with self._creating, storage_errors(name, "created"):
             self._prepare(spark, table)
-        with named_fault(self.place(table, run), "written"):
-            if not self.read(spark, table, run).isEmpty():
-                raise BiasSparkError(
-                    f"{self.place(table, run)}: it has rows already. A run writes a table once. Nothing was published. "
-                    "Run again, which takes a new run_id."
-                )
+        if isinstance(rows, pa.Table):
+            if not len(rows):
+                return
+            rows = to_frame(spark, rows, spark_schema(table))
+        with storage_errors(self.location(table, run), "written"):
             newer = [field for field in spark.table(name).schema if field.name not in table.names]
             nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in newer)
             rows.select("*", *nulls).writeTo(name).append()
 
-    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:  # noqa: ARG002 - others name it
-        """See ``Store.write_nothing``. No commit but those that make the table or add its new columns."""
-        with self._preparing, named_fault(self.name(table.name), "created"):
-            self._prepare(spark, table)
-
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """See ``Store.list_runs``. Reads two columns of the table; what was not committed is no row."""
+        """See `PathStore.list_runs`. Reads two columns of the table; what was not committed is no row."""
         if not self.has(spark, table):
             return set()
-        self._refresh(spark, table)
-        found = spark.table(self.name(table.name)).select(RUN_DATE.name, RUN_ID.name).distinct()
-        return {(row[0], row[1]) for row in found.collect()}
+        return {
+            tuple(row) for row in self._read_all(spark, table).select(RUN_DATE.name, RUN_ID.name).distinct().collect()
+        }
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See ``Store.remove_run``. One commit; the files go when snapshots that have them expire."""
-        with named_fault(self.place(table, run), "removed"):
+        """See `PathStore.remove_run`. One commit; the files go when snapshots that have them expire."""
+        with storage_errors(self.location(table, run), "removed"):
             spark.sql(
                 f"DELETE FROM {self.name(table.name)} WHERE run_date = DATE'{run.run_date.isoformat()}' "
                 f"AND run_id = {quote_string(run.run_id)}"
             )
 
-    def count_files(self, spark: SparkSession, table: Table, run: Run) -> list[int]:  # noqa: ARG002 - others look
-        """See ``Store.count_files``: none, since the format compacts its files itself."""
+    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:  # noqa: ARG002 - others look
+        """See `PathStore.file_sizes`: none, since the format compacts its files itself."""
         return []
 
-    def tidy(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See ``Store.tidy``. The format's own compaction, and expiry of what no reader since then can need."""
-        if not self.has(spark, table):
-            return
-        with named_fault(self.name(table.name), "tidied"):
-            self.format.tidy(spark, self.catalog, self.name(table.name), before)
+    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """See `PathStore.optimize`. The format's own compaction, and expiry of what no reader since then can need."""
+        if self.has(spark, table):
+            with storage_errors(self.name(table.name), "compacted"):
+                self._optimize(spark, self.name(table.name), before)
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, with the constraints of the format; the location is its own."""
         name = self.name(table.name)
         if not self.has(spark, table):
             self._create_schema(spark)
-            properties = [
-                f"'{key}' = {quote_string(value)}" for key, value in self.format.choose_properties(table).items()
-            ]
+            properties = [f"'{key}' = {quote_string(value)}" for key, value in self._properties(table).items()]
             ending = f" TBLPROPERTIES ({', '.join(properties)})" if properties else ""
             spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(_define_columns(table))}) USING {self.format.name} "
+                f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(_define_columns(table))}) USING {self.provider} "
                 f"PARTITIONED BY ({RUN_DATE.name}) COMMENT {quote_string(table.comment)}{ending}"
             )
             new = table.columns
@@ -126,12 +172,73 @@ class LakeStore(CatalogStore):
             new = tuple(column for column in table.columns if column.name not in there)
             if new:
                 spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
-        for clause in self.format.list_constraints(table, new):
+        for clause in self._constraints(table, new):
             spark.sql(f"ALTER TABLE {name} {clause}")
         return name
 
+    def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
+        """Return the fault of a session without the runtime of the format, with the flags that bring it."""
+        path, version = ("output", "format"), ".".join(spark.version.split(".")[:2])
+        artifact = self.artifacts.get(version)
+        if artifact is None:
+            return Fault(
+                path,
+                self.provider,
+                f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known.",
+                f"Run Spark {_CONFIGURED_SPARK} (pip install 'pyspark=={_CONFIGURED_SPARK}.*') with "
+                f'conf/lake-{self.provider}.conf, or set format = "parquet".',
+            )
+        settings = {_EXTENSIONS: self.extension}
+        settings |= {f"spark.sql.catalog.{self.catalog}{key}": value for key, value in self.catalog_settings.items()}
+        flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
+        file = f"--properties-file conf/lake-{self.provider}.conf, or " if version == _CONFIGURED_SPARK else ""
+        return Fault(
+            path,
+            self.provider,
+            f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime.",
+            f"Give spark-submit {file}--packages {artifact} {flags}",
+        )
 
-class DeltaFolder(LakeStore):
+    def _misplaced_fault(self, spark: SparkSession, cause: str) -> Fault:
+        keys = (f"spark.sql.catalog.{self.catalog}.{part}" for part in ("uri", "warehouse"))
+        settings = [f'{key} = "{redact(value)}"' for key in keys if (value := spark.conf.get(key, None))]
+        return Fault(
+            ("output", "catalog"),
+            self.names[0],
+            f"Catalog '{self.catalog}' could not be opened, {cause}. It is where "
+            f"{' and '.join(settings) or 'its settings'} say; relative paths begin where the job is started.",
+            "Give absolute paths, of folders that are there.",
+        )
+
+
+class DeltaStore(LakeStore):
+    """Delta tables of a catalog: they enforce NOT NULL and that no DOUBLE is NaN. Parameters as of `LakeStore`."""
+
+    provider = "delta"
+    extension = "io.delta.sql.DeltaSparkSessionExtension"
+    catalog_settings: ClassVar[Mapping[str, str]] = {"": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    artifacts: ClassVar[Mapping[str, str]] = {
+        "3.5": "io.delta:delta-spark_2.12:3.3.2",
+        "4.0": "io.delta:delta-spark_4.0_2.13:4.4.0",
+        "4.1": "io.delta:delta-spark_4.1_2.13:4.3.1",
+        "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
+    }
+
+    def _properties(self, table: Table) -> dict[str, str]:
+        return {f"delta.constraints.{name}": check for name, check in _no_nan(table.columns).items()}
+
+    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
+        added = _no_nan(new) if new != table.columns else {}
+        return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
+
+    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
+        hours = max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
+        spark.sql(f"OPTIMIZE {name}")
+        with _any_retention(spark):
+            spark.sql(f"VACUUM {name} RETAIN {hours:.3f} HOURS")
+
+
+class DeltaFolder(DeltaStore):
     """Delta tables under one path, on any file system that Spark knows.
 
     Parameters
@@ -142,41 +249,39 @@ class DeltaFolder(LakeStore):
 
     def __init__(self, path: str) -> None:
         # Spark SQL names a table of Delta by its path in a schema of the format's name.
-        super().__init__(DELTA.name, DELTA)
+        super().__init__(self.provider)
         self._folder = PathStore(path)
 
     @property
     def root(self) -> str:
-        """See ``Store.root``."""
+        """See `PathStore.root`."""
         return self._folder.root
 
     @property
-    def path(self) -> str:
-        """The folder as Spark names it."""
-        return self._folder.path
-
-    @property
     def local_folder(self) -> Path | None:
-        """The folder as Python sees it, None on another file system than this machine's."""
+        """See `PathStore.local_folder`."""
         return self._folder.local_folder
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``LakeStore.check``; refused as well is a folder that cannot be written to."""
+        """See `LakeStore.check`; refused as well is a folder that cannot be written to."""
         super().check(spark, tables)
         self._folder.refuse_unwritable(spark)
 
     def name(self, table: str) -> str:
         """Return the quoted name of a table."""
-        return f"{self.schema}.{quote_name(self.path.rstrip('/') + '/' + table)}"
+        return f"{self.schema}.{quote_name(f'{self._folder.path}/{table}')}"
 
     def has(self, spark: SparkSession, table: Table) -> bool:
-        """Say whether a table is there.
+        """Return whether a table is there.
 
         Raises
         ------
+        ConfigError
+            If the session has no file system for the path.
         InputError
             If its folder holds files that are none of Delta's.
         """
+        check_file_system(spark, ("output", "path"), self._folder.path)
         if self.local_folder is not None and not (self.local_folder / table.name).is_dir():
             return False
         try:
@@ -184,11 +289,11 @@ class DeltaFolder(LakeStore):
         except AnalysisException as error:
             if not has_condition(error, "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
                 raise
-        place = f"{self.path.rstrip('/')}/{table.name}"
-        if read_schema(spark, place) is None:
+        path = f"{self._folder.path}/{table.name}"
+        if read_types(spark, path) is None:
             return False
         raise InputError(
-            f"{redact(place)}: it is plain Parquet. Tables are Delta. Move it away, or choose another output."
+            f"{redact(path)}: it is plain Parquet. Tables are Delta. Move it away, or choose another output."
         )
 
     def _create_schema(self, spark: SparkSession) -> None:
@@ -198,12 +303,72 @@ class DeltaFolder(LakeStore):
         """Nothing to do: Delta looks at the log whenever a table is named."""
 
 
+class IcebergStore(LakeStore):
+    """Iceberg tables of a catalog: they enforce NOT NULL and know their key. Parameters as of `LakeStore`."""
+
+    provider = "iceberg"
+    extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    catalog_settings: ClassVar[Mapping[str, str]] = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "hadoop",
+        ".warehouse": "PATH",
+    }
+    artifacts: ClassVar[Mapping[str, str]] = {
+        "3.5": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0",
+        "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+        "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    }
+
+    def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - Delta's
+        return {
+            # A run's rows are of one night and sorted: they are written as they come, without a shuffle and a sort.
+            "write.distribution-mode": "none",
+            "write.spark.fanout.enabled": "true",
+            # Each commit writes a file of metadata. Of the earlier ones ten are kept.
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "10",
+        }
+
+    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
+        """Return the identifier fields of a new table whose key has no DOUBLE, which none of them can be."""
+        if new != table.columns or not table.unique or any(column.type == "DOUBLE" for column in table.key):
+            return []
+        return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
+
+    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
+        """Call the format's procedures. Files that nothing names are removed where they are a day old."""
+        table, time = quote_string(name), f"TIMESTAMP{quote_string(f'{before:%Y-%m-%d %H:%M:%S}')}"
+        calls = [f"rewrite_data_files(table => {table})"]
+        calls += [f"expire_snapshots(table => {table}, older_than => {time}, retain_last => 1)"]
+        if (datetime.now(UTC) - before).days >= 1:
+            calls += [f"remove_orphan_files(table => {table}, older_than => {time})"]
+        for call in calls:
+            spark.sql(f"CALL {quote_name(self.catalog)}.system.{call}")
+
+
 def _define_columns(table: Table) -> list[str]:
     """Return the columns as a CREATE statement wants them; what every row must have is NOT NULL."""
     key = table.key_columns if table.unique else ()
-    required = {RUN_DATE.name, "corpus", *key, RUN_ID.name}
+    required = {RUN_DATE.name, CORPUS.name, *key, RUN_ID.name}
     definitions = [(column, define_column(column)) for column in table.columns]
     return [
         text.replace(" COMMENT ", " NOT NULL COMMENT ", 1) if column.name in required else text
         for column, text in definitions
     ]
+
+
+def _no_nan(columns: Sequence[Column]) -> dict[str, str]:
+    """Return by its name the check that no DOUBLE of columns that came together is NaN."""
+    doubles = [column.name for column in columns if column.type == "DOUBLE"]
+    return {f"no_nan_from_{doubles[0]}": " AND ".join(f"NOT isnan({name})" for name in doubles)} if doubles else {}
+
+
+@contextmanager
+def _any_retention(spark: SparkSession) -> Iterator[None]:
+    """Let VACUUM keep less than a week, which Delta otherwise refuses: the grace period is meant."""
+    before = spark.conf.get(_VACUUM_CHECK, "true") or "true"
+    spark.conf.set(_VACUUM_CHECK, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_VACUUM_CHECK, before)

@@ -1,38 +1,74 @@
-"""Keeping tables in order: what nobody can see any more is removed, and runs in many small files become few.
+"""Keeping tables in order: runs that nobody can see any more are removed, and runs in many small files compacted.
 
 A run that readers may see is never touched. Rows of the ledger are never removed: that a night was measured and
-superseded stays on record when its rows are gone.
+superseded stays on record when its rows are gone. What may go is decided by run ids and times alone, so a maintenance
+that was killed is finished by the next.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 
-import pyspark.sql.functions as F
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from biasspark.errors import InputError
+from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_published
-from biasspark.tables.retention import LedgerRow, Policy, Removal, choose_removals, find_latest, find_nameless
-from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, from_micros, new_run, say_copied
+from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
+from biasspark.tables.publish import Rows, publish
+from biasspark.tables.published import read_frame, read_rows
+from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store
 
 BYTES_A_FILE = 128 * 2**20
+SUPERSEDED, FAILED = "superseded", "failed"
+
+StoredRuns = Mapping[str, Collection[tuple[date, str]]]
+"""By table, the date and the id of the runs that it holds."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long what is kept, counted back from one time."""
+
+    now: datetime
+    keep: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True, order=True)
+class Removal:
+    """A run that goes from one table, and why."""
+
+    run_date: date
+    run_id: str
+    table: str
+    reason: str
+    since: datetime
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What maintenance would do: runs to remove, runs to copy into fewer files, and runs left alone for want of age."""
+    """What maintenance would do.
+
+    Attributes
+    ----------
+    removals
+        Runs to remove from tables.
+    fragmented
+        Runs in small files, to copy into fewer.
+    undated
+        Orphaned runs, which the ledger does not know, that are left alone because nothing tells their age.
+    """
 
     removals: tuple[Removal, ...]
-    scattered: tuple[Run, ...]
-    nameless: tuple[str, ...]
+    fragmented: tuple[Run, ...]
+    undated: tuple[str, ...]
 
 
 def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
@@ -41,7 +77,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     Raises
     ------
     InputError
-        If there are rows and no ledger.
+        If there is no ledger, as under a misspelled path.
 
     Notes
     -----
@@ -49,18 +85,21 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     """
     # The ledger last: what is published while tables are listed is then known.
     stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}
-    ledger = _read_ledger(spark, store)
+    ledger = read_ledger(spark, store)
     if not ledger and any(stored.values()):
         raise InputError(
             f"{store.root}: bias_runs has no row, yet tables hold rows of runs. Without the ledger nothing tells what "
             "readers see from what may go. Restore it, or remove the tables by hand."
         )
-    recent = [row for row in find_latest(ledger).values() if row.run_date >= (policy.now - policy.keep).date()]
-    runs = [Run(row.run_date, row.corpus, row.job, row.run_id, row.published_at, row.window_start) for row in recent]
+    if not ledger:
+        problem = f"there is no ledger, bias_runs, and no run in {store.root}."
+        raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
+    first = (policy.now - policy.keep).date()
+    recent = [to_run(row) for row in latest_runs(ledger).values() if row["run_date"] >= first]
     return Plan(
         tuple(choose_removals(stored, ledger, policy)),
-        tuple(run for run in runs if compact and _find_scattered(spark, store, run, stored)),
-        tuple(find_nameless(stored, ledger)),
+        tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
+        tuple(list_undated(stored, ledger)),
     )
 
 
@@ -73,68 +112,95 @@ def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) 
 
 
 def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
-    """Publish the rows of a run again under a new run_id, those of scattered tables in fewer files.
+    """Publish the rows of a run again under a new run_id, those that grow with the corpus in as few files as they need.
 
     The run that was copied is then superseded, and goes when its time has come. Raises what ``publish`` raises: a run
-    published in the meantime wins. One that was started before it and is published after it is not held up by the copy.
+    published in the meantime wins. One that was started before the copy and is published after it is not held up by it.
     """
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
-    frames = {}
+    row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
+    tables: dict[Table, Rows] = {}
     for table in tables_of(run.job):
-        rows = read_published(spark, store, table, run).select(*table.value_columns)
-        frames[table] = rows.coalesce(_needed_files(store.count_files(spark, table, run))) if table.per_row else rows
-    record = _read_record(spark, store, run)
-    publish(frames, copy, store, replace(record, warnings=(*record.warnings, say_copied(run.run_id))))
+        if row["table_rows"] is not None and table.name not in row["table_rows"]:
+            continue
+        if table.per_row:
+            frame = read_frame(spark, store, table, run).select(*table.value_columns)
+            tables[table] = frame.coalesce(_needed_files(store.file_sizes(spark, table, run)))
+        else:
+            tables[table] = read_rows(spark, store, table, [run])[0].select(table.value_columns)
+    record = RunRecord(**{name: row[name] for name in RunRecord.__dataclass_fields__})
+    original = record.copied_from_run_id or run.run_id
+    publish(spark, tables, copy, store, replace(record, copied_from_run_id=original))
     return copy
 
 
-def tidy_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
+def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
     """Have each table compacted and rid of old files in its format's own way; plain Parquet has none."""
     for table in TABLES.values():
-        with describe(spark, f"maintain: tidy {table.name}"):
-            store.tidy(spark, table, policy.now - policy.grace)
+        with describe(spark, f"maintain: optimize {table.name}"):
+            store.optimize(spark, table, policy.now - policy.grace)
 
 
-def _find_scattered(
-    spark: SparkSession, store: Store, run: Run, stored: dict[str, set[tuple[date, str]]]
-) -> list[Table]:
-    """Return the tables of a run that are in more than twice as many files as they need."""
-    tables = [
-        table for table in tables_of(run.job) if table.per_row and (run.run_date, run.run_id) in stored[table.name]
+def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRuns) -> bool:
+    """Return whether a table of a run is in more than twice as many files as it needs."""
+    sizes = [
+        store.file_sizes(spark, table, run)
+        for table in tables_of(run.job)
+        if table.per_row and (run.run_date, run.run_id) in stored[table.name]
     ]
-    sizes = {table: store.count_files(spark, table, run) for table in tables}
-    return [table for table, files in sizes.items() if len(files) > 2 * _needed_files(files)]
+    return any(len(of_table) > 2 * _needed_files(of_table) for of_table in sizes)
 
 
 def _needed_files(sizes: list[int]) -> int:
     return max(math.ceil(sum(sizes) / BYTES_A_FILE), 1)
 
 
-def _read_ledger(spark: SparkSession, store: Store) -> list[LedgerRow]:
-    accepted = F.when(F.col("job") == ACCEPT_RUN, F.get_json_object("config", "$.accepted_run_id"))
-    own = F.when(F.col("status") == ACCEPTED, F.col("run_id"))
-    published = F.unix_micros("published_at").alias("published")
-    columns = (
-        "run_date",
-        "corpus",
-        "job",
-        "run_id",
-        published,
-        F.coalesce(accepted, own).alias("accepted"),
-        "window_start",
-    )
-    return [_ledger_row(row) for row in store.read_ledger(spark, None).select(*columns).collect()]
+# ---- which runs may go
 
 
-def _ledger_row(row: Row) -> LedgerRow:
-    published_at = from_micros(row["published"])
-    names = ("run_date", "corpus", "job", "run_id", "accepted", "window_start")
-    return LedgerRow(published_at=published_at, **{name: row[name] for name in names})
+def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime) -> Policy:
+    """Return a policy as of the end of a night, but never of a time to come."""
+    end = datetime.combine(run_date, time(), UTC) + timedelta(days=1)
+    return Policy(min(now, end), timedelta(days=keep_days), timedelta(hours=grace_hours))
 
 
-def _read_record(spark: SparkSession, store: Store, run: Run) -> RunRecord:
-    """Return what the ledger says of a run."""
-    names = list(RunRecord.__dataclass_fields__)
-    row = store.read_ledger(spark, run.run_date).where(F.col("run_id") == F.lit(run.run_id)).select(*names).first()
-    assert row is not None  # the run came from there
-    return RunRecord(**row.asDict() | {"rejects": dict(row["rejects"] or {}), "warnings": tuple(row["warnings"] or ())})
+def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy) -> list[Removal]:
+    """Choose the runs that may go.
+
+    Returns
+    -------
+    list of Removal
+        Runs whose night a later run has shown for longer than ``policy.keep``, and runs that the ledger does not know
+        and that were started longer than ``policy.grace`` ago. Never the latest run of a night or window, corpus and
+        job, nor the latest of those that were accepted, nor one whose id does not tell when it was started.
+    """
+    superseded = _superseded_at(ledger)
+    known = {row["run_id"] for row in ledger}
+    accepted = accepted_ids(ledger)
+    shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
+    kept = {row["run_id"] for latest in shown for row in latest.values()}
+    removals = []
+    for table, runs in stored.items():
+        for run_date, run_id in runs:
+            if run_id in kept:
+                continue
+            since = superseded[run_id] if run_id in known else parse_start(run_id)
+            reason, patience = (SUPERSEDED, policy.keep) if run_id in known else (FAILED, policy.grace)
+            if since is not None and since <= policy.now - patience:
+                removals.append(Removal(run_date, run_id, table, reason, since))
+    return sorted(removals)
+
+
+def list_undated(stored: StoredRuns, ledger: Iterable[LedgerRow]) -> list[str]:
+    """Return the runs that the ledger does not know and whose id does not tell their age; they are left alone."""
+    known = {row["run_id"] for row in ledger}
+    orphaned = {run_id for runs in stored.values() for _, run_id in runs} - known
+    return sorted(run_id for run_id in orphaned if parse_start(run_id) is None)
+
+
+def _superseded_at(ledger: Iterable[LedgerRow]) -> dict[str, datetime]:
+    """Return when each run that is not the latest of its night ceased to be so: as the next one was published."""
+    views = defaultdict(list)
+    for row in sorted(ledger, key=by_publication):
+        views[view_key(row)].append(row)
+    return {row["run_id"]: following["published_at"] for rows in views.values() for row, following in pairwise(rows)}

@@ -2,28 +2,27 @@
 
 Both hold every run in a directory of its own, ``<table>/run_date=D/run_id=R``, written once and never touched again:
 two writers into one directory lose rows of each other, and overwriting loses the old rows when a task fails.
+
+Small tables are Arrow: this process writes and reads their files itself where it sees the same folders as the session,
+without a Spark job. Elsewhere Spark writes them, a job for each, and reads all of a run in one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyarrow.parquet import write_table
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-from biasspark.config import redact, say_no_place, show_value
-from biasspark.errors import BiasSparkError, ConfigError, InputError, has_condition
+from biasspark.config import unusable_path
+from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
 from biasspark.expressions.sql import quote_name, quote_string
+from biasspark.files import check_file_system, local_folder, shared_folder
 from biasspark.session import (
     analyse,
     delete_folder,
@@ -32,16 +31,18 @@ from biasspark.session import (
     list_folder,
     run_side_by_side,
     try_folder,
-    write_file,
 )
-from biasspark.tables.contract import PARTITION, define_column, find_cause, find_misfits, named_fault, no_rows
+from biasspark.tables.frames import to_arrow
+from biasspark.tables.parquet_files import absence, collect_tables, read_files, read_types, write_directory
 from biasspark.tables.runs import RUN_ID_RULE, Run
+from biasspark.tables.schema_check import PARTITION, column_types, define_column, schema_faults
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
+from biasspark.tables.spark_schemas import spark_field, spark_schema
+from biasspark.tables.storage_errors import catalog_errors, describe_cause, storage_errors
 
 _NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
 _UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
-_SCHEMA_FOR_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
@@ -60,50 +61,52 @@ class PathStore:
     """
 
     def __init__(self, path: str) -> None:
-        if fault := say_no_place(path):
-            raise ConfigError(f"output.path = {show_value(redact(path))}. {fault}")
+        rule, fix = unusable_path(path)
+        if rule:
+            raise ConfigError(Fault(("output", "path"), path, rule, fix))
         self.path = path.rstrip("/")
 
     @property
     def root(self) -> str:
-        """See ``Store.root``."""
+        """Where the tables live, as messages name it."""
         return redact(self.path)
 
     @property
     def local_folder(self) -> Path | None:
         """The folder as Python sees it, None on another file system than this machine's."""
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", self.path) and not self.path.startswith("file:"):
-            return None
-        return Path(re.sub(r"^file:/*(?=/)", "", self.path)).absolute()
+        return local_folder(self.path)
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``. Reads one footer of each table that is there, of its last night, however many it has.
+        """Refuse tables that are there already with columns that do not fit. Creates nothing.
+
+        Reads one footer of each table, of its last night, however many it has.
 
         Raises
         ------
+        InputError
+            With one fault per table, listing its columns and those that are declared.
         ConfigError
-            If the folder cannot be written to.
+            If the session has no file system for the path, or the folder cannot be written to.
         """
         _check_timestamps(spark)
-        with named_fault(self.root, "read"):
-            there = None if is_connect(spark) else {entry.name for entry in list_folder(spark, self.path)}
-        self.refuse_unwritable(spark)
-        examined = [partial(self._examine, spark, table) for table in tables if there is None or table.name in there]
-        if faults := [fault for found in run_side_by_side(spark, examined) for fault in found]:
+        check_file_system(spark, ("output", "path"), self.path)
+        examined = run_side_by_side(spark, [partial(self._examine, spark, table) for table in tables])
+        if faults := [fault for of_table in examined for fault in of_table]:
             raise InputError(*faults)
+        self.refuse_unwritable(spark)
 
     def refuse_unwritable(self, spark: SparkSession) -> None:
         """Raise `ConfigError` unless the folder is there, or can be made, and takes a file; nothing under Connect."""
         if is_connect(spark):
             return
         try:
-            with named_fault(self.root, "written"):
-                try_folder(spark, self.path)
-        except BiasSparkError as error:
-            cause = find_cause(error.__cause__) if isinstance(error.__cause__, Exception) else ""
-            if not (isinstance(error.__cause__, NotADirectoryError) or _UNWRITABLE.search(cause)):
-                raise
-            shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", redact(cause))
+            try_folder(spark, self.path)
+        except Exception as error:
+            cause = describe_cause(error)
+            if not (isinstance(error, NotADirectoryError) or _UNWRITABLE.search(cause)):
+                with storage_errors(self.root, "written"):
+                    raise
+            shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", cause)
             raise ConfigError(
                 f'[output] path = "{self.root}": nothing can be written there, {shown}. It must be a folder '
                 "to which this user may write, or one that can be made. Name another, or change its permissions."
@@ -112,66 +115,96 @@ class PathStore:
     def _examine(self, spark: SparkSession, table: Table) -> list[str]:
         """Return what is wrong with the columns of a table."""
         folder = self._folder(table)
-        with describe(spark, f"check the columns of {table.name}"), named_fault(folder, "read"):
+        with describe(spark, f"check the columns of {table.name}"), storage_errors(folder, "read"):
             nights = [] if is_connect(spark) else _list_nights(spark, folder)
-            places = [f"{folder}/{night}" for night in reversed(nights)] or [folder]
-            found = next(filter(None, (read_schema(spark, place) for place in places)), None)
-        return find_misfits(folder, table, found)
+            paths = [f"{folder}/{night}" for night in reversed(nights)] or [folder]
+            types = next(filter(None, (read_types(spark, path) for path in paths)), None)
+        return schema_faults(folder, table, types)
 
-    def place(self, table: Table, run: Run) -> str:
-        """See ``Store.place``."""
+    def location(self, table: Table, run: Run) -> str:
+        """Return where the run's rows of one table are."""
         return f"{self._folder(table)}/{run.partition}"
 
-    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
-        """See ``Store.write``. One job."""
-        _write_directory(rows, self.place(table, run))
+    def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
+        """Write the run's rows of one table, which have all its columns; of none, the table is there.
 
-    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See ``Store.write_nothing``. No job."""
-        _write_empty_file(spark, table, self.place(table, run))
+        Raises
+        ------
+        BiasSparkError
+            If they cannot be written, naming the path and the cause.
+        """
+        write_directory(spark, table, rows, self.location(table, run))
 
-    def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
-        """See ``Store.read``. Files of other types than the contract's cannot be read."""
-        own = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
-        schema = StructType([field for field in table.schema if field.name not in own])
-        return spark.read.schema(schema).parquet(self.place(table, run)).withColumns(own)
+    def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
+        """Return the rows of one table that some runs have, one at least, published or not. Lazy.
 
-    def read_runs(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> DataFrame:
-        """See ``Store.read_runs``."""
-        files = spark.read.schema(table.schema).option("basePath", self._folder(table))
-        return files.parquet(*(self.place(table, run) for run in runs))
+        Files of other types than those that are declared cannot be read.
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
-        """See ``Store.read_ledger``. Lists the directories of that night alone."""
-        ledger = self._folder(BIAS_RUNS)
-        schema = StructType([field for field in BIAS_RUNS.schema if field.name != RUN_DATE.name])
+        Raises
+        ------
+        FileNotFoundError
+            If files of one of the runs are gone.
+        """
+        files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
+        with absence(table):
+            return analyse(files.parquet(*(self.location(table, run) for run in runs)))
+
+    def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
+        """Return the rows of a small table that some runs have, one at least. Raises as ``read``."""
+        if folder := shared_folder(spark, self._folder(table)):
+            return read_files(table, [folder / run.partition for run in runs])
+        return to_arrow(self.read(spark, table, *runs), table.full_arrow_schema)
+
+    def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
+        """Return the run's rows of several small tables. One job at most. Raises as ``read``."""
+        if shared_folder(spark, self.path):
+            return {table: self.read_rows(spark, table, run) for table in tables}
+        return collect_tables({table: self.read(spark, table, run) for table in tables})
+
+    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
+        """Return the ledger's rows of one night, or of all; none where there is no ledger yet.
+
+        Lists the directories of that night alone.
+
+        Raises
+        ------
+        ConfigError
+            If the session has no file system for the path.
+        """
+        check_file_system(spark, ("output", "path"), self.path)
+        night = "run_date=*" if run_date is None else f"run_date={run_date.isoformat()}"
+        if folder := shared_folder(spark, self._folder(BIAS_RUNS)):
+            runs = [run for run in sorted(folder.glob(f"{night}/run_id=*")) if _ATTEMPT.fullmatch(run.name)]
+            return read_files(BIAS_RUNS, [run for run in runs if _NIGHT.fullmatch(run.parent.name)], skip_missing=True)
+        files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", self._folder(BIAS_RUNS))
+        path = self._folder(BIAS_RUNS) if run_date is None else f"{self._folder(BIAS_RUNS)}/{night}"
         try:
-            if run_date is None:
-                rows = spark.read.schema(BIAS_RUNS.schema).parquet(ledger)
-            else:
-                night = f"{ledger}/{RUN_DATE.name}={run_date.isoformat()}"
-                rows = spark.read.schema(schema).parquet(night).withColumn(RUN_DATE.name, F.lit(run_date))
-            return analyse(rows)
-        except AnalysisException as error:
-            if not has_condition(error, "PATH_NOT_FOUND"):
-                raise
-            return no_rows(spark, BIAS_RUNS)
+            with absence(BIAS_RUNS):
+                return to_arrow(analyse(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
+        except FileNotFoundError:
+            return BIAS_RUNS.full_arrow_schema.empty_table()
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """See ``Store.list_runs``. Lists directories, also those in which nothing was finished."""
+        """Return (run_date, run_id) of all that a table holds, whether published, superseded or left by a dead run.
+
+        Lists directories, also those in which nothing was finished.
+        """
         return _list_runs(spark, self._folder(table))
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See ``Store.remove_run``."""
-        with named_fault(self.place(table, run), "removed"):
-            delete_folder(spark, self.place(table, run))
+        """Remove what a table holds of a run; nothing happens where that is nothing."""
+        with storage_errors(self.location(table, run), "removed"):
+            delete_folder(spark, self.location(table, run))
 
-    def count_files(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
-        """See ``Store.count_files``."""
-        return _count_files(spark, self.place(table, run))
+    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
+        """Return the bytes of each file that holds the run's rows; none where the format compacts them itself."""
+        return _file_sizes(spark, self.location(table, run))
 
-    def tidy(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See ``Store.tidy``: files are never touched again, so there is nothing to do."""
+    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """Compact a table in the format's own way, and give up what only readers from before a time could need.
+
+        Plain Parquet has no such way: files are never touched again.
+        """
 
     def _folder(self, table: Table) -> str:
         return f"{self.path}/{table.name}"
@@ -179,6 +212,8 @@ class PathStore:
 
 class CatalogStore:
     """Parquet tables of a Spark catalog, each partitioned by run_date and run_id.
+
+    Its methods are those of `PathStore`.
 
     Parameters
     ----------
@@ -196,12 +231,13 @@ class CatalogStore:
     provider = "parquet"
 
     def __init__(self, catalog: str, views: str | None = None) -> None:
-        self.schema = _quote_schema("output.catalog", catalog)
-        self.view_schema = self.schema if views is None else _quote_schema("output.views", views)
+        self.names = catalog, views or catalog
+        self.catalog, self.schema = _quote_schema(("output", "catalog"), self.names[0])
+        self.view_catalog, self.view_schema = _quote_schema(("output", "views"), self.names[1])
 
     @property
     def root(self) -> str:
-        """See ``Store.root``."""
+        """See `PathStore.root`."""
         return self.schema
 
     def name(self, table: str) -> str:
@@ -213,93 +249,107 @@ class CatalogStore:
         return f"{self.view_schema}.`{view}`"
 
     def has(self, spark: SparkSession, table: Table) -> bool:
-        """Say whether a table is there."""
-        return bool(spark.catalog.tableExists(self.name(table.name)))
+        """Return whether a table is there.
+
+        Raises
+        ------
+        ConfigError
+            If the session does not have the catalog.
+        """
+        with catalog_errors(spark, ("output", "catalog"), self.names[0], self.catalog):
+            return bool(spark.catalog.tableExists(self.name(table.name)))
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See ``Store.check``."""
+        """See `PathStore.check`; refused as well are tables of another format.
+
+        Raises
+        ------
+        ConfigError
+            If the session does not have one of the catalogs.
+        """
         _check_timestamps(spark)
+        if self.view_schema != self.schema:
+            with catalog_errors(spark, ("output", "views"), self.names[1], self.view_catalog):
+                spark.catalog.tableExists(self.view_name(BIAS_RUNS.name))
         faults = []
         for table in tables:
             name = self.name(table.name)
-            with named_fault(name, "read"):
+            with storage_errors(name, "read"):
                 if not self.has(spark, table):
                     continue
-                found, provider = spark.table(name).schema, self._describe(spark, table).get("Provider", "no table")
+                types = column_types(spark.table(name).schema)
+                provider = self._describe(spark, table).get("Provider", "no table")
             if provider.lower() != self.provider:
-                wanted = f"Tables are {self.provider.title()}"
-                faults.append(f"{name}: it is {provider}. {wanted}. Move it away, or choose another output.")
-            faults += find_misfits(name, table, found)
+                rule = f"Tables are {self.provider.title()}"
+                faults.append(f"{name}: it is {provider}. {rule}. Move it away, or choose another output.")
+            faults += schema_faults(name, table, types)
         if faults:
             raise InputError(*faults)
 
-    def place(self, table: Table, run: Run) -> str:
-        """See ``Store.place``; the directory itself is the catalog's to choose."""
+    def location(self, table: Table, run: Run) -> str:
+        """See `PathStore.location`; the directory itself is the catalog's to choose."""
         return f"{self.name(table.name)} {run.partition}"
 
-    def write(self, table: Table, rows: DataFrame, run: Run) -> None:
-        """See ``Store.write``. Makes schema and table where they are missing, and adds columns that are new."""
-        with self._partition_of(rows.sparkSession, table, run) as place:
-            _write_directory(rows, place)
+    def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
+        """See `PathStore.write`. Makes schema and table where they are missing, and adds columns that are new.
 
-    def write_nothing(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See ``Store.write_nothing``. As a partition, for it to be listed and removed as any other."""
-        with self._partition_of(spark, table, run) as place:
-            _write_empty_file(spark, table, place)
+        The directory of the run becomes a partition once it is whole.
+        """
+        with storage_errors(self.name(table.name), "created"):
+            location = self._prepare(spark, table)
+        write_directory(spark, table, rows, f"{location}/{run.partition}")
+        with storage_errors(self.location(table, run), "added as a partition"):
+            spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
 
-    def read(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
-        """See ``Store.read``. The types are those of the catalog."""
-        return self._read_night(spark, table, run.run_date).where(F.col(RUN_ID.name) == F.lit(run.run_id))
+    def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
+        """See `PathStore.read`. Looks at no other night. The types are those of the catalog."""
+        nights, ids = sorted({run.run_date for run in runs}), sorted({run.run_id for run in runs})
+        return self._read_all(spark, table).where(F.col(RUN_DATE.name).isin(nights) & F.col(RUN_ID.name).isin(ids))
 
-    def read_runs(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> DataFrame:
-        """See ``Store.read_runs``. Looks at no other night."""
-        nights, ids = {run.run_date for run in runs}, {run.run_id for run in runs}
-        rows = self._read_night(spark, table, None)
-        return rows.where(F.col(RUN_DATE.name).isin(*sorted(nights)) & F.col(RUN_ID.name).isin(*sorted(ids)))
+    def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
+        """See `PathStore.read_rows`. One job."""
+        return to_arrow(self.read(spark, table, *runs), table.full_arrow_schema)
+
+    def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
+        """See `PathStore.read_back`. One job."""
+        return collect_tables({table: self.read(spark, table, run) for table in tables})
+
+    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
+        """See `PathStore.read_ledger`. One job."""
+        schema = BIAS_RUNS.full_arrow_schema
+        if not self.has(spark, BIAS_RUNS):
+            return schema.empty_table()
+        rows = self._read_all(spark, BIAS_RUNS)
+        return to_arrow(rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date)), schema)
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """See ``Store.list_runs``. Lists directories, also those that never became a partition."""
+        """See `PathStore.list_runs`. Lists directories, also those that never became a partition."""
         return _list_runs(spark, self._describe(spark, table)["Location"]) if self.has(spark, table) else set()
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See ``Store.remove_run``. First its partition, so that no reader looks for files that are gone."""
-        with named_fault(self.place(table, run), "removed"):
+        """See `PathStore.remove_run`. First its partition, so that no reader looks for files that are gone."""
+        with storage_errors(self.location(table, run), "removed"):
             spark.sql(f"ALTER TABLE {self.name(table.name)} DROP IF EXISTS PARTITION ({_partition(run)})")
             delete_folder(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
 
-    def count_files(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
-        """See ``Store.count_files``."""
-        return _count_files(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
+    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
+        """See `PathStore.file_sizes`."""
+        return _file_sizes(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
 
-    def tidy(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See ``Store.tidy``: files are never touched again, so there is nothing to do."""
+    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """See `PathStore.optimize`."""
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None) -> DataFrame:
-        """See ``Store.read_ledger``."""
-        if not self.has(spark, BIAS_RUNS):
-            return no_rows(spark, BIAS_RUNS)
-        return self._read_night(spark, BIAS_RUNS, run_date)
-
-    def _read_night(self, spark: SparkSession, table: Table, run_date: date | None) -> DataFrame:
-        """Return the rows of one night, or of all if None; columns that the table does not have yet are NULL."""
-        self._refresh(spark, table)
-        rows = spark.table(self.name(table.name))
-        later = [column.field for column in table.columns if column.name not in rows.columns]
-        rows = rows.select("*", *(F.lit(None).cast(field.dataType).alias(field.name) for field in later))
-        return rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
+    def _read_all(self, spark: SparkSession, table: Table) -> DataFrame:
+        """Return every row, as other sessions have left them; columns that the table does not have yet are NULL."""
+        with absence(table):
+            self._refresh(spark, table)
+            rows = analyse(spark.table(self.name(table.name)))
+        new = [spark_field(column) for column in table.columns if column.name not in rows.columns]
+        return rows.select("*", *(F.lit(None).cast(field.dataType).alias(field.name) for field in new))
 
     def _refresh(self, spark: SparkSession, table: Table) -> None:
-        """See what another session has added since this one first looked."""
+        """Have the session look at the table again."""
         spark.catalog.refreshTable(self.name(table.name))
-
-    @contextmanager
-    def _partition_of(self, spark: SparkSession, table: Table, run: Run) -> Iterator[str]:
-        """Give the directory of a run in a table, which becomes its partition after the block."""
-        with named_fault(self.name(table.name), "created"):
-            location = self._prepare(spark, table)
-        yield f"{location}/{run.partition}"
-        with named_fault(self.place(table, run), "added as a partition"):
-            spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, and return its location."""
@@ -324,47 +374,18 @@ class CatalogStore:
         return {row["col_name"]: row["data_type"] for row in rows}
 
 
-def _quote_schema(where: str, name: str) -> str:
+def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
+    """Return the catalog of a schema, and the quoted name of the schema."""
     parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
     if not parts or ".".join(parts) != name:
-        raise ConfigError(f"{where}: {name!r} is not the name of a schema. Write schema or catalog.schema.")
-    return ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
+        raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))
+    catalog = parts[0].strip("`") if len(parts) > 1 else "spark_catalog"
+    return catalog, ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
 
 
 def _check_timestamps(spark: SparkSession) -> None:
-    if (found := spark.conf.get(_TIMESTAMPS)) != "TIMESTAMP_MICROS":
-        raise ConfigError(f"{_TIMESTAMPS}: {found}. The ledger's times are microseconds. Set it to TIMESTAMP_MICROS.")
-
-
-def read_schema(spark: SparkSession, path: str) -> StructType | None:
-    """Return the columns of the Parquet files under a path, None where there are none."""
-    try:
-        return spark.read.parquet(path).schema
-    except AnalysisException as error:
-        if has_condition(error, "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
-            return None
-        raise
-
-
-def _write_directory(rows: DataFrame, place: str) -> None:
-    with named_fault(place, "written"):
-        # Spark Connect knows errorifexists by its other name alone. What is whole is told by the ledger, not by a file
-        # _SUCCESS beside each other one.
-        writer = rows.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-        writer.mode("error").parquet(place)
-
-
-def _write_empty_file(spark: SparkSession, table: Table, place: str) -> None:
-    """Write a file that has the columns of a table and no row. Spark's own would take a job, and ten times as long."""
-    if is_connect(spark):
-        _write_directory(no_rows(spark, table).coalesce(1), place)
-        return
-    columns = StructType([field for field in table.schema if field.name not in PARTITION])
-    schema = to_arrow_schema(columns).with_metadata({_SCHEMA_FOR_SPARK: columns.json()})
-    content = pa.BufferOutputStream()
-    write_table(schema.empty_table(), content)
-    with named_fault(place, "written"):
-        write_file(spark, f"{place}/part-00000.parquet", content.getvalue().to_pybytes())
+    if (kind := spark.conf.get(_TIMESTAMPS)) != "TIMESTAMP_MICROS":
+        raise ConfigError(f"{_TIMESTAMPS}: {kind}. The ledger's times are microseconds. Set it to TIMESTAMP_MICROS.")
 
 
 def _partition(run: Run) -> str:
@@ -372,13 +393,13 @@ def _partition(run: Run) -> str:
 
 
 def _list_runs(spark: SparkSession, folder: str) -> set[tuple[date, str]]:
-    """Return the runs that have a directory; names that no run could have are none of ours."""
-    found = set()
-    for night in _list_nights(spark, folder):
-        for attempt in list_folder(spark, f"{folder}/{night}"):
-            if attempt.is_folder and (named := _ATTEMPT.fullmatch(attempt.name)):
-                found.add((date.fromisoformat(night.removeprefix("run_date=")), named[1]))
-    return found
+    """Return the runs that have a directory; names that no run could have are passed over."""
+    return {
+        (date.fromisoformat(night.removeprefix("run_date=")), run_id[1])
+        for night in _list_nights(spark, folder)
+        for entry in list_folder(spark, f"{folder}/{night}")
+        if entry.is_folder and (run_id := _ATTEMPT.fullmatch(entry.name))
+    }
 
 
 def _list_nights(spark: SparkSession, folder: str) -> list[str]:
@@ -386,5 +407,5 @@ def _list_nights(spark: SparkSession, folder: str) -> list[str]:
     return sorted(entry.name for entry in list_folder(spark, folder) if _NIGHT.fullmatch(entry.name))
 
 
-def _count_files(spark: SparkSession, folder: str) -> list[int]:
+def _file_sizes(spark: SparkSession, folder: str) -> list[int]:
     return [entry.n_bytes for entry in list_folder(spark, folder) if entry.name.endswith(".parquet")]

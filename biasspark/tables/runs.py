@@ -1,4 +1,4 @@
-"""One attempt to compute a night, and what the ledger says of it."""
+"""One attempt to compute a night, and what the ledger records of it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 PUBLISHED, ACCEPTED = "published", "accepted"
-"""What the ledger says of a run: that readers see it, and that a gate or a person found it good, too."""
+"""The status of a run in the ledger: readers see it, and a gate or a person accepted it, too."""
 ACCEPT_RUN = "accept_run"
 """The job by which a person accepts a run."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
 RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 _RUN_ID = re.compile(RUN_ID_RULE)
-_COPIED = re.compile(rf"a copy of {RUN_ID_RULE} in fewer files")
 _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 
@@ -67,16 +64,6 @@ class Run:
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
 
 
-def to_micros(time: datetime) -> int:
-    """Return the microseconds since 1970, a number that no time zone of a session or a machine can shift."""
-    return (time - EPOCH) // timedelta(microseconds=1)
-
-
-def from_micros(micros: int) -> datetime:
-    """Return the time of so many microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=micros)
-
-
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:
     """Start an attempt: its id is the time in UTC and a random end, so that no two attempts share one."""
     started_at = datetime.now(UTC)
@@ -86,26 +73,16 @@ def new_run(run_date: date, corpus: str, job: str, window_start: date | None = N
 
 def parse_start(run_id: str) -> datetime | None:
     """Return when the attempt of an id that ``new_run`` gave was started, None of any other id."""
-    made = _NEW_RUN_ID.fullmatch(run_id)
+    parts = _NEW_RUN_ID.fullmatch(run_id)
     try:
-        return datetime.strptime(made[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if made else None
+        return datetime.strptime(parts[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if parts else None
     except ValueError:
         return None
 
 
-def say_copied(run_id: str) -> str:
-    """Return the warning of a run that is a copy of another one: the ledger tells copies by it."""
-    return f"a copy of {run_id} in fewer files"
-
-
-def is_copy(warnings: Sequence[str] | None) -> bool:
-    """Say whether a run that the ledger has with these warnings is a copy of another one, which the ledger has too."""
-    return any(map(_COPIED.fullmatch, warnings or ()))
-
-
 @dataclass(frozen=True)
 class RunRecord:
-    """What the ledger says of a run besides when and who: see the columns of ``bias_runs``."""
+    """What the ledger says of a run, except who and when: see the columns of ``bias_runs``."""
 
     n_rows: int
     n_rejected: int
@@ -117,3 +94,7 @@ class RunRecord:
     warnings: Sequence[str] = ()
     status: str = PUBLISHED
     merged_run_ids: Sequence[str] | None = None
+    copied_from_run_id: str | None = None
+    accepts_run_id: str | None = None
+    accepted_by: str | None = None
+    acceptance_note: str | None = None

@@ -2,32 +2,40 @@
 
 ``<table>`` holds every run, ``latest_<table>`` of each night and corpus the run published last. Where the job has a
 gate, ``latest_accepted_<table>`` holds the last run that the gate or a person accepted: a run that failed does not
-replace it.
+replace it. ``latest_suite`` is ``latest_bias_metrics`` with the columns that most readers want.
 
-On plain paths they are two files of SQL beside the tables, one for Spark and one for DuckDB (of Delta tables the first
-alone); a catalog holds the views itself, or another one does. The numbers are published without them, so what goes
-wrong here is a warning.
+On plain paths they are two files of SQL in the folder of the tables, one for Spark and one for DuckDB (of Delta tables
+the first alone); a catalog holds the views itself, or another one does. The numbers are published without them, so what
+goes wrong here is a warning.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from uuid import uuid4
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from biasspark.columns import SUITE_GAPS, SUMMARIZED_AUCS
 from biasspark.errors import BiasSparkError, has_condition
 from biasspark.expressions.sql import quote_string
-from biasspark.tables.contract import has_columns, named_fault
+from biasspark.files import replace_local_file
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, RUN_ID_RULE
-from biasspark.tables.schemas import BIAS_ALERTS, BIAS_RUNS, COMPARISON_ALERTS, TABLES, WINDOW_START, Table
-from biasspark.tables.store import CatalogStore, DeltaFolder, PathStore, Store
+from biasspark.tables.schemas import (
+    BIAS_ALERTS,
+    BIAS_METRICS,
+    BIAS_RUNS,
+    COMPARISON_ALERTS,
+    TABLES,
+    WINDOW_START,
+    Column,
+    Table,
+)
+from biasspark.tables.schemas.dsl import columns
+from biasspark.tables.storage_errors import storage_errors
+from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
@@ -39,16 +47,23 @@ _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISS
 _SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
 _DUCKDB_LATEST = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
 _FILES = "run_date=*/run_id=*/*.parquet"
-_DUCKDB_TYPES = {
-    "ARRAY<BIGINT>": "BIGINT[]",
-    "ARRAY<DECIMAL(38,0)>": "DECIMAL(38,0)[]",
-    "ARRAY<DOUBLE>": "DOUBLE[]",
-    "ARRAY<STRING>": "VARCHAR[]",
-    "BINARY": "BLOB",
-    "MAP<STRING,BIGINT>": "MAP(VARCHAR, BIGINT)",
-    "STRING": "VARCHAR",
-    "TIMESTAMP": "TIMESTAMPTZ",
-}
+_DUCKDB_TYPES = {"BINARY": "BLOB", "STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ"}
+
+_SUITE = {f"{name}{end}" for name in (*SUMMARIZED_AUCS, *SUITE_GAPS) for end in ("", "_low", "_high")}
+_NARROW = {"run_date", "corpus", "model", "slice", "identity", *_SUITE, "run_id"}
+_N_ROWS, _N_POSITIVE = columns("""
+    n_rows BIGINT: Rows of the identity. NULL where the group is too small to be shown.
+    n_positive BIGINT: Positive rows of the identity. NULL where the group is too small to be shown.
+""")
+
+
+class View(NamedTuple):
+    """A view of the latest runs of a table: its name, its columns, what it holds, and its query."""
+
+    name: str
+    columns: tuple[Column, ...]
+    comment: str
+    query: str
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
@@ -61,14 +76,28 @@ def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
 
     Notes
     -----
-    On plain paths the files are replaced whole, in one step. In a catalog only a view that is missing or lacks columns
-    is replaced.
+    On plain paths the files are replaced whole, in one step. In a catalog only a view that is missing or has another
+    query is replaced.
     """
-    if isinstance(store, PathStore):
-        return _write_files(store)
+    if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
+        return _create_views(spark, store)
+    folder = store.local_folder
+    if folder is None or not folder.is_dir():
+        return (
+            f"views: not written, {store.root} is no folder of this machine. spark_views, delta_views and duckdb_views "
+            "of biasspark.tables.views return their text.",
+        )
     if isinstance(store, DeltaFolder):
-        return _write_delta_file(spark, store)
-    return _create_views(spark, store) if isinstance(store, CatalogStore) else ()
+        texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
+    else:
+        tables = [table for table in TABLES.values() if next((folder / table.name).glob(_FILES), None)]
+        texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
+    try:
+        for name, text in texts.items():
+            replace_local_file(folder / name, text.encode())
+    except OSError as error:
+        return (f"{error.filename or folder}: the views could not be written, {error.strerror or error}.",)
+    return ()
 
 
 def spark_views(path: str, tables: Sequence[Table]) -> str:
@@ -81,33 +110,40 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
     tables : sequence of Table
         Those that are there.
     """
-    return _assemble(
-        tables,
-        partial(_spark_files_view, path),
-        _spark_latest_views,
-        "Views of the tables in this folder for Spark, with the columns of biasspark.",
-        "They list the files as they are now. To see a later night, run this file again.",
-        "spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
-    )
+
+    def files_view(table: Table) -> str:
+        types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+        location = quote_string(f"{path.rstrip('/')}/{table.name}")
+        # A view of files puts the columns of the partition last and drops their comments, whatever is declared.
+        return (
+            f"CREATE OR REPLACE TEMPORARY VIEW {table.name}_files ({types})\n"
+            f"USING parquet OPTIONS (path {location});\n\n{_spark_view(table, f'{table.name}_files')}"
+        )
+
+    notes = """
+-- Views of the tables in this folder for Spark, with the columns of biasspark.
+-- They list the files as they are now. To see a later night, run this file again.
+-- spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
+"""
+    latest = _latest_views({table: table.name for table in tables}, _SPARK_LATEST)
+    return _assemble(notes, map(files_view, tables), map(_temporary_view, latest))
 
 
-def delta_views(store: DeltaFolder, tables: Sequence[Table]) -> str:
+def delta_views(relations: Mapping[Table, str]) -> str:
     """Return SQL that makes temporary views of Delta tables under a path, for a session that speaks Delta.
 
     Parameters
     ----------
-    store : DeltaFolder
-        The folder of the tables.
-    tables : sequence of Table
-        Those that are there.
+    relations : mapping of Table to str
+        What `list_relations` returns.
     """
-    return _assemble(
-        tables,
-        lambda table: _spark_view(table, store.name(table.name)),
-        _spark_latest_views,
-        "Views of the Delta tables in this folder for Spark, with the columns of biasspark.",
-        "spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'",
-    )
+    notes = """
+-- Views of the Delta tables in this folder for Spark, with the columns of biasspark.
+-- spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
+"""
+    table_views = (_spark_view(table, relation) for table, relation in relations.items())
+    latest = _latest_views({table: table.name for table in relations}, _SPARK_LATEST)
+    return _assemble(notes, table_views, map(_temporary_view, latest))
 
 
 def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
@@ -120,228 +156,187 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
     tables : sequence of Table
         Those that are there.
     """
-    return _assemble(
-        tables,
-        partial(_duckdb_files_view, folder),
-        _duckdb_latest_views,
-        "Views of the tables in this folder for DuckDB, with the columns of biasspark.",
-        "Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'",
-        "duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'",
-    )
+    root = "'" + folder.rstrip("/").replace("'", "''") + "'"
 
-
-def _write_files(store: PathStore) -> tuple[str, ...]:
-    folder = store.local_folder
-    if folder is None or not folder.is_dir():
+    def files_view(table: Table) -> str:
+        typed = "\n".join(f"    NULL::{_duckdb_type(c.type)} AS {c.name},  -- {c.comment}" for c in table.columns)
+        # The branch without rows gives order and types, also of columns that older files lack.
         return (
-            f"{SPARK_FILE}, {DUCKDB_FILE}: not written, {store.root} is no folder of this machine. "
-            "biasspark.tables.views.spark_views and duckdb_views return their text.",
+            f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT {', '.join(table.names)}\nFROM (\n"
+            f"  SELECT\n{typed}\n  WHERE false\n  UNION ALL BY NAME\n"
+            f"  SELECT * FROM read_parquet(\n    coalesce(getvariable('warehouse'), {root}) || "
+            f"'/{table.name}/{_FILES}',\n    union_by_name = true, hive_partitioning = true,\n"
+            "    hive_types = {'run_date': DATE, 'run_id': VARCHAR}\n  )\n);"
         )
-    tables = [table for table in TABLES.values() if next((folder / table.name).glob(_FILES), None)]
-    texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
-    return _replace_files(folder, texts)
+
+    notes = """
+-- Views of the tables in this folder for DuckDB, with the columns of biasspark.
+-- Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'
+-- duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'
+"""
+    latest = _latest_views({table: table.name for table in tables}, _DUCKDB_LATEST)
+    latest_views = (f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query};" for view in latest)
+    return _assemble(notes, map(files_view, tables), latest_views)
 
 
-def _write_delta_file(spark: SparkSession, store: DeltaFolder) -> tuple[str, ...]:
-    folder = store.local_folder
-    if folder is None or not folder.is_dir():
-        return (
-            f"{SPARK_FILE}: not written, {store.root} is no folder of this machine. biasspark.tables.views.delta_views "
-            "returns its text.",
-        )
-    return _replace_files(folder, {SPARK_FILE: delta_views(store, _find_tables(spark, store))})
-
-
-def _replace_files(folder: Path, texts: Mapping[str, str]) -> tuple[str, ...]:
-    try:
-        for name, text in texts.items():
-            _replace_file(folder / name, text)
-    except OSError as error:
-        return (f"{error.filename or folder}: the views could not be written, {error.strerror or error}.",)
-    return ()
-
-
-def _replace_file(file: Path, text: str) -> None:
-    """Put a text in place of a file in one step: a reader sees the old text or the new one."""
-    draft = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, file)
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
-def _with_latest(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables of which a run can be the latest: without a ledger none, and the ledger itself never."""
-    return [table for table in tables if table != BIAS_RUNS and BIAS_RUNS in tables]
-
-
-def _spark_files_view(path: str, table: Table) -> str:
-    types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
-    location = quote_string(f"{path.rstrip('/')}/{table.name}")
-    # A view of files puts the columns of the partition last and drops their comments, whatever is declared.
-    return (
-        f"CREATE OR REPLACE TEMPORARY VIEW {table.name}_files ({types})\n"
-        f"USING parquet OPTIONS (path {location});\n\n{_spark_view(table, f'{table.name}_files')}"
-    )
+def _assemble(notes: str, table_views: Iterable[str], latest_views: Iterable[str]) -> str:
+    """Return the text of a file: notes, a view of each table, and those of its latest runs."""
+    return "\n\n".join((notes.strip(), *table_views, *latest_views)) + "\n"
 
 
 def _spark_view(table: Table, rows: str) -> str:
     return (
-        f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_commented(table)}\n)\n"
+        f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_with_comments(table.columns)}\n)\n"
         f"COMMENT {quote_string(table.comment)} AS\nSELECT {', '.join(table.names)}\nFROM {rows};"
     )
 
 
-def _spark_latest_views(table: Table) -> list[str]:
-    queries = _latest_queries(table, table.name, BIAS_RUNS.name, _SPARK_LATEST)
-    return [f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};" for name, query in queries.items()]
+def _temporary_view(view: View) -> str:
+    return f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS\n{view.query};"
 
 
-def _commented(table: Table) -> str:
+def _with_comments(declared: Sequence[Column]) -> str:
     """Return the columns of a view with their comments, one per line."""
-    return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in table.columns)
+    return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in declared)
 
 
-def _latest_queries(table: Table, rows: str, ledger: str, latest: str) -> dict[str, str]:
-    """Return the queries of the latest runs of a table by the name of their view.
+def _duckdb_type(kind: str) -> str:
+    if array := re.fullmatch(r"ARRAY<(.+)>", kind):
+        return f"{_duckdb_type(array[1])}[]"
+    if entries := re.fullmatch(r"MAP<(\w+),(\w+)>", kind):
+        return f"MAP({_duckdb_type(entries[1])}, {_duckdb_type(entries[2])})"
+    return _DUCKDB_TYPES.get(kind, kind)
+
+
+# ---- the latest runs
+
+
+def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]:
+    """Yield the views of the latest runs of tables: without a ledger none, and of the ledger itself never.
 
     Parameters
     ----------
-    rows, ledger : str
-        The names of the table and of ``bias_runs``, quoted where they must be.
+    relations : mapping of Table to str
+        The tables that are there, each as SQL selects from it.
     latest : str
         The aggregate that gives the latest ``run_id`` of a group.
     """
-    published = f"{ledger}\n  WHERE job = {quote_string(table.job)}"
-    queries = {f"latest_{table.name}": _latest_query(table, rows, published, latest)}
-    if table.job in _GATED:
-        accepted = f"({_accepted_query(ledger, table.job)}\n  ) AS accepted\n  WHERE published_at IS NOT NULL"
-        queries[f"latest_accepted_{table.name}"] = _latest_query(table, rows, accepted, latest)
-    return queries
+    ledger = relations.get(BIAS_RUNS)
+    for table, rows in relations.items():
+        if table == BIAS_RUNS or ledger is None:
+            continue
+        published = f"{ledger}\n  WHERE job = {quote_string(table.job)}"
+        comment = f"{table.comment} The latest {{}} run of each night and corpus."
+        query = _latest_query(table, table.names, rows, published, latest)
+        yield View(f"latest_{table.name}", table.columns, comment.format("published"), query)
+        if table.job in _GATED:
+            query = _latest_query(table, table.names, rows, _accepted_runs(ledger, table.job), latest)
+            yield View(f"latest_accepted_{table.name}", table.columns, comment.format("accepted"), query)
+        if table == BIAS_METRICS:
+            narrow = tuple(column for column in table.columns if column.name in _NARROW)
+            narrow = (*narrow[:5], _N_ROWS, _N_POSITIVE, *narrow[5:])
+            sizes = {"n_rows": "n_subgroup_negative + n_subgroup_positive", "n_positive": "n_subgroup_positive"}
+            select = [f"{sizes[c.name]} AS {c.name}" if c.name in sizes else c.name for c in narrow]
+            query = _latest_query(table, select, rows, published, latest)
+            yield View("latest_suite", narrow, comment.format("published"), query)
 
 
-def _latest_query(table: Table, rows: str, runs: str, latest: str) -> str:
+def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:
     """Return the join that a filter on run_date passes through into every scan.
 
     Of windows that end with the same night each has a latest run of its own.
     """
     each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
-        f"SELECT {', '.join(table.names)}\nFROM {rows}\nJOIN (\n"
+        f"SELECT {', '.join(select)}\nFROM {rows}\nJOIN (\n"
         f"  SELECT run_date, corpus, {latest} AS run_id\n"
         f"  FROM {runs}\n  GROUP BY {each}\n"
         ") AS published\nUSING (run_date, corpus, run_id)"
     )
 
 
-def _accepted_query(ledger: str, job: str) -> str:
+def _accepted_runs(ledger: str, job: str) -> str:
     """Return the accepted runs of a job: of status accepted, or named by an accepted row of the job ``accept_run``.
 
-    One scan: each row of the ledger is about a run, and the row that accepts one has its night and corpus. The
-    ``config`` of that row is JSON, in which a quote within a text is escaped, so nothing but the key matches. Where it
-    names a run of another job, ``published_at`` is NULL.
+    One scan: each row of the ledger is about a run, and the row that accepts one has its night and corpus. Rows of
+    older versions name it in ``config``, which is JSON: a quote within a text is escaped, so only the key matches.
     """
-    return f"""SELECT run_date, corpus, about AS run_id,
-      max(CASE WHEN job = {quote_string(job)} THEN published_at END) AS published_at
+    job, accepted, acceptance = map(quote_string, (job, ACCEPTED, ACCEPT_RUN))
+    return f"""(
+    SELECT run_date, corpus, about AS run_id, max(CASE WHEN job = {job} THEN published_at END) AS published_at
     FROM (
       SELECT run_date, corpus, job, status, published_at,
         CASE
-          WHEN job <> {quote_string(ACCEPT_RUN)} THEN run_id
+          WHEN job <> {acceptance} THEN run_id
+          WHEN accepts_run_id IS NOT NULL THEN accepts_run_id
           ELSE regexp_extract(config, '"accepted_run_id": *"({RUN_ID_RULE})"', 1)
         END AS about
       FROM {ledger}
-      WHERE job IN ({quote_string(job)}, {quote_string(ACCEPT_RUN)})
     ) AS judged
     GROUP BY run_date, corpus, about
-    HAVING bool_or(status = {quote_string(ACCEPTED)})"""
+    HAVING bool_or(status = {accepted})
+  ) AS accepted
+  WHERE published_at IS NOT NULL"""
 
 
-def _duckdb_files_view(folder: str, table: Table) -> str:
-    root = "'" + folder.rstrip("/").replace("'", "''") + "'"
-    columns = "\n".join(
-        f"    NULL::{_DUCKDB_TYPES.get(c.type, c.type)} AS {c.name},  -- {c.comment}" for c in table.columns
-    )
-    # The branch without rows gives order and types, also of columns that older files lack.
-    return (
-        f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT {', '.join(table.names)}\nFROM (\n"
-        f"  SELECT\n{columns}\n  WHERE false\n  UNION ALL BY NAME\n"
-        f"  SELECT * FROM read_parquet(\n    coalesce(getvariable('warehouse'), {root}) || '/{table.name}/{_FILES}',\n"
-        "    union_by_name = true, hive_partitioning = true,\n"
-        "    hive_types = {'run_date': DATE, 'run_id': VARCHAR}\n  )\n);"
-    )
+# ---- in a catalog
 
 
-def _duckdb_latest_views(table: Table) -> list[str]:
-    queries = _latest_queries(table, table.name, BIAS_RUNS.name, _DUCKDB_LATEST)
-    return [f"CREATE OR REPLACE VIEW {name} AS\n{query};" for name, query in queries.items()]
-
-
-def _assemble(
-    tables: Sequence[Table], view: Callable[[Table], str], latest_views: Callable[[Table], list[str]], *notes: str
-) -> str:
-    """Return the text of a file: notes, a view of each table, and those of its latest runs."""
-    comments = "\n".join(f"-- {note}" for note in notes)
-    latest = (text for table in _with_latest(tables) for text in latest_views(table))
-    return "\n\n".join((comments, *map(view, tables), *latest)) + "\n"
-
-
-def _find_tables(spark: SparkSession, store: CatalogStore) -> list[Table]:
-    return [table for table in TABLES.values() if store.has(spark, table)]
+def list_relations(spark: SparkSession, store: CatalogStore) -> dict[Table, str]:
+    """Return the tables that are there, each as SQL selects from it; columns that it does not have yet are NULL."""
+    relations = {}
+    for table in TABLES.values():
+        if store.has(spark, table):
+            name = store.name(table.name)
+            there = spark.table(name).columns
+            nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in there]
+            relations[table] = f"(SELECT *, {', '.join(nulls)} FROM {name})" if nulls else name
+    return relations
 
 
 def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
-    tables = _with_latest(_find_tables(spark, store))
+    views = list(_latest_views(list_relations(spark, store), _SPARK_LATEST))
     warnings = []
-    for table in tables:
-        for name, query in _catalog_queries(store, table).items():
-            try:
-                with named_fault(store.view_name(name), "created"):
-                    _create_view(spark, store, table, name, query)
-            except BiasSparkError as error:
-                if re.search(_HOLDS_NO_VIEWS, str(error)):
-                    return (_say_views(store, tables),)
-                warnings.append(str(error))
+    for view in views:
+        try:
+            with storage_errors(store.view_name(view.name), "created"):
+                _create_view(spark, store, view)
+        except BiasSparkError as error:
+            if re.search(_HOLDS_NO_VIEWS, str(error)):
+                return (_describe_views(store, views),)
+            warnings.append(str(error))
     return tuple(warnings)
 
 
-def _create_view(spark: SparkSession, store: CatalogStore, table: Table, name: str, query: str) -> None:
-    view = store.view_name(name)
-    if _is_current(spark, view, table):
+def _create_view(spark: SparkSession, store: CatalogStore, view: View) -> None:
+    name = store.view_name(view.name)
+    if _is_current(spark, name, view):
         return
     if store.view_schema != store.schema:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")
-    kind = "published" if name == f"latest_{table.name}" else "accepted"
-    comment = quote_string(f"{table.comment} The latest {kind} run of each night and corpus.")
-    spark.sql(f"CREATE OR REPLACE VIEW {view} ({_commented(table)}) COMMENT {comment} AS {query}")
+    comment = quote_string(view.comment)
+    spark.sql(f"CREATE OR REPLACE VIEW {name} ({_with_comments(view.columns)}) COMMENT {comment} AS {view.query}")
 
 
-def _catalog_queries(store: CatalogStore, table: Table) -> dict[str, str]:
-    return _latest_queries(table, store.name(table.name), store.name(BIAS_RUNS.name), _SPARK_LATEST)
-
-
-def _is_current(spark: SparkSession, view: str, table: Table) -> bool:
+def _is_current(spark: SparkSession, name: str, view: View) -> bool:
     try:
-        return has_columns(spark.table(view).schema, table)
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except AnalysisException as error:
         # A view that no longer resolves is replaced, and so is one that is not there.
         if has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
             return False
         raise
+    details = {row["col_name"]: row["data_type"] for row in rows}
+    # Not every catalog gives the text of a view.
+    return details.get("View Text", view.query) == view.query and {c.name for c in view.columns} <= details.keys()
 
 
-def _say_views(store: CatalogStore, tables: Sequence[Table]) -> str:
-    """Give the views of a catalog that holds none as SQL, for the session of whoever reads them."""
-    statements = [
-        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};"
-        for table in tables
-        for name, query in _catalog_queries(store, table).items()
-    ]
+def _describe_views(store: CatalogStore, views: Sequence[View]) -> str:
+    """Return the views of a catalog that holds none as SQL, for the session of whoever reads them."""
     return "\n\n".join(
         (
             f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that does, for "
             "example spark_catalog.bias, or make them in each session that reads:",
-            *statements,
+            *map(_temporary_view, views),
         )
     )

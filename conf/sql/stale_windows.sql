@@ -27,7 +27,9 @@ nights AS (
 ),
 
 merged AS (
-    SELECT w.run_id AS window_run_id, n.run_date, n.run_id
+    SELECT
+        w.run_id AS window_run_id, n.run_date, n.run_id,
+        coalesce(n.copied_from_run_id, n.run_id) AS rows_of_run_id
     FROM windows AS w
     INNER JOIN runs AS n
         ON w.corpus = n.corpus AND n.job = 'bias_metrics' AND array_contains(w.merged_run_ids, n.run_id)
@@ -47,8 +49,6 @@ WHERE
     CASE
         WHEN w.merged_run_ids IS NULL THEN n.published_at > w.published_at
         WHEN m.run_id IS NULL THEN true
-        ELSE
-            m.run_id <> n.run_id
-            AND NOT coalesce(array_contains(n.warnings, 'a copy of ' || m.run_id || ' in fewer files'), false)
+        ELSE m.rows_of_run_id <> coalesce(n.copied_from_run_id, n.run_id)
     END
 ORDER BY w.corpus, w.run_date, w.window_start, n.run_date

@@ -1,11 +1,11 @@
-"""The candidates of a benchmark: how each is started, and where it leaves its numbers."""
+"""The candidates of a benchmark: how each is started, and where its outcome is."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -15,27 +15,27 @@ from scripts.benchmarks.event_log import log_into, read_tasks
 from scripts.benchmarks.measured_process import Measured, run_measured
 from scripts.benchmarks.task import PAIRS, Number, Outcome
 
-FURTHER = (
+MORE_TABLES = (
     "thresholds.at=[0.5,0.8]",
     "histograms.bins=100",
     "label_balance.length='comment_length'",
     "pinned_auc.trials=0",
 )
-"""What turns the further tables of the job on."""
+"""The settings that turn further tables of the job on."""
 
+SCRIPTS = Path(__file__).parent
 EVENTS = "events"
-
 METRIC_OF = {pair: metric for metric, pair in PAIRS.items()}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the candidates of one benchmark are given.
+    """What all candidates share.
 
     Attributes
     ----------
     corpora
-        The corpus, and by the name of a group of cases the second one that it needs.
+        The corpus at "", and the second corpora of groups of cases by their names.
     """
 
     corpora: dict[str, Path]
@@ -43,163 +43,197 @@ class Setting:
     driver_memory: str
 
 
+Command = Sequence[str | Path]
+Start = Callable[["Candidate", Setting, Path], Command]
+"""Returns the command of a candidate, given its folder."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to compute the suite, or something to compare it with.
+
+    Attributes
+    ----------
+    tolerance
+        The largest difference of its numbers from those of the others.
+    repeats
+        Whether it repeats its work itself, in one process.
+    portable
+        Whether it can run at another checkout of the project.
+    root
+        The checkout that it runs at.
+    """
+
+    name: str
+    text: str
+    start: Start
+    uses_java: bool = True
+    repeats: bool = False
+    portable: bool = False
+    tolerance: float = 1e-12
+    root: Path = ROOT
+
+    def at(self, root: Path) -> Candidate:
+        """Return the candidate at another checkout."""
+        return replace(self, name=f"{self.name}@{root.name}", text=f"{self.text}, at {root.name}", root=root)
+
+    def run(self, setting: Setting, number: int) -> Run:
+        """Run it once, in a folder of its own, and read its outcome."""
+        folder = BUILD / "runs" / f"{self.name}-{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        measured = run_measured(
+            [str(part) for part in self.start(self, setting, folder)],
+            {"PYTHONPATH": str(self.root)},
+            folder / "output.txt",
+            folder / "gc.log" if self.uses_java else None,
+        )
+        outcome = _read_outcome(folder)
+        if (folder / EVENTS).exists():
+            outcome.details["tasks"] = read_tasks(folder / EVENTS)
+        return Run(self, measured, outcome)
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a candidate."""
 
+    candidate: Candidate
     measured: Measured
     outcome: Outcome
 
     @property
     def seconds(self) -> float:
-        """What counts: the time of the process, or what the candidate says in its place."""
+        """The time that counts: that of the process unless the candidate reports another."""
         return self.measured.seconds if self.outcome.seconds is None else self.outcome.seconds
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to compute the suite.
-
-    Attributes
-    ----------
-    tolerance
-        How far its values may lie from the others.
-    has_cases
-        Whether it runs several cases in one session, and repeats them itself.
-    """
-
-    name: str
-    text: str
-    start: Callable[[Setting, Path], Sequence[str | Path]]
-    uses_java: bool = False
-    has_cases: bool = False
-    tolerance: float = 1e-12
-
-    def run(self, setting: Setting, number: int) -> Run:
-        """Run it once, in a folder of its own, and read what it found."""
-        folder = BUILD / "runs" / f"{self.name}-{number}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        heap_log = folder / "gc.log" if self.uses_java else None
-        measured = run_measured(
-            [str(part) for part in self.start(setting, folder)],
-            {"PYTHONPATH": str(ROOT)},
-            folder / "output.txt",
-            heap_log,
-        )
-        outcome = _read_outcome(folder)
-        if (folder / EVENTS).exists():
-            outcome.details["tasks"] = read_tasks(folder / EVENTS)
-        return Run(measured, outcome)
 
 
 def _read_outcome(folder: Path) -> Outcome:
     if (folder / "outcome.json").exists():
         return Outcome.read(folder / "outcome.json")
-    return _read_tables(folder / "warehouse")
-
-
-def _read_tables(warehouse: Path) -> Outcome:
-    """Read what the job published."""
-    statistics = ds.dataset(warehouse / "u_statistics", partitioning="hive").to_table().to_pylist()
+    tables = {
+        name: ds.dataset(folder / "warehouse" / name, partitioning="hive").to_table().to_pylist()
+        for name in ("u_statistics", "bias_metrics")
+    }
     key = ("model", "identity", "low_cell", "high_cell")
-    variances = {tuple(row[name] for name in key): row["auc_variance"] for row in statistics}
-    rows = ds.dataset(warehouse / "bias_metrics", partitioning="hive").to_table().to_pylist()
+    variances = {tuple(row[name] for name in key): row["auc_variance"] for row in tables["u_statistics"]}
     return Outcome(
         [
             Number(row["model"], row["identity"], metric, row[metric], variances[row["model"], row["identity"], *pair])
-            for row in rows
+            for row in tables["bias_metrics"]
             for pair, metric in METRIC_OF.items()
         ]
     )
 
 
-def _submit(setting: Setting, folder: Path, *job: str | Path) -> list[str | Path]:
-    log = f"spark.driver.extraJavaOptions=-Xlog:gc:file={folder / 'gc.log'}"
-    return [ROOT / "scripts" / "submit", "--driver-memory", setting.driver_memory, "--conf", log, *job]
+def _submit(candidate: Candidate, setting: Setting, folder: Path, *job: str | Path) -> Command:
+    gc_log = f"spark.driver.extraJavaOptions=-Xlog:gc:file={folder / 'gc.log'}"
+    submit = candidate.root / "scripts" / "submit"
+    return [submit, "--driver-memory", setting.driver_memory, "--conf", gc_log, *job]
 
 
-def _start_job(*overrides: str) -> Callable[[Setting, Path], Sequence[str | Path]]:
-    def start(setting: Setting, folder: Path) -> Sequence[str | Path]:
-        places = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
-        return _submit(
-            setting,
-            folder,
-            ROOT / "jobs" / "bias_metrics.py",
-            *("--config", ROOT / "scripts" / "benchmarks" / "job.toml", "--run-date", "2026-01-15"),
-            *(option for override in (*places, *overrides) for option in ("--set", override)),
-        )
+def _task(setting: Setting, folder: Path) -> Command:
+    return ["--corpus", setting.corpora[""], "--outcome", folder / "outcome.json"]
+
+
+def _start_job(*overrides: str) -> Start:
+    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+        paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
+        config = candidate.root / "scripts" / "benchmarks" / "job.toml"
+        options = [option for override in (*paths, *overrides) for option in ("--set", override)]
+        job: Command = [
+            candidate.root / "jobs/bias_metrics.py",
+            "--config",
+            config,
+            "--run-date",
+            "2026-01-15",
+            *options,
+        ]
+        return _submit(candidate, setting, folder, *job)
+
+    return start
+
+
+def _start_python(script: str) -> Start:
+    def start(_: Candidate, setting: Setting, folder: Path) -> Command:
+        return [sys.executable, SCRIPTS / script, *_task(setting, folder)]
 
     return start
 
 
-def _start_script(name: str) -> Callable[[Setting, Path], Sequence[str | Path]]:
-    def start(setting: Setting, folder: Path) -> Sequence[str | Path]:
-        options = ("--corpus", setting.corpora[""], "--outcome", folder / "outcome.json")
-        return [sys.executable, "-m", f"scripts.benchmarks.{name}", *options]
+def _start_submitted(script: str) -> Start:
+    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+        return _submit(candidate, setting, folder, SCRIPTS / script, *_task(setting, folder))
 
     return start
 
 
-def _start_evaluator(setting: Setting, folder: Path) -> Sequence[str | Path]:
-    script = ROOT / "scripts" / "benchmarks" / "spark_evaluator.py"
-    return _submit(setting, folder, script, "--corpus", setting.corpora[""], "--outcome", folder / "outcome.json")
+def _start_warm(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+    options = ("--root", candidate.root, "--repeat", str(setting.repeat), *_task(setting, folder))
+    return _submit(candidate, setting, folder, SCRIPTS / "warm_session.py", *options)
 
 
-def _start_session(group: str) -> Callable[[Setting, Path], Sequence[str | Path]]:
-    def start(setting: Setting, folder: Path) -> Sequence[str | Path]:
-        script = ROOT / "scripts" / "benchmarks" / "spark_session.py"
-        corpora = [setting.corpora[name] for name in ("", group) if name in setting.corpora]
-        options = [option for corpus in corpora for option in ("--corpus", corpus)]
-        repeat = ("--repeat", str(setting.repeat))
-        (folder / EVENTS).mkdir()
-        # A session works for many minutes, unlike a job: both of Java's compilers, and its own choice of a collector.
-        settings = log_into(folder / EVENTS) | {"spark.driver.defaultJavaOptions": ""}
-        return _submit(
-            setting,
-            folder,
-            *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
-            *(script, "--group", group, *options, *repeat, "--outcome", folder / "outcome.json"),
-        )
+def _start_session(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+    group = candidate.name
+    second: Command = ["--corpus", setting.corpora[group]] if group in setting.corpora else []
+    (folder / EVENTS).mkdir()
+    # A session works for many minutes, unlike a job: both compilers of Java, and its own choice of a collector.
+    settings = log_into(folder / EVENTS) | {"spark.driver.defaultJavaOptions": ""}
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    script: Command = [SCRIPTS / "session.py", "--group", group, "--repeat", str(setting.repeat)]
+    return _submit(candidate, setting, folder, *conf, *script, *_task(setting, folder), *second)
 
-    return start
 
+SESSIONS = {
+    "session": "the suite, a bare sort, a bare scan",
+    "array": "24 and 240 identities in an array, with the same number of mentions",
+    "columns": "24 and 240 columns of identities, with the same number of mentions",
+    "unannotated": "the corpus, and one with 75 % of its rows unannotated",
+    "crossed": "without and with crossed pairs",
+    "comparison": "two models compared by DeLong and by the jackknife, the suite",
+    "attribution": "the attribution of every row, a bare sort, crosses of 50 groups, the suite",
+    "window": "7 nights that kept their state merged, and their rows measured again",
+    "growth": "more rows, identities, models and slices, each while the others stay",
+    "templates": "scores of 20 templates by 24 identities, in ever more rows",
+}
 
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job(), uses_java=True),
+        Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job(), portable=True),
         Candidate(
             "further",
             "the same with thresholds, histograms, label balance and pinned AUC",
-            _start_job(*FURTHER),
-            uses_java=True,
+            _start_job(*MORE_TABLES),
+            portable=True,
         ),
-        Candidate("pandas", "pandas, scikit-learn and SciPy in a loop", _start_script("pandas_loop")),
+        Candidate(
+            "floor",
+            "spark-submit of a session that aggregates a column, maps two in Python and writes a file",
+            _start_submitted("floor.py"),
+            portable=True,
+        ),
+        Candidate(
+            "warm",
+            "a further night of conf/demo.toml in one Spark session",
+            _start_warm,
+            repeats=True,
+            portable=True,
+        ),
+        Candidate(
+            "pandas", "pandas, scikit-learn and SciPy in a loop", _start_python("pandas_loop.py"), uses_java=False
+        ),
         Candidate(
             "evaluator",
             "Spark's BinaryClassificationEvaluator in a loop, 2 identities of 24, extrapolated",
-            _start_evaluator,
-            uses_java=True,
+            _start_submitted("spark_evaluator.py"),
             tolerance=1e-9,  # it adds up rates of a million thresholds in floating point
         ),
-        Candidate("numpy", "numpy by hand in one process", _start_script("numpy_sorted")),
-        Candidate("duckdb", "DuckDB SQL", _start_script("duckdb_sql")),
+        Candidate("numpy", "numpy by hand in one process", _start_python("numpy_sorted.py"), uses_java=False),
+        Candidate("duckdb", "DuckDB SQL", _start_python("duckdb_sql.py"), uses_java=False),
         *(
-            Candidate(group, text, _start_session(group), uses_java=True, has_cases=True)
-            for group, text in (
-                ("session", "one Spark session: suite, sort, scan"),
-                ("binned", "one Spark session: the suite by 4,096 bins, approximate, the suite, scan"),
-                ("array", "one Spark session: 24 and 240 identities in an array, at the same number of mentions"),
-                ("columns", "one Spark session: 24 and 240 columns of identities, at the same number of mentions"),
-                ("unannotated", "one Spark session: the corpus, and one with 75 % of its rows unannotated"),
-                ("crossed", "one Spark session: without and with crossed pairs"),
-                ("comparison", "one Spark session: two models compared by DeLong and by the jackknife, suite"),
-                ("attribution", "one Spark session: attribution of every row, sort, crosses of 50 groups, suite"),
-                ("window", "one Spark session: 7 nights that kept their state merged, and their rows measured again"),
-                ("growth", "one Spark session: more rows, identities, models and slices, each while the others stay"),
-                ("templates", "one Spark session: scores of 20 templates by 24 identities, in ever more rows"),
-            )
+            Candidate(name, f"one Spark session: {text}", _start_session, repeats=True)
+            for name, text in SESSIONS.items()
         ),
     )
 }

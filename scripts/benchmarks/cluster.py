@@ -1,17 +1,17 @@
-"""How long a night takes on a cluster, from what rows cost on one machine: a model, not a measurement.
+"""The time of a run on a cluster, from the cost of rows on one machine: a model, not a measurement.
 
-A case of the kept benchmark read R rows and ranked P scores (rows times models). Its tasks that read took
+A case of the saved benchmark read R rows and ranked P scores (rows times models). Its tasks that read took
 ``a + b R + c P`` seconds of a core, those after the shuffle ``d + e P``, and ``f P`` bytes were shuffled; least squares
-give the costs. On a cluster tasks start in order, each as soon as a core is free (list scheduling); ranges of scores
-are dealt to tasks by a hash, so some tasks have more of them than others, which is drawn. Bytes that come from another
+give the costs. On a cluster tasks start in order, each as soon as a core is free (list scheduling). Ranges of scores
+are distributed to tasks by a hash, so some tasks have more of them than others, which is simulated. Bytes from another
 executor go through the network.
 
-That benchmark is the suite alone, in a warm session. A job makes more tables, by Java code compiled less. So its tasks
-are taken to be slower than those by one factor, which least squares give with the fixed cost, from whole jobs.
+That benchmark is the suite alone, in a warm session. A job makes more tables, by Java code that is compiled less. So
+its tasks are taken to be slower by one factor, which least squares give with the fixed cost, from whole jobs.
 
-A task keeps what it shuffles, and then what it sorts by range, in its share of the executor's heap, of which Spark sets
-some megabytes aside and lends a fraction of the rest to its tasks: what does not fit is spilled. A Python worker holds
-what the largest one held in that benchmark, times as many as the scores of a range are more than they were there.
+A task holds what it shuffles, and then what it sorts by range, in its share of the heap of the executor, of which Spark
+reserves some megabytes and lends a fraction of the rest to its tasks: what does not fit is spilled. A Python worker
+holds as much as the largest one of that benchmark, times the scores of a range relative to the scores there.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from typing import Any
 
 import numpy as np
 
-from biasspark.config.model import MOST_RANGES
-from biasspark.config.wording import say_count
+from biasspark.arrays import Floats
+from biasspark.config.configuration import MOST_RANGES
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, MOST_ROWS_A_RANGE, ROWS_A_RANGE
-from biasspark.errors import InputError
-from biasspark.ranking.ranges import GROUPS_A_TASK
+from biasspark.ranking.range_job import GROUPS_A_TASK
+from biasspark.text import format_count
 from scripts.benchmarks.event_log import PLACING, READING
-from scripts.benchmarks.task import whole
+from scripts.benchmarks.task import positive_int
 
 RESULTS = Path(__file__).parent / "results"
 SPLIT_MB = 128
-"""What Spark gives a task of a file to read, unless told otherwise."""
+"""The part of a file that Spark gives a task to read, by default."""
 
 RESERVED_MB, LENT = 315, 0.6
-"""What Spark sets aside of a heap (300 MiB), and which part of the rest it lends to tasks (spark.memory.fraction)."""
+"""What Spark reserves of a heap (300 MiB), and the part of the rest that it lends to tasks (spark.memory.fraction)."""
 
 MEASURED = "24 identities, one slice, all rows annotated"
-"""What the benchmarks had besides rows and models, and so what is planned."""
+"""The benchmarks besides rows and models, and so the plan."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a row and a score cost on one core of the machine that was measured.
+    """The cost of a row and of a score on one core of the measured machine.
 
     Attributes
     ----------
     reading_row, reading_score, placing_score
         Seconds of a job: for a row and for a score while the corpus is read, twice, and for a score after the shuffle.
     file_bytes
-        Of a row in the corpus's files, which decide into how many tasks reading is cut.
+        Of a row in the files of the corpus, which determine the number of tasks that read.
     shuffled_bytes
-        Of a score, its memberships and counts among them, compressed.
+        Of a score with its memberships and counts, compressed.
     fixed
-        Seconds of a job however little it has to do: Java, Spark, its code cold, tables written and checked.
+        Seconds of a job of any size: Java, Spark, cold code, tables written and checked.
     worker_mb
-        What the largest Python worker held, with ranges of ``ROWS_A_RANGE`` scores.
+        Memory of the largest Python worker, with ranges of ``ROWS_A_RANGE`` scores.
     """
 
     reading_row: float
@@ -75,7 +75,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Executors, cores of each, and what the network gives each of them, in MB per second."""
+    """Executors, cores of each, and the network of each in MB per second."""
 
     executors: int
     cores: int
@@ -89,24 +89,24 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a night comes to.
+    """The plan of a run.
 
     Attributes
     ----------
     reading_tasks, placing_tasks, ranges
-        How many; ranges of all models together.
+        Numbers; ranges of all models.
     ranges_to_set
-        The ``[ranking] ranges`` without which the job would refuse so many rows; None where it chooses them itself.
+        The ``[ranking] ranges`` without which the job would refuse so many rows; None if it chooses them itself.
     reading, network, placing
         Seconds.
     shuffled_gb
         Through the shuffle, in all.
     range_mb
-        Scores of a range with their counts and memberships, as they come from the shuffle.
+        Scores of a range with their counts and memberships, as they arrive from the shuffle.
     worker_mb
-        What a Python worker holds at most.
+        The largest memory of a Python worker.
     heap_mb
-        With less heap than this an executor spills.
+        The heap below which an executor spills.
     """
 
     reading_tasks: int
@@ -123,25 +123,25 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """How long it takes, without what is fixed."""
+        """The time without the fixed cost."""
         return self.reading + self.network + self.placing
 
 
 def fit_costs(growth: Mapping[str, Any], file_bytes: float, worker_mb: float) -> Costs:
-    """Return the costs that explain the cases of rows and of models best: those of the suite, in a warm session."""
+    """Return the costs of the suite in a warm session that fit the cases of rows and of models best."""
     cases, rows, scores = _sized_cases(growth)
-    of = {kind: [growth["tasks"][name][kind] for name in cases] for kind in (READING, PLACING)}
+    readers, placers = ([growth["tasks"][name][kind] for name in cases] for kind in (READING, PLACING))
     ones = np.ones(len(cases))
-    reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in of[READING]])
-    placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in of[PLACING]])
-    shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in of[READING]])
+    reading = _solve([ones, rows, scores], [tasks["task_seconds"] for tasks in readers])
+    placing = _solve([ones, scores], [tasks["task_seconds"] for tasks in placers])
+    shuffled = _solve([ones, scores], [tasks["shuffled_mb"] * 1e6 for tasks in readers])
     return Costs(*map(float, (reading[1], reading[2], placing[1], file_bytes, shuffled[1], 0, worker_mb)))
 
 
 def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs:
-    """Return the costs of a job: what is fixed, and how much slower than the suite it is, explain whole jobs best.
+    """Return the costs of a job: the fixed cost and the slowdown against the suite that fit whole jobs best.
 
-    ``jobs`` are the seconds of jobs with two models, by their rows, on the machine that was measured.
+    ``jobs`` are the seconds of jobs with two models, by their rows, on the measured machine.
     """
     planned = np.array([plan_night(suite, machine, rows, 2).seconds for rows in jobs])
     fixed, slower = map(float, _solve([np.ones(len(jobs)), planned], list(jobs.values())))
@@ -150,11 +150,11 @@ def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs
 
 
 def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
-    """Plan a night of so many rows and models on a cluster.
+    """Plan a run on a cluster.
 
     Raises
     ------
-    InputError
+    ValueError
         If the job would refuse so many rows, whatever ranges are set.
     """
     scores = rows * models
@@ -163,10 +163,12 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
     ranges_to_set = _find_ranges_to_set(rows)
     ranges = (ranges_to_set or _choose_ranges(rows)) * models
     placing_tasks = math.ceil(ranges / GROUPS_A_TASK)
-    dealt = np.bincount(np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks)
+    ranges_of_tasks = np.bincount(
+        np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks
+    )
     a_range = scores / ranges
     shuffled = scores * costs.shuffled_bytes
-    kept_by_a_task = max(shuffled / reading_tasks, float(dealt.max()) * a_range * costs.shuffled_bytes)
+    kept_by_a_task = max(shuffled / reading_tasks, float(ranges_of_tasks.max()) * a_range * costs.shuffled_bytes)
     elsewhere = shuffled * (1 - 1 / cluster.executors) / cluster.executors
     return Plan(
         reading_tasks=reading_tasks,
@@ -175,7 +177,7 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
         ranges_to_set=ranges_to_set,
         reading=schedule([reading] * reading_tasks, cluster.slots),
         network=elsewhere / (cluster.network * 1e6),
-        placing=schedule([count * a_range * costs.placing_score for count in dealt.tolist()], cluster.slots),
+        placing=schedule([count * a_range * costs.placing_score for count in ranges_of_tasks.tolist()], cluster.slots),
         shuffled_gb=shuffled / 1e9,
         range_mb=a_range * costs.shuffled_bytes / 1e6,
         worker_mb=costs.worker_mb * max(a_range / ROWS_A_RANGE, 1),
@@ -184,7 +186,7 @@ def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int
 
 
 def schedule(tasks: Sequence[float], slots: int) -> float:
-    """Return when the last of some tasks ends, each of which starts as soon as one of the slots is free."""
+    """Return when the last task ends, if each starts as soon as a slot is free."""
     free = [0.0] * min(slots, len(tasks))
     for seconds in tasks:
         heapq.heapreplace(free, free[0] + seconds)
@@ -192,13 +194,13 @@ def schedule(tasks: Sequence[float], slots: int) -> float:
 
 
 def read_jobs(results: Path = RESULTS) -> dict[int, float]:
-    """Read the seconds that the kept benchmarks of the whole job took, by its rows."""
-    kept = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-job*.json"))]
-    return {found["corpus"]["rows"]: found["figures"]["job seconds"] for found in kept}
+    """Read the seconds of the saved benchmarks of the whole job, by its rows."""
+    saved = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-job*.json"))]
+    return {one["corpus"]["rows"]: one["figures"]["job seconds"] for one in saved}
 
 
 def read_costs(results: Path = RESULTS) -> Costs:
-    """Read the costs from the kept benchmarks of growth and of the job, which were made on one machine."""
+    """Read the costs from the saved benchmarks of growth and of the job, made on one machine."""
     growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     suite = fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], worker_mb)
@@ -207,10 +209,10 @@ def read_costs(results: Path = RESULTS) -> Costs:
 
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
-    """Say in a table what a night takes."""
+    """Return the plan as a table."""
     plan = plan_night(costs, cluster, rows, models)
-    tasks = f"{say_count(plan.reading_tasks, 'task')} on {say_count(cluster.slots, 'core')}"
-    ranges = f"{say_count(plan.ranges, 'range')} of {rows * models / plan.ranges:,.0f} scores"
+    tasks = f"{format_count(plan.reading_tasks, 'task')} on {format_count(cluster.slots, 'core')}"
+    ranges = f"{format_count(plan.ranges, 'range')} of {rows * models / plan.ranges:,.0f} scores"
     total, by_all = costs.fixed + plan.seconds, _show_mb(cluster.cores * plan.worker_mb)
     lines = [
         ("fixed, on the driver", f"{costs.fixed:.0f} s", ""),
@@ -223,21 +225,21 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
         ("a range as a worker receives it", _show_mb(plan.range_mb), ""),
         ("held by a worker", _show_mb(plan.worker_mb), f"at most; {by_all} by those of an executor"),
     ]
-    told = [f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines]
-    return "\n".join([*told, *_warn_of_ranges(plan, rows), f"as measured: {MEASURED}"])
+    table = [f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines]
+    return "\n".join([*table, *_warn_of_ranges(plan, rows), f"as measured: {MEASURED}"])
 
 
 def _choose_ranges(rows: int) -> int:
-    """Return into how many ranges the job cuts the scores of a model unless it is told."""
+    """Return the number of ranges of a model that the job chooses."""
     return min(math.ceil(rows / ROWS_A_RANGE), MOST_CHOSEN_RANGES)
 
 
 def _find_ranges_to_set(rows: int) -> int | None:
-    """Return how many ranges are best set where the job refuses those that it chooses; None where it does not."""
+    """Return the number of ranges to set if the job refuses its own choice; None if it does not."""
     if rows <= _choose_ranges(rows) * MOST_ROWS_A_RANGE:
         return None
     if rows > MOST_RANGES * MOST_ROWS_A_RANGE:
-        raise InputError(
+        raise ValueError(
             f"{rows:,} rows. The job refuses more than {MOST_RANGES * MOST_ROWS_A_RANGE:,}: [ranking] ranges may be "
             f"{MOST_RANGES:,} at most, and a range may hold {MOST_ROWS_A_RANGE:,} rows. Plan several corpora."
         )
@@ -258,7 +260,7 @@ def _show_mb(megabytes: float) -> str:
     return f"{megabytes:.0f} MB" if megabytes < 999.5 else f"{megabytes / 1e3:,.1f} GB"
 
 
-def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], Floats, Floats]:
     """Return the names of the cases of rows and of models, their rows, and their scores."""
     rows = {name: int(name.partition(": ")[2]) for name in growth["medians"] if name.startswith("rows: ")}
     fewest = min(rows.values())
@@ -269,27 +271,28 @@ def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.n
     return list(sized), sizes[:, 0], sizes[:, 1]
 
 
-def _solve(columns: Sequence[np.ndarray], values: Sequence[float]) -> np.ndarray:
+def _solve(columns: Sequence[Floats], values: Sequence[float]) -> Floats:
     """Least squares of relative errors, so that the largest case does not decide alone."""
     weights = 1 / np.array(values)
-    found: np.ndarray = np.linalg.lstsq(np.stack(columns, 1) * weights[:, None], np.ones(len(values)), rcond=None)[0]
-    return found
+    return np.asarray(
+        np.linalg.lstsq(np.stack(columns, 1) * weights[:, None], np.ones(len(values)), rcond=None)[0], np.float64
+    )
 
 
 def main() -> None:
-    """Plan what is asked for; scripts/plan says what it means."""
+    """Print the plan; scripts/plan describes the options."""
     parser = argparse.ArgumentParser(prog="scripts/plan", add_help=False, allow_abbrev=False)
-    parser.add_argument("--rows", type=whole, required=True)
-    parser.add_argument("--models", type=whole, default=2)
-    parser.add_argument("--executors", type=whole, required=True)
-    parser.add_argument("--cores", type=whole, default=4)
-    parser.add_argument("--network", type=whole, default=500)
-    asked = parser.parse_args()
-    cluster = Cluster(asked.executors, asked.cores, asked.network)
+    parser.add_argument("--rows", type=positive_int, required=True)
+    parser.add_argument("--models", type=positive_int, default=2)
+    parser.add_argument("--executors", type=positive_int, required=True)
+    parser.add_argument("--cores", type=positive_int, default=4)
+    parser.add_argument("--network", type=positive_int, default=500)
+    options = parser.parse_args()
+    cluster = Cluster(options.executors, options.cores, options.network)
     try:
-        print(describe_plan(read_costs(), cluster, asked.rows, asked.models))
-    except InputError as refused:
-        parser.error(f"--rows: {refused}")
+        print(describe_plan(read_costs(), cluster, options.rows, options.models))
+    except ValueError as error:
+        parser.error(f"--rows: {error}")
 
 
 if __name__ == "__main__":

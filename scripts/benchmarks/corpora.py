@@ -1,4 +1,4 @@
-"""The corpora of a benchmark: made when first needed, kept under build/bench, and used again."""
+"""The corpora of a benchmark: made when first needed, and kept under build/bench."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"
@@ -20,25 +20,25 @@ SEED = 1
 
 
 def civil_corpus(rows: int, unannotated: float) -> Path:
-    """Return a civil corpus of so many rows, of which a share has no annotations."""
+    """Return a civil corpus with a share of rows without annotations."""
     sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.py")), ROOT / "jobs" / "make_corpus.py"]
     name = f"civil-{rows}-{unannotated:g}-{_digest(path.read_bytes() for path in sources)}"
     options = ["civil", "--rows", str(rows), "--seed", str(SEED), "--unannotated", str(unannotated)]
-    return _made_once(BUILD / name, "jobs/make_corpus.py", *options)
+    return _make_once(BUILD / name, "jobs/make_corpus.py", *options)
 
 
 def split_corpus(corpus: Path) -> Path:
-    """Return a corpus with ten identities in place of each of another corpus."""
+    """Return a corpus with ten identities in place of each identity of another corpus."""
     script = "scripts/benchmarks/split_identities.py"
     files = (
         f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.resolve().glob("*.parquet"))
     )
     name = f"split-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
-    return _made_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))
+    return _make_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))
 
 
 def describe_corpus(corpus: Path) -> dict[str, int]:
-    """Count the rows of a corpus, those with annotations, and the bytes of its files."""
+    """Return the rows of a corpus, those with annotations, and the bytes of its files."""
     rows = ds.dataset(corpus)
     return {
         "rows": int(rows.count_rows()),
@@ -48,14 +48,14 @@ def describe_corpus(corpus: Path) -> dict[str, int]:
 
 
 def read_once(corpus: Path) -> None:
-    """Read all files, so that no candidate pays for the disk."""
+    """Read all files, so that no candidate waits for the disk."""
     for path in corpus.glob("*.parquet"):
         with path.open("rb") as file:
             while file.read(1 << 24):
                 pass
 
 
-def _made_once(folder: Path, *job: str) -> Path:
+def _make_once(folder: Path, *job: str) -> Path:
     if not (folder / "_SUCCESS").exists():
         print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""The suite in DuckDB: the best SQL that we could write, exact, on as many threads as there are cores.
+"""The suite in DuckDB: the best SQL that we could write, exact, on all cores.
 
-Nothing has a row for each (row, identity). The points of a model are the distinct scores at which anything has to be
-known: those of positives and of members, one row in six here. One ASOF join counts the negatives between points,
-running sums place every point, memberships are joined to points by score, and what concerns the background (all rows
-less the members) follows from the steps between the points of its identity. Counts are BIGINT, sums of squares HUGEINT.
+No table has a row for each (row, identity). The points of a model are the distinct scores of positives and of members,
+one row in six here. One ASOF join counts the negatives between points, running sums place every point, memberships are
+joined to points by score, and the background (all rows less the members) follows from the steps between the points of
+its identity. Counts are BIGINT, sums of squares HUGEINT.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 
 import duckdb
 
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task, quoted
 
 Key = tuple[str, str, str]
@@ -63,7 +63,7 @@ placed AS (
 SELECT *, (sum(p_at * (2 * n_below + n_at)) OVER below - p_at * (2 * n_below + n_at))::BIGINT AS placed_below
 FROM placed WINDOW below AS (ORDER BY score ROWS UNBOUNDED PRECEDING);
 """
-"""For each point the negatives and positives at and below it, and twice what the positives below it are placed at."""
+"""For each point the negatives and positives at and below it, and the doubled placements of the positives below it."""
 
 TOTALS = """
 SELECT any_value(n), any_value(p), sum(p_at * d),
@@ -73,10 +73,10 @@ FROM (
     FROM points, (SELECT sum(n_at + n_after)::BIGINT AS n, sum(p_at)::BIGINT AS p FROM points)
 )
 """
-"""Sizes, twice U and sums of squares of all negatives and all positives."""
+"""Sizes, twice U, and sums of squares of all negatives and all positives."""
 
 IDENTITIES = """
-WITH own AS (
+WITH placed AS (
     SELECT *,
         $p - p_below - p_at AS p_above,
         (sum(mn) OVER below)::BIGINT - mn AS mn_below, (sum(mp) OVER below)::BIGINT - mp AS mp_below,
@@ -103,7 +103,7 @@ steps AS (
         2 * (p_below - mp_below) + p_at - mp AS bg,
         2 * (p_above - (m_p - mp_below - mp)) + p_at - mp AS be,
         seen_below - coalesce(lag(seen_below + n_at * (2 * p_above + p_at)) OVER below, 0) AS seen_before
-    FROM own WINDOW below AS (PARTITION BY identity ORDER BY score)
+    FROM placed WINDOW below AS (PARTITION BY identity ORDER BY score)
 )
 SELECT identity, any_value(m_n), any_value(m_p),
     -- subgroup
@@ -147,15 +147,15 @@ def measure_model(database: duckdb.DuckDBPyConnection, model: str) -> dict[Key, 
     n, p, doubled, low_squares, high_squares = map(int, totals)
     rows = database.execute(IDENTITIES, {"p": p, "placed": doubled}).fetchall()
     sums = {row[0]: tuple(map(int, row[1:])) for row in rows}
-    found = {}
+    statistics = {}
     for identity in IDENTITY_NAMES:
         m_n, m_p, *values = sums.get(identity, (0,) * 20)
         values[9:12] = values[9] + doubled, values[10] + low_squares, values[11] + high_squares
         sizes = {"subgroup_negative": m_n, "subgroup_positive": m_p}
         sizes |= {"background_negative": n - m_n, "background_positive": p - m_p}
-        for place, (metric, (low, high)) in enumerate(PAIRS.items()):
-            found[model, identity, metric] = Statistic(sizes[low], sizes[high], *values[3 * place : 3 * place + 3])
-    return found
+        for first, (metric, (low, high)) in zip(range(0, 18, 3), PAIRS.items(), strict=True):
+            statistics[model, identity, metric] = Statistic(sizes[low], sizes[high], *values[first : first + 3])
+    return statistics
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the tasks of a Spark application took, read from its event log."""
+"""The time, shuffle and spill of the tasks of a Spark application, from its event log."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 from typing import Any
 
 READING, PLACING = "reading", "after a shuffle"
-SPARKS_OWN = ("spark-session-", "broadcast exchange ")
-"""How tags begin that Spark gives a job: of its session and query, and of a table that it sends to all executors."""
+SPARK_TAGS = ("spark-session-", "broadcast exchange ")
+"""Beginnings of the tags that Spark gives a job itself: of its session and query, and of a broadcast table."""
 
 
 def log_into(folder: Path) -> dict[str, str]:
-    """Return the settings with which Spark writes what `read_tasks` reads."""
+    """Return the settings with which Spark writes the log that `read_tasks` reads."""
     plain = dict.fromkeys(("spark.eventLog.compress", "spark.eventLog.rolling.enabled"), "false")
     return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder.as_uri(), **plain}
 
 
 def read_tasks(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Return by job tag, and by whether they read files or shuffled blocks, what all its tasks took together.
+    """Return totals over tasks by job tag, and by whether they read files or shuffled blocks.
 
     Returns
     -------
     dict
-        ``tasks``; ``task_seconds``, from start to end, with what their Python workers do; megabytes ``shuffled``
-        (written for a shuffle, compressed) and ``spilled`` to disk.
+        ``tasks``; ``task_seconds``, including their Python workers; ``shuffled_mb``, written for a shuffle, compressed;
+        ``spilled_mb``, written to disk.
     """
     tags: dict[int, str] = {}
-    found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
+    totals: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for event in _events(folder):
         if event["Event"] == "SparkListenerStageSubmitted":
-            tags[event["Stage Info"]["Stage ID"]] = _own_tag(event.get("Properties", {}).get("spark.job.tags", ""))
+            tags[event["Stage Info"]["Stage ID"]] = _case_tag(event.get("Properties", {}).get("spark.job.tags", ""))
         elif event["Event"] == "SparkListenerTaskEnd" and (tag := tags.get(event["Stage ID"])):
             metrics = event["Task Metrics"]
             fetched = metrics["Shuffle Read Metrics"]
             is_placing = fetched["Local Blocks Fetched"] + fetched["Remote Blocks Fetched"] > 0
-            stage = found[tag][PLACING if is_placing else READING]
+            stage = totals[tag][PLACING if is_placing else READING]
             for name, amount in _amounts(metrics).items():
                 stage[name] += amount
-    return {tag: {kind: _rounded(amounts) for kind, amounts in stages.items()} for tag, stages in found.items()}
+    return {tag: {kind: _rounded(amounts) for kind, amounts in stages.items()} for tag, stages in totals.items()}
 
 
-def _own_tag(tags: str) -> str:
-    """Return the tag that is not one of Spark's own."""
-    return next((tag for tag in tags.split(",") if not tag.startswith(SPARKS_OWN)), "")
+def _case_tag(tags: str) -> str:
+    """Return the tag that is not one of Spark."""
+    return next((tag for tag in tags.split(",") if not tag.startswith(SPARK_TAGS)), "")
 
 
 def _amounts(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The machine and the versions that a benchmark ran on."""
+"""The machine and the versions of a benchmark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGES = ("duckdb", "numpy", "pandas", "pyarrow", "pyspark", "scikit-learn", "
 
 
 def describe_machine() -> dict[str, object]:
-    """Return what the numbers depend on, besides the code: nothing that names the machine or its user."""
+    """Return what the numbers depend on besides the code; nothing that identifies the machine or its user."""
     java = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else "java"
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""Run a command and watch it: its time, and the memory of each process that comes of it. For Linux."""
+"""Run a command, and measure its time and the memory of each of its processes. For Linux."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class CandidateError(Exception):
 
 @dataclass(frozen=True)
 class Measured:
-    """What one process and its descendants took.
+    """Time and memory of a process and its descendants.
 
     Attributes
     ----------
     cpu_seconds
-        Of all processes, as last seen.
+        Of all processes, as last sampled.
     peak_mb
-        The most memory that all held at one sampled moment, pages that several share counted once; at least the
-        peak of the largest process.
+        The largest sampled memory of all processes together, shared pages counted once; at least the peak of the
+        largest process.
     worker_mb, java_mb
-        Peak resident memory of the largest Python worker of Spark, and of the largest Java process; 0 without any.
+        Peak resident memory of the largest Python worker of Spark and of the largest Java process; 0 without any.
     heap_mb
-        The most that was left on the Java heap after a collection, garbage in old regions included; None without Java.
+        The largest Java heap after a collection, with garbage in old regions; None without Java.
     """
 
     seconds: float
@@ -55,16 +55,16 @@ class Watch:
     cpu_ticks: dict[int, int] = field(default_factory=dict)
 
     def sample(self) -> None:
-        """Look at every process of the session; one that has ended, or ends meanwhile, is passed over."""
+        """Sample every process of the session. One that has ended, or ends meanwhile, is skipped."""
         held = 0.0
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                held += self._look_at(folder)
+                held += self._sample_process(folder)
             except (OSError, ValueError, LookupError):
                 continue
         self.peak_mb = max(self.peak_mb, held)
 
-    def _look_at(self, folder: Path) -> float:
+    def _sample_process(self, folder: Path) -> float:
         # The name, in brackets, may hold blanks.
         fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if int(fields[3]) != self.session:
@@ -86,19 +86,19 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
     Parameters
     ----------
     environment
-        What is added to that of this process.
+        Additional environment variables.
     log
-        Where its output goes.
+        The file of its output.
     heap_log
-        The log of collections that its Java writes, in megabytes.
+        The log of collections of its Java, in megabytes.
 
     Raises
     ------
     CandidateError
-        With the end of its output, if it does not end well.
+        With the end of its output, if its exit code is not 0.
     """
     done = threading.Event()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, env={**os.environ, **environment}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -112,7 +112,7 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
             os.killpg(process.pid, 15)
             raise
         finally:
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - started
             done.set()
             watcher.join()
     if code:
@@ -129,7 +129,7 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
 
 
 def _megabytes(path: Path, name: str) -> float:
-    """Return an amount of memory of a process, which a finished one no longer has: LookupError."""
+    """Return an amount of memory of a process. Raises LookupError for a finished one."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     amounts = [line for line in lines if line.startswith(f"{name}:")]
     return float(amounts[0].split()[1]) / 1024

@@ -1,9 +1,9 @@
 """The suite in numpy, by hand, in one process: the scores of a model sorted once, identities placed by binary search.
 
-Scores of negatives and of positives are sorted apart. An identity costs as much as it has members: what concerns its
+Scores of negatives and of positives are sorted separately. The cost of an identity is that of its members: its
 background, all rows less the members, follows from sums over all rows and from the steps between members.
 
-A row's *placement* is twice the rows of another cell that it is rightly ordered with, plus the ties.
+The *placement* of a row is twice the rows of another cell that it is rightly ordered with, plus the ties.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, NEEDED, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.task import COLUMNS, LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,7 +64,7 @@ def read_rows(corpus: str) -> Rows:
     scores: dict[str, list[Floats]] = {model: [] for model in MODELS}
     members: dict[str, list[Ints]] = {name: [] for name in IDENTITY_NAMES}
     n_rows = 0
-    for batch in ds.dataset(corpus).to_batches(columns=list(NEEDED)):
+    for batch in ds.dataset(corpus).to_batches(columns=list(COLUMNS)):
         annotation = batch.column(IDENTITY_NAMES[0])
         rows = batch.filter(pc.is_valid(annotation)) if annotation.null_count else batch
         positive.append(rows.column(LABEL).to_numpy() >= THRESHOLD)
@@ -119,7 +119,7 @@ class RankedModel:
 
     def __init__(self, negatives: Floats, positives: Floats) -> None:
         self.negatives, self.positives = np.sort(negatives), np.sort(positives)
-        placements = place(self.positives, self.negatives)
+        placements = place_rows(self.positives, self.negatives)
         self.placed = np.append(0, np.cumsum(placements))
         self.high, self.low = sums_of(placements), Steps(self.positives).under(self.negatives)
 
@@ -128,9 +128,9 @@ class RankedModel:
         rest_low, rest_high = len(self.negatives) - len(a), len(self.positives) - len(b)
         steps_a, steps_b = Steps(a), Steps(b)
         over_a, under_b = steps_a.over(self.positives), steps_b.under(self.negatives)
-        a_under_b, b_over_a = 2 * len(b) - place(a, b), place(b, a)
-        a_under_rest = sums_of(2 * len(self.positives) - place(a, self.positives) - a_under_b)
-        b_over_rest = sums_of(place(b, self.negatives) - b_over_a)
+        a_under_b, b_over_a = 2 * len(b) - place_rows(a, b), place_rows(b, a)
+        a_under_rest = sums_of(2 * len(self.positives) - place_rows(a, self.positives) - a_under_b)
+        b_over_rest = sums_of(place_rows(b, self.negatives) - b_over_a)
         inside_low, inside_high = sums_of(a_under_b), sums_of(b_over_a)
         # Of all pairs of the corpus, those with a member are taken away.
         doubled = self.high.plain - a_under_rest.plain - b_over_rest.plain - inside_high.plain
@@ -164,9 +164,9 @@ class RankedModel:
 
 def measure_gap(members: Floats, cell: Floats, steps: Steps) -> Statistic:
     """Place the rows of a cell that are members over the rest of it."""
-    own = place(members, members)
-    inside = sums_of(place(members, cell) - own)
-    outside = steps.under(cell).without(sums_of(steps.top - own))
+    among_members = place_rows(members, members)
+    inside = sums_of(place_rows(members, cell) - among_members)
+    outside = steps.under(cell).without(sums_of(steps.top - among_members))
     return pair(len(cell) - len(members), len(members), outside, inside)
 
 
@@ -176,7 +176,7 @@ def pair(n_low: int, n_high: int, low: Sums, high: Sums) -> Statistic:
     return Statistic(n_low, n_high, high.plain, low.squares, high.squares)
 
 
-def place(rows: Floats, cell: Floats) -> Ints:
+def place_rows(rows: Floats, cell: Floats) -> Ints:
     """Return the placement of each row over a sorted cell."""
     return np.searchsorted(cell, rows, "left") + np.searchsorted(cell, rows, "right")
 

@@ -6,13 +6,13 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, NEEDED, THRESHOLD, Number, Outcome, parse_task
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD, Number, Outcome, parse_task
 
 
 def measure_corpus(corpus: str) -> Outcome:
     """Compute the suite of all models; without variances, which neither library has."""
-    rows = pd.read_parquet(corpus, columns=list(NEEDED))
+    rows = pd.read_parquet(corpus, columns=list(COLUMNS))
     numbers = []
     for identity in IDENTITY_NAMES:
         known = rows.loc[rows[identity].notna() & rows[LABEL].notna(), [LABEL, identity, *MODELS]]

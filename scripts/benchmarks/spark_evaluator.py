@@ -1,6 +1,6 @@
-"""The suite with Spark's own BinaryClassificationEvaluator, exact (no bins): a loop over identities and metrics.
+"""The suite with BinaryClassificationEvaluator of Spark ML, exact (no bins): a loop over identities and metrics.
 
-It takes so long that only a few identities are measured; the time of all 24 is extrapolated.
+It takes so long that only a few identities are measured. The time of all 24 is extrapolated.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pyspark.ml.evaluation import BinaryClassificationEvaluator
 from pyspark.sql import Column, DataFrame
 
 from biasspark.session import build_session, persisted
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Number, Outcome, gap_of, parse_task
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Number, Outcome, metric_of, parse_task
 
 MEASURED = ("female", "muslim")
 
@@ -27,9 +27,9 @@ def measure_corpus(corpus: DataFrame, started: float) -> Outcome:
         rows.count()
         ready = time.time() - started
         for identity in MEASURED:
-            begun = time.time()
+            began = time.time()
             numbers += measure_identity(rows, identity)
-            seconds.append(time.time() - begun)
+            seconds.append(time.time() - began)
     extrapolated = ready + len(IDENTITY_NAMES) * sum(seconds) / len(seconds)
     details = {
         "extrapolated": True,
@@ -40,19 +40,19 @@ def measure_corpus(corpus: DataFrame, started: float) -> Outcome:
 
 
 def measure_identity(rows: DataFrame, identity: str) -> list[Number]:
-    """Compute the six metrics of all models; without variances, which the evaluator does not have."""
-    found = []
+    """Compute the six metrics of all models, without variances, which the evaluator does not compute."""
+    numbers = []
     known = rows.where(F.col("positive").isNotNull()).withColumn("inside", F.col(identity) >= THRESHOLD)
     for model in MODELS:
         evaluator = BinaryClassificationEvaluator(rawPredictionCol=model, labelCol="high", numBins=0)
         for metric, (low, high) in PAIRS.items():
             both = known.where(in_cell(low) | in_cell(high)).withColumn("high", in_cell(high).cast("double"))
-            found.append(Number(model, identity, metric, gap_of(metric, evaluator.evaluate(both))))
-    return found
+            numbers.append(Number(model, identity, metric, metric_of(metric, evaluator.evaluate(both))))
+    return numbers
 
 
 def in_cell(cell: str) -> Column:
-    """Say whether a row is in a cell, as subgroup_positive."""
+    """Return whether a row is in a cell, such as subgroup_positive."""
     side, sign = cell.split("_")
     inside, positive = F.col("inside"), F.col("positive")
     return reduce(

@@ -1,7 +1,7 @@
-"""Write a corpus anew with ten identities in place of each, at the same number of mentions; for a benchmark.
+"""Write a corpus with ten identities in place of each, with the same number of mentions, for a benchmark.
 
-Each comment's mention of an identity goes to one of ten, by a hash of its id. The new corpus holds both sets of
-identities, each as columns of fractions and as one array of strings, so that all are read from files of one layout.
+A mention goes to one of ten identities by a hash of the id of the comment. The new corpus has both sets of identities,
+each as columns of fractions and as one array of strings, so that all are read from files of one layout.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.session import build_session
-from biasspark.synthetic.civil_shape import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import LABEL, THRESHOLD
 
 PARTS = 10
@@ -42,7 +42,7 @@ def _part_name(name: str) -> Column:
 
 
 def _known_groups(groups: list[Column]) -> Column:
-    """Collect the identities of a row; NULL where nobody annotated it."""
+    """Return the identities of a row as an array; NULL if it has no annotations."""
     return F.when(F.col(IDENTITY_NAMES[0]).isNotNull(), F.filter(F.array(*groups), lambda group: group.isNotNull()))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from biasspark.report.page import SECTIONS, write_page
 from tests.browsing import NEEDS_BROWSER, launched, opening
-from tests.report_rows import IMAGE, NAMES, SCRIPT, alert, full_night, night_facts
+from tests.fixtures.made_up_report import IMAGE, NAMES, SCRIPT, alert, full_report, make_report, with_rows
 
 SUBGROUP, BPSN = 3, 6
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
@@ -20,10 +19,9 @@ pytestmark = NEEDS_BROWSER
 
 
 def save_report(folder: Path, identities: Sequence[str] = NAMES) -> str:
-    facts = night_facts(identities=identities)
     alerts = [alert("fail"), alert("pass", identity=IMAGE, message=SCRIPT)]
     path = folder / "report.html"
-    path.write_text(write_page(replace(facts, tables={**facts.tables, "bias_alerts": alerts})), encoding="utf-8")
+    path.write_text(write_page(with_rows(make_report(identities=identities), bias_alerts=alerts)), encoding="utf-8")
     return path.as_uri()
 
 
@@ -39,17 +37,17 @@ def short_report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def full_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def full_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Fifty identities and two models with all that a page can have."""
     path = tmp_path_factory.mktemp("full") / "report.html"
-    path.write_text(write_page(full_night()), encoding="utf-8")
+    path.write_text(write_page(full_report()), encoding="utf-8")
     return path.as_uri()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with launched() as found:
-        yield found
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -63,18 +61,18 @@ def find_table(page: Any) -> Any:
     return page.locator("#identities table.metrics").first
 
 
-def read_column(page: Any, place: int) -> list[str]:
-    found: list[str] = (
+def read_column(page: Any, column: int) -> list[str]:
+    texts: list[str] = (
         find_table(page)
         .locator("tbody tr")
-        .evaluate_all("(rows, place) => rows.map((row) => row.cells[place].firstChild.textContent.trim())", place)
+        .evaluate_all("(rows, column) => rows.map((row) => row.cells[column].firstChild.textContent.trim())", column)
     )
-    assert len(found) == len(NAMES) + 1
-    return found
+    assert len(texts) == len(NAMES) + 1
+    return texts
 
 
-def read_numbers(page: Any, place: int) -> list[float]:
-    return [float(text.lstrip("◦\xa0")) for text in read_column(page, place)]
+def read_numbers(page: Any, column: int) -> list[float]:
+    return [float(text.lstrip("◦\xa0")) for text in read_column(page, column)]
 
 
 def unfold(page: Any) -> None:
@@ -122,7 +120,7 @@ def test_tables_sort_by_click_and_back(open_report: Any) -> None:
     page = open_report()
     first = read_column(page, 0)
     values = read_numbers(page, BPSN)
-    head = find_table(page).locator(f"th[data-place='{BPSN}']")
+    head = find_table(page).locator(f"th[data-column='{BPSN}']")
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
     assert read_numbers(page, BPSN) == sorted(values)
@@ -149,7 +147,7 @@ def test_differences_are_sorted_by_their_numbers(open_report: Any) -> None:
 def test_a_missing_value_is_last_either_way(open_report: Any) -> None:
     page = open_report()
     for _ in range(2):
-        find_table(page).locator(f"th[data-place='{SUBGROUP}']").get_by_role("button").click()
+        find_table(page).locator(f"th[data-column='{SUBGROUP}']").get_by_role("button").click()
         assert read_column(page, SUBGROUP)[-1] == "◦\xa0–"
 
 
@@ -203,9 +201,9 @@ def test_paper_has_what_is_unfolded_and_no_navigation(open_report: Any) -> None:
     assert other_slice.is_visible()
 
 
-def test_a_report_is_a_few_sheets_of_paper(open_report: Any, full_report: str) -> None:
+def test_a_report_is_a_few_sheets_of_paper(open_report: Any, full_page: str) -> None:
     """Fifty identities and two models, of which what is folded is not printed."""
-    pages = open_report(full_report).pdf(prefer_css_page_size=True)
+    pages = open_report(full_page).pdf(prefer_css_page_size=True)
     assert 10 < len(re.findall(rb"/Type /Page\b", pages)) <= 36
 
 
@@ -228,11 +226,11 @@ def test_a_telephone_has_the_contents_first_and_first_columns_that_stay(open_rep
 
 
 def test_crosses_stand_beside_each_other_where_there_is_room(open_report: Any) -> None:
-    def places(width: int) -> list[dict[str, float]]:
+    def boxes(width: int) -> list[dict[str, float]]:
         page = open_report(viewport={"width": width, "height": 900})
-        return [page.locator("#attribution table.heat").nth(place).bounding_box() for place in (0, 1)]
+        return [page.locator("#attribution table.heat").nth(number).bounding_box() for number in (0, 1)]
 
-    wide, narrow = places(1280), places(400)
+    wide, narrow = boxes(1280), boxes(400)
     assert wide[0]["y"] == wide[1]["y"]
     assert narrow[0]["y"] < narrow[1]["y"]
 
@@ -241,8 +239,8 @@ def list_serious(page: Any) -> list[tuple[str, str]]:
     """Unfold everything, and return what axe-core finds that is serious or critical."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     unfold(page)
-    found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}]
+    violations = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in {"serious", "critical"}]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
@@ -252,8 +250,8 @@ def test_axe_finds_nothing_serious(open_report: Any, short_report: str, scheme: 
 
 
 @pytest.mark.slow
-def test_axe_finds_nothing_serious_on_a_page_with_everything(open_report: Any, full_report: str) -> None:
-    page = open_report(full_report)
+def test_axe_finds_nothing_serious_on_a_page_with_everything(open_report: Any, full_page: str) -> None:
+    page = open_report(full_page)
     assert page.locator(".missing").count() == 0
     there = set(page.locator("[id]").evaluate_all("all => all.map((one) => one.id)"))
     assert {anchor for anchor, _ in SECTIONS} <= there

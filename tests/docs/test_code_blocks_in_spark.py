@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.session import is_connect
-from biasspark.synthetic.blocks import make_table
-from biasspark.synthetic.civil_rows import CivilShape
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.civil_rows import CivilRequest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import spark_views
 from tests.documents import blocks_of, output_of
@@ -45,7 +45,7 @@ def given(
     spark: SparkSession, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
     """What the blocks of a page find; the tables that they declare are forgotten after it."""
-    comments = make_table(CivilShape(rows=N_ROWS, seed=1, unannotated=0.3))
+    comments = make_table(CivilRequest(rows=N_ROWS, seed=1, unannotated=0.3))
     toxic = pc.greater_equal(comments["target"], 0.5)
     pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
     df, before = spark.read.parquet(str(tmp_path / "comments.parquet")), dict(TABLES)

@@ -16,8 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.synthetic.blocks import make_table
-from biasspark.synthetic.civil_rows import CivilShape
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.civil_rows import CivilRequest
 from tests.documents import ROOT, Code, blocks_of, files_of, output_of, read_lines
 from tests.running_jobs import ask
 from tests.submitting import clean_environment, make_cluster, make_python, standalone
@@ -58,7 +58,7 @@ def demo(clone: Path) -> Path:
 
 def write_comments(folder: Path) -> None:
     """Write comments of every day of a January, with the columns of the configuration in the documents."""
-    comments = make_table(CivilShape(rows=20_000, seed=1))
+    comments = make_table(CivilRequest(rows=20_000, seed=1))
     days = pa.array([f"2026-01-{row % 31 + 1:02}" for row in range(len(comments))]).cast(pa.date32())
     comments = comments.set_column(comments.schema.get_field_index("created_date"), "created_date", days)
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What the tests of faults share: the night before the one that fails, and what a job gives that nothing disturbs."""
+"""What the tests of faults share: the night before the one that fails, and the tables of an undisturbed job."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from jobs import bias_metrics as job
 from tests.compared_jobs import Place, make_place, read_tables
-from tests.sample_night import night_frames, record_of, run_at
+from tests.sample_night import record_of, run_at, suite_tables
 
 
 @pytest.fixture(scope="session")
 def night_before(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with one night that is published; a test that publishes another one does so in a copy of it."""
+    """A warehouse with one published night, which no test supersedes."""
     folder = tmp_path_factory.mktemp("before") / "warehouse"
-    publish(night_frames(spark_session, 0.6), run_at(1, "r1"), PathStore(str(folder)), record_of())
+    publish(spark_session, suite_tables(0.6), run_at(1, "r1"), PathStore(str(folder)), record_of())
     return folder
 
 
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture(scope="session")
 def numbers(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
-    """Run the job undisturbed, in this process, and give what every other way of running it must give."""
+    """Run the job undisturbed, in this process, and return the tables that every other way of running it must give."""
     with contextlib.redirect_stdout(io.StringIO()):
         assert run_job(job.main, job_parser(""), place.flags("undisturbed")) == 0
     return read_tables(place.folder / "undisturbed")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.session import build_session
-from tests.awkward_corpus import frame_of, in_order, make_rows, measures
+from tests.fixtures.edge_case_corpus import frame_of, in_order, make_rows, measures
 
 FORCED = {
     "spark.sql.ansi.enabled": "false",
@@ -44,7 +44,6 @@ def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced:
     }
 
 
-@pytest.mark.slow
 def test_a_session_of_ones_own_gives_the_same_bits(forced: SparkSession) -> None:
     """The functions are called in a session with such settings: every number is the same to the last bit."""
     rows = make_rows()

@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from numpy.typing import NDArray
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import parse_measures
-from biasspark.pipeline import measure
+from biasspark.workflows.measurement import measure, survey_for_ranking
 from tests.oracle.suite import PAIRS, statistics_rows
-
-pytestmark = pytest.mark.slow
 
 COUNTS = ["identity", "low_cell", "high_cell", "n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum"]
 
 
-def statistics_of(spark: SparkSession, rows: pd.DataFrame, **measures: Any) -> set[tuple[Any, ...]]:
+def statistics_of(corpus: DataFrame, **measures: Any) -> list[dict[str, Any]]:
+    """Measure a corpus, and return the rows of ``u_statistics``."""
     measures = {"label": {"column": "y"}, "ranking": {"ranges": 8}} | measures
-    found = measure(spark.createDataFrame(rows).repartition(4), parse_measures(measures)).statistics
-    return set(map(tuple, found.select("model", *COUNTS).collect()))
+    with survey_for_ranking(corpus, parse_measures(measures)) as surveyed:
+        return list(measure(surveyed).statistics.table().to_pylist())
 
 
 def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> None:
@@ -44,7 +42,9 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
         for model in ("spread", "tied")
         for _, _, identity, low, high, _, *counts in statistics_rows(rows[model], label, identities)
     }
-    found = statistics_of(spark, pd.DataFrame(rows), models=["spread", "tied"], identities=list(identities))
+    corpus = spark.createDataFrame(pd.DataFrame(rows)).repartition(4)
+    statistics = statistics_of(corpus, models=["spread", "tied"], identities=list(identities))
+    found = {(row["model"], *(row[name] for name in COUNTS)) for row in statistics}
     assert len(wanted) == 2 * (2 * 6 + 1)
     assert found == wanted
 
@@ -58,43 +58,40 @@ def test_ten_thousand_identities(spark: SparkSession) -> None:
     n_rows, n_tags = 30_000, 10_000
     first = np.arange(n_rows) % n_tags
     second = (first + 1 + rng.integers(0, n_tags - 1, n_rows)) % n_tags
-    label, score = rng.random(n_rows) < 0.4, rng.integers(0, 500, n_rows) / 500
+    label, level = rng.random(n_rows) < 0.4, rng.integers(0, 500, n_rows)
     rows = pd.DataFrame(
-        {"y": label, "s": score, "tags": [[f"t{a}", f"t{b}"] for a, b in zip(first, second, strict=True)]}
+        {"y": label, "s": level / 500, "tags": [[f"t{a}", f"t{b}"] for a, b in zip(first, second, strict=True)]}
     )
-    measures = {"label": {"column": "y"}, "models": ["s"], "identities": {"array": "tags"}}
-    found = measure(spark.createDataFrame(rows), parse_measures(measures)).statistics.toPandas()
+    statistics = statistics_of(spark.createDataFrame(rows), models=["s"], identities={"array": "tags"})
     of_tag = {f"t{tag}": np.flatnonzero((first == tag) | (second == tag)) for tag in range(n_tags)}
     wanted = {
         (tag, low, high): counts
         for tag, inside in of_tag.items()
-        for (low, high), counts in count_pairs(score, label, inside).items()
+        for (low, high), counts in count_pairs(level, label, inside).items()
     }
-    keys = zip(found["identity"], found["low_cell"], found["high_cell"], strict=True)
-    values = zip(found["n_low"], found["n_high"], found["u_doubled"].map(int), strict=True)
-    by_key = dict(zip(keys, values, strict=True))
+    by_key = {
+        (row["identity"], row["low_cell"], row["high_cell"]): (row["n_low"], row["n_high"], int(row["u_doubled"]))
+        for row in statistics
+    }
     by_key.pop(("(overall)", "negative", "positive"))
     assert len(wanted) == 6 * n_tags
     assert by_key == wanted
 
 
 def count_pairs(
-    score: NDArray[np.float64], label: NDArray[np.bool_], inside: NDArray[np.intp]
+    level: NDArray[np.intp], label: NDArray[np.bool_], inside: NDArray[np.intp]
 ) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Count the six pairs of one identity, whose rows are few, in the sorted scores of the others."""
-    out = np.ones(len(score), bool)
-    out[inside] = False
-    cells = {
-        "subgroup_negative": score[inside][~label[inside]],
-        "subgroup_positive": score[inside][label[inside]],
-        "background_negative": score[out & ~label],
-        "background_positive": score[out & label],
+    """Count the six pairs of one identity, given the index of each row's score among all scores."""
+    member = np.zeros(len(level), bool)
+    member[inside] = True
+    at = {
+        f"{side}_{name}": np.bincount(level[chosen & (label == positive)], minlength=level.max() + 1)
+        for side, chosen in (("subgroup", member), ("background", ~member))
+        for name, positive in (("negative", False), ("positive", True))
     }
-    levels = np.unique(score)
-    at = {name: np.bincount(np.searchsorted(levels, own), minlength=len(levels)) for name, own in cells.items()}
     below = {name: np.cumsum(counts) - counts for name, counts in at.items()}
     return {
-        (low, high): (len(cells[low]), len(cells[high]), int((at[high] * (2 * below[low] + at[low])).sum()))
+        (low, high): (at[low].sum(), at[high].sum(), int((at[high] * (2 * below[low] + at[low])).sum()))
         for low, high in PAIRS.values()
     }
 
@@ -106,11 +103,10 @@ def test_sums_past_two_to_the_63(spark: SparkSession) -> None:
     """
     n_side = 1_400_000
     corpus = spark.range(2 * n_side).selectExpr(f"id >= {n_side} AS y", "id * 1.0D AS s", "true AS u")
-    measures = parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": ["u"]})
-    statistics = measure(corpus, measures).statistics.select(*COUNTS).collect()
+    statistics = statistics_of(corpus, models=["s"], identities=["u"])
     squares = Decimal(n_side * (2 * n_side) ** 2)
     assert squares > 2**63
-    found = {tuple(row) for row in statistics if row["n_low"] and row["n_high"]}
+    found = {tuple(row[name] for name in COUNTS) for row in statistics if row["n_low"] and row["n_high"]}
     sums = (n_side, n_side, Decimal(2 * n_side**2), squares, squares)
     assert found == {
         ("(overall)", "negative", "positive", *sums),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def marks(tmp_path: Path) -> Path:
     return tmp_path / "marks"
 
 
-def dying(marks: Path, victim: str, call: int) -> dict[str, str]:
+def dying(marks: Path, victim: str, call: int) -> dict[str, Any]:
     return {
         "DEATH_MARKS": str(marks),
         "DEATH_CALL": str(call),
@@ -187,8 +188,9 @@ def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
         cluster.submitted("--master", master.address, JOB, *place.flags("standalone"), cwd=tmp_path) as process,
     ):
         wait_for(process, "ranking")
-        own = set().union(*(find_descendants(one.pid) for one in (*master.daemons, process)))
-        assert all(address.is_loopback for address in find_listening(own))
+        started = [*(daemon.pid for daemon in master.daemons), process.pid]
+        addresses = find_listening(set().union(*map(find_descendants, started)))
+        assert all(address.is_loopback for address in addresses)
         os.killpg(master.workers[0].pid, signal.SIGKILL)
         printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed

@@ -14,17 +14,17 @@ import numpy as np
 from scipy.stats import norm
 
 from biasspark.attribution.pair_kernel import Sample, Samples
-from biasspark.config.attribution import Pairs
+from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature
 
 
-def write_out_pairs(sample: Sample) -> np.ndarray:
+def write_out_pairs(sample: Sample) -> Any:
     """Labels of all pairs, [positives, negatives]."""
     negatives, positives = (np.array([float(score) for score in side.scores]) for side in sample)
     return (np.sign(positives[:, np.newaxis] - negatives[np.newaxis, :]) + 1) / 2
 
 
-def labels_of(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def labels_of(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> Any:
     return labels[np.ix_(masks[1], masks[0])]
 
 
@@ -156,7 +156,8 @@ def chance_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> 
 def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> list[np.ndarray]:
     return [
         np.logical_and.reduce(
-            [np.isin(side.bins[place], list(bins)) for place, bins in condition.items()] or [np.ones(len(side.scores))]
+            [np.isin(side.bins[place], list(bins)) for place, bins in condition.items()]
+            or [np.ones(len(side.scores), bool)]
         ).astype(bool)
         for condition, side in zip(conditions, sample, strict=True)
     ]

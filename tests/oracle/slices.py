@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from biasspark.config.attribution import SliceSearch
+from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Feature
 
 

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from biasspark.tables.formats import ICEBERG
-from scripts.zip_package import write_zip
+from biasspark.tables.store import IcebergStore
+from scripts.dev.zip_package import write_zip
 from tests.running_jobs import ask
-from tests.submitting import MODEST, PLATFORM, ROOT, UNCOMPILED, clean_environment, make_python
+from tests.submitting import MODEST, PLATFORM, ROOT, clean_environment, make_python
 
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 CONFIG = """
@@ -52,10 +52,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check_dag(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run scripts/check_dag where nothing but the zip brings biasspark."""
+def check_dag(folder: Path, night: Path) -> subprocess.CompletedProcess[str]:
+    """Run scripts/dev/check_dag where nothing but the zip brings biasspark."""
     done = subprocess.run(
-        [ROOT / "scripts" / "check_dag", *arguments],
+        [ROOT / "scripts" / "dev" / "check_dag", night],
         cwd=folder,
         env=clean_environment(
             SPARK_CONF_DIR=str(ROOT / "conf"),
@@ -81,11 +81,11 @@ def run_night(folder: Path, name: str, floor: float, output: str, settings: dict
     constants = {
         "BIASSPARK": str(folder / "biasspark"),
         "CONFIG": str(config),
-        "SPARK": dict(setting.split("=", 1) for setting in UNCOMPILED) | MODEST | settings,
+        "SPARK": MODEST | settings,
     }
     connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     night.write_text(json.dumps({"constants": constants, "connection": connection, "ds": "2026-01-15"}), "utf-8")
-    ended: dict[str, Any] = json.loads(check_dag(folder, str(night)).stdout.splitlines()[-1])
+    ended: dict[str, Any] = json.loads(check_dag(folder, night).stdout.splitlines()[-1])
     return ended
 
 
@@ -99,14 +99,9 @@ def read_iceberg_settings(folder: Path) -> dict[str, str]:
     lines = (ROOT / "conf" / "lake-iceberg.conf").read_text("utf-8").splitlines()
     settings = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
     packages = [name for name in settings["spark.jars.packages"].split(",") if "iceberg" not in name]
-    settings["spark.jars.packages"] = ",".join((ICEBERG.artifacts[SPARK], *packages))
+    settings["spark.jars.packages"] = ",".join((IcebergStore.artifacts[SPARK], *packages))
     settings["spark.sql.catalog.lake.uri"] = f"jdbc:sqlite:{folder}/lake.db"
     return settings | {"spark.sql.catalog.lake.warehouse": f"{folder}/lake"}
-
-
-@pytest.mark.slow
-def test_the_example_runs_in_airflow(folder: Path) -> None:
-    check_dag(folder)
 
 
 @pytest.mark.slow
@@ -119,7 +114,7 @@ def test_all_tasks_run_in_order_on_a_path(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(SPARK not in ICEBERG.artifacts, reason=f"Iceberg has no runtime for Spark {SPARK}")
+@pytest.mark.skipif(SPARK not in IcebergStore.artifacts, reason=f"Iceberg has no runtime for Spark {SPARK}")
 def test_all_tasks_run_in_order_on_a_catalog_also_when_the_gate_fails(folder: Path) -> None:
     output = (
         f'output = {{ catalog = "lake.bias", format = "iceberg" }}\nreport = {{ path = "{folder}/reports of lake" }}'

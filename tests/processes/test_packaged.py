@@ -16,7 +16,6 @@ from tests.sample_night import read_latest
 from tests.submitting import (
     PLATFORM,
     ROOT,
-    UNCOMPILED,
     Cluster,
     Standalone,
     clean_environment,
@@ -78,6 +77,7 @@ def shipped(master: Standalone, name: str) -> set[str]:
 def test_the_zip_is_all_that_a_standalone_cluster_needs(
     folder: Path, cluster: Cluster, master: Standalone, tmp_path: Path
 ) -> None:
+    """The driver of the report reads Jinja2 and the templates from a copy of the zip, gone when Spark stops."""
     job = [str(ROOT / "jobs" / "bias_metrics.py"), *flags(folder, "zip")]
     code, printed = cluster.submit(*master.options, *job, cwd=tmp_path)
     assert code == 0, printed
@@ -85,17 +85,11 @@ def test_the_zip_is_all_that_a_standalone_cluster_needs(
     assert shipped(master, "biasspark.zip") == {"worker-0", "worker-1"}
     assert read_latest(folder / "zip", AUCS) == EXPECTED
 
-
-@pytest.mark.slow
-def test_the_zip_brings_what_draws_the_report(folder: Path, cluster: Cluster, tmp_path: Path) -> None:
-    """In client mode: Jinja2 and the templates are read from a copy of the zip, which is gone when Spark stops."""
     driver = make_python(tmp_path / "driver", *PLATFORM, "matplotlib")
-    options = ("--master", "local[2]", *(part for setting in UNCOMPILED for part in ("--conf", setting)))
-    for job, *more in (("bias_metrics",), ("report", "--publish", "--model-card", "card.md")):
-        arguments = [str(ROOT / "jobs" / f"{job}.py"), *flags(folder, "reported"), *more]
-        code, printed = cluster.submit(*options, *arguments, cwd=tmp_path, PYSPARK_DRIVER_PYTHON=str(driver))
-        assert code == 0, printed
-    (page,) = (folder / "reported" / "reports" / "run_date=2026-01-15").iterdir()
+    report = [str(ROOT / "jobs" / "report.py"), *flags(folder, "zip"), "--publish", "--model-card", "card.md"]
+    code, printed = cluster.submit("--master", "local[2]", *report, cwd=tmp_path, PYSPARK_DRIVER_PYTHON=str(driver))
+    assert code == 0, printed
+    (page,) = (folder / "zip" / "reports" / "run_date=2026-01-15").iterdir()
     assert "<svg" in page.read_text("utf-8")
     assert (tmp_path / "card.md").exists()
 
@@ -116,11 +110,10 @@ def test_the_archive_is_all_that_a_standalone_cluster_needs(
         packed.extractall(tmp_path / "unpacked", filter="fully_trusted")
 
     def submit(job: str, *more: str) -> None:
+        command = [str(cluster.home / "bin" / "spark-submit"), *master.options]
+        command += ["--archives", f"{archive}#environment", str(ROOT / "jobs" / job), *flags(folder, "archive"), *more]
         done = subprocess.run(
-            [
-                *(cluster.home / "bin" / "spark-submit", *master.options),
-                *("--archives", f"{archive}#environment", ROOT / "jobs" / job, *flags(folder, "archive"), *more),
-            ],
+            command,
             cwd=tmp_path,
             env=clean_environment(
                 SPARK_HOME=str(cluster.home),

@@ -8,27 +8,28 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.columns import SCORE_REASONS
-from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.engine import rank
 from tests.oracle.pairs import PAIRS, Example, State, Sums, cross_all
 from tests.ranking_without_spark import (
     category,
-    codebook_of,
     count_by_name,
+    encoding_of,
     flags,
+    frame_of,
     membership_fields,
-    merge_parts,
     pack,
     pairs_by_name,
     rank_batches,
-    sort_batches,
 )
 
-CODEBOOK = codebook_of(flags("a", "b"), category("c", "x"), flags("p", nullable=False, name="predicates"), crossed=True)
+ENCODING = encoding_of(flags("a", "b"), category("c", "x"), flags("p", nullable=False, name="predicates"), crossed=True)
 PLACE = {pair: place for place, pair in enumerate(PAIRS)}
 AFTER_LABEL_SWAP = {
     # pair after the swap: (pair before it, whether its cells change places)
@@ -78,16 +79,16 @@ def cuts() -> st.SearchStrategy[list[float]]:
     return st.lists(all_scores, max_size=5).map(lambda found: sorted({score + 0.0 for score in found}))
 
 
-def batch_of(rows: Sequence[Row], codebook: Codebook = CODEBOOK) -> Any:
+def batch_of(rows: Sequence[Row], encoding: Encoding = ENCODING) -> Any:
     columns = {name: [getattr(row, name) for row in rows] for name in "abp"}
     values = {1: [row.category for row in rows]}
-    fields = membership_fields(codebook, columns, values) | {("label", 0): [row.positive for row in rows]}
+    fields = membership_fields(encoding, columns, values) | {("label", 0): [row.positive for row in rows]}
     fields |= {("score_reason", 0): [row.score_reason for row in rows]}
-    return pack(codebook, fields, [[row.score for row in rows]], values)
+    return pack(encoding, fields, [[row.score for row in rows]], values)
 
 
 def measure(rows: Sequence[Row], boundaries: Sequence[float] = ()) -> Statistics:
-    return pairs_by_name(rank_batches([batch_of(rows)], CODEBOOK, [boundaries]).sums[0, 0], CODEBOOK)
+    return pairs_by_name(rank_batches([batch_of(rows)], ENCODING, [boundaries]), ENCODING)
 
 
 def map_pairs(statistics: Statistics, change: Callable[[Sums], Sums]) -> Statistics:
@@ -109,7 +110,7 @@ invariance = settings(deadline=None, max_examples=60)
 @given(rows_of(), cuts())
 def test_brute_force_whatever_the_pattern_of_unknown_annotations(rows: list[Row], boundaries: list[float]) -> None:
     examples = [Example(row.score, row.positive, row.states) for row in rows]
-    assert measure(rows, boundaries) == count_by_name(examples, CODEBOOK)
+    assert measure(rows, boundaries) == count_by_name(examples, ENCODING)
 
 
 @invariance
@@ -124,8 +125,8 @@ def test_order_of_the_rows(rows: list[Row], boundaries: list[float], random: Any
 def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], splits: list[int]) -> None:
     edges = [0, *sorted(splits), len(rows)]
     tasks = [rows[start:end] for start, end in pairwise(edges) if start < end]
-    parts = [part for task in reversed(tasks) for part in sort_batches([batch_of(task)], CODEBOOK, [boundaries])]
-    assert pairs_by_name(merge_parts(parts, CODEBOOK).sums[0, 0], CODEBOOK) == measure(rows)
+    counts = rank(frame_of(*([batch_of(task)] for task in tasks)), ENCODING, [np.array(boundaries)])
+    assert pairs_by_name(counts, ENCODING) == measure(rows)
 
 
 @invariance
@@ -200,7 +201,7 @@ def test_one_sided_labels(rows: list[Row], boundaries: list[float]) -> None:
     empty = "negative" if rows[0].positive else "positive"
     examples = [Example(row.score, row.positive, row.states) for row in rows]
     statistics = measure(rows, boundaries)
-    assert statistics == count_by_name(examples, CODEBOOK)
+    assert statistics == count_by_name(examples, ENCODING)
     for pairs in statistics.values():
         for pair, sums in zip(PAIRS, pairs, strict=True):
             if any(cell.endswith(empty) for cell in pair):
@@ -230,22 +231,10 @@ def test_rejected_rows_count_for_nothing(kept: list[Row], rejected: list[Row], s
     lost = [replace(row, score=score, score_reason=reason) for row in rejected]
     mixed = [row for pair in zip(kept, lost, strict=False) for row in pair]
     mixed += kept[len(lost) :] + lost[len(kept) :]
-    ranked = rank_batches([batch_of(mixed)], CODEBOOK)
-    assert pairs_by_name(ranked.sums[0, 0], CODEBOOK) == measure(kept)
-    assert ranked.tally.rejects == {SCORE_REASONS[reason - 1]: len(rejected)}
-    assert ranked.tally.n_eligible == {"model 0": len(kept)}
-
-
-@invariance
-@given(rows_of(), rows_of(), cuts())
-def test_union_of_disjoint_corpora(one: list[Row], other: list[Row], boundaries: list[float]) -> None:
-    """The blocks of two corpora are those of their union: a state that was kept can be added to."""
-    parts = [part for rows in (one, other) for part in sort_batches([batch_of(rows)], CODEBOOK, [boundaries])]
-    united = merge_parts(parts, CODEBOOK)
-    whole = rank_batches([batch_of(one + other)], CODEBOOK, [boundaries])
-    assert united.tally == whole.tally
-    assert united.profiles == whole.profiles
-    assert pairs_by_name(united.sums[0, 0], CODEBOOK) == pairs_by_name(whole.sums[0, 0], CODEBOOK)
+    ranked = rank_batches([batch_of(mixed)], ENCODING)
+    assert pairs_by_name(ranked, ENCODING) == measure(kept)
+    assert ranked.row_counts.rejects == {SCORE_REASONS[reason - 1]: len(rejected)}
+    assert ranked.row_counts.n_eligible == {"model 0": len(kept)}
 
 
 @invariance

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 
-CENSUS = {
+CENSUS: dict[str, Any] = {
     "id": "row_id",
     "label": "label",
     "models": {"lr": "score_lr", "rf": "score_rf", "rf_small": "score_rf_small"},
@@ -37,7 +37,6 @@ def loans(spark_session: SparkSession, shared_data: Path) -> DataFrame:
     return spark_session.read.parquet(str(path)).where("split = 'test'")
 
 
-@pytest.mark.slow
 def test_the_mean_attribution_of_either_label_is_half_the_auc(census: DataFrame) -> None:
     rows = biasspark.example_attributions(census, **CENSUS).groupBy("model", "label").avg("normalized_attribution")
     means = {(row[0], row[1]): row[2] for row in rows.collect()}
@@ -46,7 +45,6 @@ def test_the_mean_attribution_of_either_label_is_half_the_auc(census: DataFrame)
         assert 2 * means[model, True] == pytest.approx(auc, abs=5e-5)
 
 
-@pytest.mark.slow
 def test_normalised_attributions_correlate_with_losses_and_total_ones_do_not(census: DataFrame) -> None:
     """Table 3."""
     rows = biasspark.attribution_correlations(census, **CENSUS).where("model <> 'rf_small'").collect()
@@ -56,7 +54,6 @@ def test_normalised_attributions_correlate_with_losses_and_total_ones_do_not(cen
         assert pearson < -0.3 if attribution == "normalized" else pearson > -0.1
 
 
-@pytest.mark.slow
 def test_losses_of_the_forest_and_the_regression(census: DataFrame) -> None:
     """Table 1: the forest has the worse cross-entropy and the better Gini impurity."""
     segments = {"young": "age <= 25", "older": "age > 25", "middle": "age > 25 AND age < 34"}
@@ -238,7 +235,6 @@ def test_pairs_of_table_7_have_its_order(census: DataFrame) -> None:
     assert 0.8 < found[2] < 0.97 < found[3]
 
 
-@pytest.mark.slow
 def test_grades_of_loans(loans: DataFrame) -> None:
     """A loan of a bad grade that is charged off stands above one of a good grade that is not, the more the farther."""
     rows = biasspark.auc_crosses(
@@ -263,7 +259,7 @@ def test_the_example_of_table_2(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         list(zip(ids, labels, *scores, slices, strict=True)), "id INT, y INT, s DOUBLE, mended DOUBLE, p STRING"
     )
-    given = {"id": "id", "models": ["s", "mended"], "label": "y", "label_threshold": 1.0}
+    given: dict[str, Any] = {"id": "id", "models": ["s", "mended"], "label": "y", "label_threshold": 1.0}
     found = biasspark.loss_by_segment(frame, segments={name: f"p = '{name}'" for name in "ABC"}, **given).collect()
     for model, within_b, auc in (("s", 0.0, 8 / 9), ("mended", 1.0, 7 / 9)):
         aucs = {row["segment"]: row["auc"] for row in found if row["model"] == model}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.config import parse_measures
-from biasspark.corpus.examples import build_codebook
+from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.survey import Survey
-from biasspark.corpus.templates import template_scores
+from biasspark.corpus.template_scores import template_scores
 
 ROWS, TOXIC = 76_564, 38_282
 ROWS_A_TERM = 1_514
@@ -33,11 +34,15 @@ def test_every_term_has_as_many_sentences_half_of_them_toxic(
 ) -> None:
     folder = shared_data / "madlibs_77k"
     every = folder / "identity_terms.txt"
-    asked, terms = {"list": FEW}, FEW
+    source: dict[str, Any] = {"column": "text", "list": FEW}
+    terms: tuple[str, ...] = FEW
     if n_terms == N_TERMS:
-        asked, terms = {"file": str(every)}, tuple(filter(None, every.read_text("utf-8").split("\n")))
+        source, terms = (
+            {"column": "text", "file": str(every)},
+            tuple(filter(None, every.read_text("utf-8").split("\n"))),
+        )
     sentences = spark.read.parquet(str(folder / "madlibs_77k.parquet"))
-    rows = biasspark.label_balance(sentences, label="label", identities={"terms": {"column": "text"} | asked}).collect()
+    rows = biasspark.label_balance(sentences, label="label", identities={"terms": source}).collect()
     # Without text or length there is one bucket.
     assert {(row.bucket, row.length_low, row.length_high) for row in rows} == {("(all)", None, None)}
     balance = {row.identity: row for row in rows}
@@ -64,7 +69,7 @@ def test_all_sentences_of_a_template_have_their_deviation(
     asked = {"models": ["score"], "label": {"column": "label"}, "templates": {"column": "template"}}
     measures = parse_measures({**asked, "identities": {"terms": {"column": "text", "list": list(FEW)}}})
     corpus = spark.read.parquet(str(tmp_path / "scored.parquet"))
-    frame = template_scores(corpus, measures, build_codebook(measures, Survey(ROWS, {}, ())), "template")
+    frame = template_scores(corpus, measures, build_encoding(measures, Survey(ROWS, {}, ())), "template")
     # Without the mean among the columns, Spark computes it where the deviation needs it.
     found = {(row.template, row.identity): (row.n_rows, row.sd_score) for row in frame.drop("mean_score").collect()}
     assert found["name_adj", "(overall)"][0] == 72_000

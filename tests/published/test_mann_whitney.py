@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from tests.ranking_without_spark import codebook_of, flags, pack, rank_batches, six_pairs
+from tests.ranking_without_spark import encoding_of, flags, pack, rank_batches, six_pairs
 
 N_EXPECTED = 13
 
@@ -29,10 +29,10 @@ def test_u_of_every_case_in_either_order(shared_data: Path) -> None:
 
 def u_doubled(low: list[float], high: list[float]) -> int:
     """Rank two samples as the negatives and the positives of a corpus, cut into ranges in the midst of them."""
-    codebook, scores = codebook_of(flags("a")), low + high
+    encoding, scores = encoding_of(flags("a")), low + high
     label = [False] * len(low) + [True] * len(high)
     boundaries = sorted(set(scores))[1::3]
-    ranked = rank_batches([pack(codebook, {("label", 0): label}, [scores])], codebook, [boundaries])
-    overall = six_pairs(ranked.sums[0, 0], 0)[3]
+    ranked = rank_batches([pack(encoding, {("label", 0): label}, [scores])], encoding, [boundaries])
+    overall = six_pairs(ranked, 0)[3]
     assert overall[:2] == (len(low), len(high))
     return overall.u_doubled

@@ -10,9 +10,9 @@ from pyspark.sql import Row, SparkSession
 
 import biasspark
 from biasspark.cli import Progress
-from biasspark.mitigation.experiment import Folder, run_experiment
 from biasspark.mitigation.settings import MODELS, Mitigation
-from biasspark.mitigation.training_data import read_snippets
+from biasspark.mitigation.training_data import read_comments
+from biasspark.workflows.mitigation_experiment import Folder, score_test_set
 
 CHOSEN_FOR = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006}
 OTHERS = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
@@ -27,29 +27,29 @@ def summaries(
     spark_session: SparkSession, shared_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Row]:
     """The summary of each model, trained on a corpus whose imbalance is about what was added for it."""
-    folder = shared_data / "wiki_testsets"
-    if not folder.is_dir():
-        pytest.skip(f"the authors' comments are not here: {folder}")
+    data = shared_data / "wiki_testsets"
+    if not data.is_dir():
+        pytest.skip(f"the authors' comments are not here: {data}")
     settings = Mitigation(
         rows=20_000,
         test_rows=4_800,
         terms=(*CHOSEN_FOR, *OTHERS),
         imbalanced=CHOSEN_FOR,
-        debiasing=str(folder / "toxicity_debiasing_data.parquet"),
-        random=str(folder / "toxicity_debiasing_data_random.parquet"),
+        debiasing=str(data / "toxicity_debiasing_data.parquet"),
+        random=str(data / "toxicity_debiasing_data_random.parquet"),
         text="comment",
         filter="split <> 'test'",
     )
-    snippets = read_snippets(spark_session, settings, date(2026, 1, 15))
-    place = Folder(spark_session, str(tmp_path_factory.mktemp("mitigation") / "run"))
-    scored = run_experiment(place, settings, snippets, Progress())
+    comments = read_comments(spark_session, settings, date(2026, 1, 15))
+    folder = Folder(spark_session, str(tmp_path_factory.mktemp("mitigation") / "run"))
+    scored = score_test_set(folder, settings, comments, Progress())
     assert {model: size["n_added"] for model, size in scored.sizes.items()} == {
         "baseline": 0,
         "control": ADDED,
         "mitigated": ADDED,
     }
     terms = {"column": "comment_text", "list": list(settings.terms)}
-    summary = biasspark.model_summary(scored.test_set, models=MODELS, label="label", identities={"terms": terms})
+    summary = biasspark.model_summary(scored.rows, models=MODELS, label="label", identities={"terms": terms})
     return {row.model: row for row in summary.collect()}
 
 

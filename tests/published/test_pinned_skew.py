@@ -8,16 +8,19 @@ background s/N, with s rows in the subgroup and N in all; rows of the halved cel
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
 
-from biasspark.config import PinnedSkew, parse_measures
-from biasspark.pipeline import measure, ranked_once, skew_classes
+from biasspark.config import PinnedSkew
+from tests.fixtures.local_corpus import LocalCorpus
 
 MODELS = ("toxicity_1", "toxicity_6")
+Rows = dict[tuple[str, str], dict[str, Any]]
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "pinned_table2.csv"
 NOISE = 5
@@ -25,53 +28,46 @@ NOISE = 5
 
 
 @pytest.fixture(scope="module")
-def halved(spark_session: SparkSession, shared_data: Path) -> dict[tuple[str, str], Row]:
-    """Half of the negatives of "gay" dropped, and half of its positives, by (cell, model); ranked once for both."""
-    sentences = spark_session.read.parquet(str(shared_data / "madlibs_scored" / "madlibs_scored.parquet"))
-    table = {
-        "label": {"column": "label"},
-        "models": MODELS,
-        "identities": {"terms": {"column": "phrase", "list": ["lesbian", "gay", "homosexual"]}},
-    }
-    measurement = measure(sentences, parse_measures(table), only="gay")
-    rows: dict[tuple[str, str], Row] = {}
-    with ranked_once(measurement):
+def halved(shared_data: Path) -> Rows:
+    """Half of the negatives of "gay" dropped, and half of its positives, by (cell, model)."""
+    sentences = pq.read_table(shared_data / "madlibs_scored" / "madlibs_scored.parquet")
+    gay = [bool(re.search(r"\bgay\b", phrase, re.IGNORECASE)) for phrase in sentences["phrase"].to_pylist()]
+    rows = {}
+    for model in MODELS:
+        corpus = LocalCorpus(sentences[model], sentences["label"], {"gay": np.array(gay, float)})
         for cell in ("subgroup_negative", "subgroup_positive"):
             skew = PinnedSkew(identity="gay", cell=cell, fraction=0.5, trials=100)
-            one = replace(measurement, measures=replace(measurement.measures, pinned_skew=skew))
-            rows |= {(cell, row["model"]): row for row in skew_classes(one).collect()}
+            (rows[cell, model],) = corpus.pinned_skew(skew).to_pylist()
     return rows
 
 
 @pytest.mark.parametrize(
     ("cell", "pinned_auc", "skewed"), [("subgroup_negative", 0.876, 0.903), ("subgroup_positive", 0.876, 0.845)]
 )
-def test_pinned_auc_moves_with_the_class_balance(
-    halved: dict[tuple[str, str], Row], cell: str, pinned_auc: float, skewed: float
-) -> None:
+def test_pinned_auc_moves_with_the_class_balance(halved: Rows, cell: str, pinned_auc: float, skewed: float) -> None:
     row = halved[cell, "toxicity_1"]
-    assert (row.n_rows, row.n_dropped, row.trials) == (900, 450, 100)
-    assert row.pinned_auc == pytest.approx(pinned_auc, abs=0.0005)
-    assert row.pinned_auc_skewed == pytest.approx(skewed, abs=0.0005)
-    assert row.pinned_auc_sampled_mean == pytest.approx(skewed, abs=0.001)
-    assert row.pinned_auc_sampled_sd < abs(skewed - pinned_auc) / 10
+    assert (row["n_rows"], row["n_dropped"], row["trials"]) == (900, 450, 100)
+    assert row["pinned_auc"] == pytest.approx(pinned_auc, abs=0.0005)
+    assert row["pinned_auc_skewed"] == pytest.approx(skewed, abs=0.0005)
+    assert row["pinned_auc_sampled_mean"] == pytest.approx(skewed, abs=0.001)
+    assert row["pinned_auc_sampled_sd"] < abs(skewed - pinned_auc) / 10
 
 
-def test_the_suite_stands_still(halved: dict[tuple[str, str], Row]) -> None:
-    for row in halved.values():
+def test_the_suite_stands_still(halved: Rows) -> None:
+    for (cell, model), row in halved.items():
         for name in SUITE:
             moved = abs(row[f"{name}_sampled_mean"] - row[name])
-            assert moved <= NOISE * row[f"{name}_sampled_sd"] / 10, (row.model, row.cell, name)
-            assert moved < abs(row.pinned_auc_skewed - row.pinned_auc) / 2, (row.model, row.cell, name)
+            assert moved <= NOISE * row[f"{name}_sampled_sd"] / 10, (model, cell, name)
+            assert moved < abs(row["pinned_auc_skewed"] - row["pinned_auc"]) / 2, (model, cell, name)
 
 
-def test_the_closed_form_is_the_mean_over_trials(halved: dict[tuple[str, str], Row]) -> None:
+def test_the_closed_form_is_the_mean_over_trials(halved: Rows) -> None:
     for row in halved.values():
-        noise = row.pinned_auc_sampled_sd / 10
-        assert row.pinned_auc_sampled_mean == pytest.approx(row.pinned_auc_skewed, abs=NOISE * noise, rel=0)
+        noise = row["pinned_auc_sampled_sd"] / 10
+        assert row["pinned_auc_sampled_mean"] == pytest.approx(row["pinned_auc_skewed"], abs=NOISE * noise, rel=0)
 
 
-def test_the_finding_of_the_paper(halved: dict[tuple[str, str], Row]) -> None:
+def test_the_finding_of_the_paper(halved: Rows) -> None:
     """Fewer negatives of "gay" hide a part of the bias of both models, more of it with TOXICITY@1."""
     if not TABLE_2.is_file():
         pytest.skip(f"the tables of the papers are not here: {TABLE_2}")
@@ -82,8 +78,8 @@ def test_the_finding_of_the_paper(halved: dict[tuple[str, str], Row]) -> None:
         name = model.replace("_", "")
         before, after = float(gay[f"original_pinned_auc_{name}"]), float(gay[f"skewed_pinned_auc_{name}"])
         row = halved["subgroup_negative", model]
-        moved[model] = row.pinned_auc_sampled_mean - row.pinned_auc
+        moved[model] = row["pinned_auc_sampled_mean"] - row["pinned_auc"]
         assert (moved[model] > 0) == (after > before)
-        assert row.pinned_auc == pytest.approx(before, abs=0.03)
-        assert row.pinned_auc_sampled_mean == pytest.approx(after, abs=0.03)
+        assert row["pinned_auc"] == pytest.approx(before, abs=0.03)
+        assert row["pinned_auc_sampled_mean"] == pytest.approx(after, abs=0.03)
     assert moved["toxicity_1"] > 3 * moved["toxicity_6"]

@@ -12,31 +12,32 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 from scipy import integrate, stats
 
-import biasspark
-from biasspark.config import parse_measures
-from biasspark.pipeline import measure, ranked_once
-from biasspark.synthetic.blocks import generate
-from biasspark.synthetic.shapes import SHAPES, SLICES, ScoreShape, ShapesRequest
-from biasspark.tables.schemas import BIAS_METRICS, U_STATISTICS
+from biasspark.metrics.suite import SUITE
+from biasspark.metrics.thresholds import Thresholds, threshold_rates
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.ranking.counts import Counts
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
+from tests.fixtures.local_corpus import LocalCorpus
 from tests.oracle.suite import PAIRS
 
 TABLE_2 = Path(__file__).resolve().parents[3] / "shared" / "papers" / "nuanced_table2_score_distributions.csv"
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 GAPS = ("negative_aeg", "positive_aeg")
 CELLS = {metric: PAIRS[metric] for metric in (*AUCS, *GAPS)}
-PRINTED_A = ScoreShape("A as printed", (0.2, 0.6), (0.3, 0.7))
+PRINTED_A = ScoreDistribution("A as printed", (0.2, 0.6), (0.3, 0.7))
 """The distribution whose AEGs the paper prints in column A."""
 
-DRAWN = (*SHAPES, PRINTED_A)
+DRAWN = (*DISTRIBUTIONS, PRINTED_A)
 CUT_OFF = 0.01
 
 
@@ -48,27 +49,25 @@ class Measured:
     error: Mapping[str, float]
 
 
+def rank(name: str, edges: Sequence[float] = ()) -> Counts:
+    """Rank the rows of a distribution. The subgroup is the second group of the counts."""
+    rows = make_table(ScoreDistributionsRequest(1, distributions=DRAWN))
+    chosen = rows.filter(pc.field("shape") == name)
+    return LocalCorpus(chosen["score"], chosen["label"], {"subgroup": chosen["subgroup"]}).rank(edges)
+
+
 @pytest.fixture(scope="module")
-def measured(spark_session: SparkSession) -> dict[str, Measured]:
-    """The suite of all shapes at 1,000 rows a cell, as the published demonstration draws them."""
-    asked = {
-        "models": ["score"],
-        "label": {"column": "label"},
-        "identities": ["subgroup"],
-        "slices": SLICES | {PRINTED_A.name: f"shape = '{PRINTED_A.name}'"},
-    }
-    measurement = measure(generate(spark_session, ShapesRequest(1, shapes=DRAWN)), parse_measures(asked))
-    with ranked_once(measurement):
-        tables = measurement.suite_tables()
-        suite, pairs = (tables[name].where("identity = 'subgroup'").collect() for name in (BIAS_METRICS, U_STATISTICS))
-    errors = {(row["slice"], row.low_cell, row.high_cell): math.sqrt(row.auc_variance) for row in pairs}
-    return {
-        row["slice"]: Measured(
-            {metric: row[metric] for metric in CELLS},
-            {metric: errors[row["slice"], *cells] for metric, cells in CELLS.items()},
+def measured() -> dict[str, Measured]:
+    """The suite of all distributions at 1,000 rows a cell, as the published demonstration draws them."""
+    found = {}
+    for one in DRAWN:
+        statistics = u_statistics(rank(one.name))
+        chosen = [metric for metric in SUITE if metric.name in CELLS]
+        found[one.name] = Measured(
+            {metric.name: float(statistics.auc[metric.pair, 1] - metric.offset) for metric in chosen},
+            {metric.name: math.sqrt(statistics.variance[metric.pair, 1]) for metric in chosen},
         )
-        for row in suite
-    }
+    return found
 
 
 @dataclass(frozen=True)
@@ -89,21 +88,16 @@ class Errors:
 
 
 @pytest.fixture(scope="module")
-def errors(spark_session: SparkSession) -> dict[str, Errors]:
-    """The error rates of the shapes that are shifted."""
-    shifted = [shape for shape in DRAWN if shape.name in {"B", "D", PRINTED_A.name}]
-    rates = biasspark.threshold_rates(
-        generate(spark_session, ShapesRequest(1, shapes=tuple(shifted))),
-        grid={"low": 0.0, "high": 1.0, "steps": 40},
-        models=["score"],
-        label="label",
-        identities=["subgroup"],
-        slices={shape.name: f"shape = '{shape.name}'" for shape in shifted},
-    ).collect()
-    found: dict[str, dict[float, tuple[float, ...]]] = {shape.name: {} for shape in shifted} | {"all": {}}
-    for row in rates:
-        found[row["slice"]][row.threshold] = (row.background_fpr, row.background_fnr, row.fpr, row.fnr)
-    return {name: Errors(at) for name, at in found.items()}
+def errors() -> dict[str, Errors]:
+    """The error rates of the distributions that are shifted."""
+    grid = [step / 40 for step in range(41)]
+    found = {}
+    for name in ("B", "D", PRINTED_A.name):
+        thresholds = Thresholds(grid, {"model 0": range(len(grid))})
+        rates = threshold_rates(rank(name, grid), thresholds, np.zeros(2, bool), 0.95).to_pylist()
+        columns = ("background_fpr", "background_fnr", "fpr", "fnr")
+        found[name] = Errors({row["threshold"]: tuple(row[column] for column in columns) for row in rates})
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +108,7 @@ def table_2() -> dict[str, dict[str, str]]:
         return {row["column"]: row for row in csv.DictReader(file)}
 
 
-def true_metrics(shape: ScoreShape) -> dict[str, float]:
+def true_metrics(shape: ScoreDistribution) -> dict[str, float]:
     """The metrics of the distributions themselves, by numerical integration."""
     at = np.linspace(0.0, 1.0, 4001)
     normals = {}
@@ -157,13 +151,12 @@ def test_gaps_are_those_of_table_2(
 
 
 @pytest.mark.parametrize("shape", DRAWN, ids=lambda shape: shape.name)
-def test_metrics_are_those_of_the_distributions(measured: dict[str, Measured], shape: ScoreShape) -> None:
+def test_metrics_are_those_of_the_distributions(measured: dict[str, Measured], shape: ScoreDistribution) -> None:
     found = measured[shape.name]
     for metric, wanted in true_metrics(shape).items():
         assert abs(found.value[metric] - wanted) <= 0.001 + 4.0 * found.error[metric], metric
 
 
-@pytest.mark.slow
 def test_where_the_paper_misprints() -> None:
     true = {shape.name: true_metrics(shape) for shape in DRAWN}
     assert [true["A"][gap] for gap in GAPS] == pytest.approx([0.498, 0.498], abs=0.0005)
@@ -197,7 +190,6 @@ def test_b_large_shift_lowers_bpsn_and_raises_both_gaps(measured: dict[str, Meas
         assert large[gap] > max(measured[name].value[gap] for name in ("none", "A", PRINTED_A.name))
 
 
-@pytest.mark.slow
 def test_thresholds_that_suit_all_are_left_by_a_small_shift_and_by_no_large_one(errors: dict[str, Errors]) -> None:
     """The gaps see a small shift although one threshold parts positives from negatives everywhere."""
     assert errors[PRINTED_A.name].of_best_threshold() < 0.01

@@ -31,26 +31,22 @@ from pathlib import Path
 from statistics import NormalDist, fmean
 from typing import Any
 
+import numpy as np
 import pytest
-from pyspark.sql import Row, SparkSession
 
-from biasspark.config import parse_measures
-from biasspark.pipeline import measure, ranked_once
-from biasspark.synthetic.blocks import generate
-from biasspark.synthetic.heights import HeightsRequest
-from biasspark.tables.schemas import BIAS_METRICS, PINNED_AUC
+from biasspark.config import PinnedAuc
+from biasspark.metrics.suite import bias_metrics
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from tests.fixtures.local_corpus import LocalCorpus
 
 SLIDE = Path(__file__).resolve().parents[3] / "shared" / "papers" / "slides_tall_average_short.csv"
 ROWS_PER_CELL = 20_000
 TOLERANCE = 2 / ROWS_PER_CELL + 1e-6
 SHIFTS = {"tall": 0.0, "average": 0.0, "short": 2.2}
 NORMAL = NormalDist()
-MEASURED: dict[str, Any] = {
-    "models": ["score"],
-    "label": {"column": "label"},
-    "identities": {"categorical": ["height"]},
-    "pinned_auc": {"trials": 20, "seed": 3},
-}
+Rows = dict[str, dict[str, Any]]
 
 
 def crossed_auc(of_negatives: str, of_positives: str) -> float:
@@ -68,24 +64,20 @@ def pinned_auc(height: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def found(spark_session: SparkSession) -> dict[str, dict[str, Row]]:
-    """The suite and pinned AUC of each height, of one ranking."""
-    corpus = generate(spark_session, HeightsRequest(1, ROWS_PER_CELL))
-    measurement = measure(corpus, parse_measures(MEASURED))
-    with ranked_once(measurement):
-        tables = measurement.suite_tables() | measurement.further_tables()
-        rows = {table.name: tables[table].collect() for table in (BIAS_METRICS, PINNED_AUC)}
-    return {name: {row.identity.removeprefix("height="): row for row in own} for name, own in rows.items()}
+def corpus() -> LocalCorpus:
+    rows = make_table(TallAverageShortRequest(1, ROWS_PER_CELL))
+    height = np.array(rows["height"].to_pylist())
+    return LocalCorpus(rows["score"], rows["label"], {name: (height == name).astype(float) for name in SHIFTS})
 
 
-@pytest.fixture
-def suite(found: dict[str, dict[str, Row]]) -> dict[str, Row]:
-    return found["bias_metrics"]
+@pytest.fixture(scope="module")
+def suite(corpus: LocalCorpus) -> Rows:
+    return {row["identity"]: row for row in bias_metrics(u_statistics(corpus.rank()), 0.95).to_pylist()}
 
 
-@pytest.fixture
-def pinned(found: dict[str, dict[str, Row]]) -> dict[str, Row]:
-    return found["pinned_auc"]
+@pytest.fixture(scope="module")
+def pinned(corpus: LocalCorpus) -> Rows:
+    return {row["identity"]: row for row in corpus.pinned_auc(PinnedAuc(trials=20, seed=3)).to_pylist()}
 
 
 def test_closed_form_is_what_the_slide_prints() -> None:
@@ -103,15 +95,15 @@ def test_closed_form_is_what_the_slide_prints() -> None:
     assert round(overall_auc(), 3) == 0.791
 
 
-def test_no_group_is_worse_within_itself(suite: dict[str, Row]) -> None:
+def test_no_group_is_worse_within_itself(suite: Rows) -> None:
     assert set(suite) == set(SHIFTS)
     for height, row in suite.items():
-        assert row.n_subgroup_negative == row.n_subgroup_positive == ROWS_PER_CELL
-        assert row.n_background_negative == row.n_background_positive == 2 * ROWS_PER_CELL
-        assert row.subgroup_auc == pytest.approx(0.93, abs=TOLERANCE), height
+        assert row["n_subgroup_negative"] == row["n_subgroup_positive"] == ROWS_PER_CELL
+        assert row["n_background_negative"] == row["n_background_positive"] == 2 * ROWS_PER_CELL
+        assert row["subgroup_auc"] == pytest.approx(0.93, abs=TOLERANCE), height
 
 
-def test_other_metrics_see_the_shift(suite: dict[str, Row]) -> None:
+def test_other_metrics_see_the_shift(suite: Rows) -> None:
     for height, row in suite.items():
         others = [other for other in SHIFTS if other != height]
         wanted = {
@@ -124,26 +116,26 @@ def test_other_metrics_see_the_shift(suite: dict[str, Row]) -> None:
         assert {metric: row[metric] for metric in wanted} == pytest.approx(wanted, abs=TOLERANCE), height
 
 
-def test_pinned_aucs_are_those_of_the_slide(pinned: dict[str, Row]) -> None:
+def test_pinned_aucs_are_those_of_the_slide(pinned: Rows) -> None:
     assert set(pinned) == set(SHIFTS)
     for height, row in pinned.items():
-        assert row.overall_auc == pytest.approx(overall_auc(), abs=TOLERANCE)
-        assert row.pinned_auc == pytest.approx(pinned_auc(height), abs=TOLERANCE), height
-    assert [f"{pinned[height].pinned_auc:.3f}" for height in SHIFTS] == ["0.843", "0.843", "0.791"]
-    assert [f"{row.overall_auc:.3f}" for row in pinned.values()] == ["0.791"] * 3
+        assert row["overall_auc"] == pytest.approx(overall_auc(), abs=TOLERANCE)
+        assert row["pinned_auc"] == pytest.approx(pinned_auc(height), abs=TOLERANCE), height
+    assert [f"{pinned[height]['pinned_auc']:.3f}" for height in SHIFTS] == ["0.843", "0.843", "0.791"]
+    assert [f"{row['overall_auc']:.3f}" for row in pinned.values()] == ["0.791"] * 3
 
 
-def test_short_are_pinned_to_the_auc_of_all(pinned: dict[str, Row]) -> None:
+def test_short_are_pinned_to_the_auc_of_all(pinned: Rows) -> None:
     """Of the short 4/3, of the others together 2/3: mixed pairs weigh 4/9 of all, as among all rows."""
     short = pinned["short"]
-    assert short.pinned_auc == pytest.approx(short.overall_auc, abs=2 * TOLERANCE)
-    mixed, alike = short.bpsn_weight + short.bnsp_weight, short.subgroup_weight + short.background_weight
+    assert short["pinned_auc"] == pytest.approx(short["overall_auc"], abs=2 * TOLERANCE)
+    mixed, alike = short["bpsn_weight"] + short["bnsp_weight"], short["subgroup_weight"] + short["background_weight"]
     assert (mixed, alike) == pytest.approx((4 / 9, 5 / 9), abs=1e-12)
 
 
-def test_sampling_gives_the_same_as_the_closed_form(pinned: dict[str, Row]) -> None:
+def test_sampling_gives_the_same_as_the_closed_form(pinned: Rows) -> None:
     """A ratio of sums over 80,000 rows: its bias is far below the standard error of the mean of 20 trials."""
     for height, row in pinned.items():
-        assert row.trials == 20
-        assert 0.0 < row.sampled_sd < 0.003, height
-        assert abs(row.sampled_mean - row.pinned_auc) < 4.0 * row.sampled_sd / 20**0.5, height
+        assert row["trials"] == 20
+        assert 0.0 < row["sampled_sd"] < 0.003, height
+        assert abs(row["sampled_mean"] - row["pinned_auc"]) < 4.0 * row["sampled_sd"] / 20**0.5, height

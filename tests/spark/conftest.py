@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.tables.store import CatalogStore
+from biasspark.tables.publish import PublishedRun, publish
+from biasspark.tables.schemas import BIAS_METRICS
+from biasspark.tables.store import CatalogStore, PathStore, Store
+from biasspark.tables.views import refresh_views
+from tests.sample_night import NIGHT, full_rows, record_of, run_at, start_run, suite_tables
 
 ANNOTATED_ROWS = 20_000
+HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'
+NEXT_NIGHT = date(2026, 1, 16)
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +54,40 @@ def annotated_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPat
     path = str(tmp_path_factory.mktemp("corpus") / "rows.parquet")
     corpus.write.parquet(path)
     return path
+
+
+class Warehouse(NamedTuple):
+    """A folder with published nights, and the run of its hostile corpus."""
+
+    folder: Path
+    hostile: PublishedRun
+
+    @property
+    def store(self) -> PathStore:
+        return PathStore(str(self.folder))
+
+
+def publish_nights(spark: SparkSession, store: Store) -> PublishedRun:
+    """Publish two corpora and two nights; the first night of civil is run again, and once more by a run that dies."""
+    publish(spark, suite_tables(0.6), run_at(1, "r9_first", "civil"), store, record_of())
+    publish(spark, suite_tables(0.7), start_run("civil"), store, record_of())
+    hostile = publish(spark, suite_tables(0.8, rejected=0), start_run(HOSTILE), store, record_of())
+    publish(spark, suite_tables(0.9), start_run("civil", NEXT_NIGHT), store, record_of())
+    dead = run_at(2, "rz_crashed", "civil")
+    store.write(spark, BIAS_METRICS, full_rows(BIAS_METRICS, suite_tables(0.1)[BIAS_METRICS], dead), dead)
+    return hostile
+
+
+@pytest.fixture(scope="session")
+def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Nights under a path with characters that quoting must survive, for tests that only read them."""
+    folder = tmp_path_factory.mktemp('o\'brien; "x" `y` é%20') / "ware house"
+    hostile = publish_nights(spark_session, PathStore(str(folder)))
+    leftover = folder / "model_summary" / f"run_date={NIGHT}" / "run_id=r_dead" / "_temporary" / "0"
+    leftover.mkdir(parents=True)
+    (leftover / "part-00000.snappy.parquet").write_bytes(b"half a file")
+    assert refresh_views(spark_session, PathStore(str(folder))) == ()
+    return Warehouse(folder, hostile)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import duckdb
 import pyspark.sql.functions as F
@@ -12,9 +14,8 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.config import Attribution, TreeSettings
-from biasspark.corpus.attributed import is_honest, mark_rows
-from biasspark.corpus.features import bin_columns, survey_features
-from biasspark.errors import InputError
+from biasspark.corpus.feature_columns import bin_columns, flag_rows, only_estimates, survey_features
+from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.expressions.conditions import MOST_BITS
 from biasspark.features import Condition, Feature, write_predicate
 
@@ -31,8 +32,8 @@ def test_each_of_many_conditions_is_met_by_its_rows(spark: SparkSession) -> None
     assert MOST_BITS < len(conditions) < 2 * MOST_BITS
     rows = [(n, [None, 0.5, 1.0, 7.0][n % 4], "ab"[n % 3 % 2]) for n in range(60)]
     frame = spark.createDataFrame(rows, "id INT, x DOUBLE, k STRING")
-    marked, words = mark_rows(frame, features, "id", TreeSettings(), conditions)
-    honest = {row["id"] for row in frame.where(is_honest("id", TreeSettings())).collect()}
+    marked, words = flag_rows(frame, features, "id", TreeSettings(), conditions)
+    honest = {row["id"] for row in frame.where(only_estimates("id", TreeSettings())).collect()}
     assert 10 < len(honest) < 50
     for number, *found in marked.select("id", *words).collect():
         bins = {0: number % 4, 1: 1 + number % 3 % 2}
@@ -57,7 +58,7 @@ def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
     counts = ("n_positive", "n_negative", "n_pairs", "ordered_doubled")
     of_others = F.when(F.expr("positive_group = '(other)' AND negative_group = '(other)'"), F.struct(*counts))
     sums = (F.sum("n_pairs"), F.sum("ordered_doubled"), F.sum("headroom_share"))
-    whole = crosses.agg(*sides, *sums, F.max(of_others).alias("others")).first()
+    [whole] = crosses.agg(*sides, *sums, F.max(of_others).alias("others")).collect()
     assert set(whole["positive"]) == set(whole["negative"]) == {"(other)", *(f"g{group:03}" for group in range(4, 204))}
     negatives, positives = ([score for _, label, score in rows if label == side] for side in (False, True))
     ordered = sum(2 * (high > low) + (high == low) for high in positives for low in negatives)
@@ -106,7 +107,18 @@ def test_both_zeros_are_one_category_and_nan_is_null(spark: SparkSession, kind: 
             } == wanted
 
 
-def test_too_many_categories_are_none(spark: SparkSession) -> None:
-    frame = spark.range(1100).selectExpr("id", "id % 2 = 0 AS y", "rand(1) AS s", "CAST(id AS STRING) AS name")
-    with pytest.raises(InputError, match="'name' has more than 1,000 distinct values"):
-        biasspark.attribution_segments(frame, id="id", models=["s"], label="y", categorical=["name"])
+def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:
+    """So many categories or groups, since they may be the texts; and a text without numbers as a number."""
+    frame = spark.range(1100).selectExpr("id", "id % 2 = 0 AS y", "rand(1) AS s", "concat('text ', id) AS text")
+    wrong: list[tuple[Callable[..., object], dict[str, Any], KeyPath]] = [
+        (biasspark.attribution_segments, {"categorical": ["text"]}, ("attribution", "categorical")),
+        (biasspark.attribution_segments, {"numeric": ["text"]}, ("attribution", "numeric")),
+        (biasspark.auc_crosses, {"groupings": {"by": "text"}}, ("attribution", "groupings", "by")),
+    ]
+    for function, asked, path in wrong:
+        with pytest.raises(InputError) as caught:
+            function(frame, id="id", models=["s"], label="y", **asked)
+        (fault,) = caught.value.faults
+        assert isinstance(fault, Fault)
+        assert fault.path == path
+        assert "text 1" not in str(fault)

@@ -83,7 +83,7 @@ def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, 
     ]
     corpus = spark.read.parquet(str(folder / "corpus")).where("y IS NOT NULL")
     assert nodes
-    counts = corpus.select(*(F.expr(f"count_if({predicate})") for predicate, _ in nodes)).first()
+    [counts] = corpus.select(*(F.expr(f"count_if({predicate})") for predicate, _ in nodes)).collect()
     assert list(counts) == [n_rows for _, n_rows in nodes]
 
 
@@ -132,7 +132,6 @@ def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path, tmp
         assert "warning" not in run(tmp_path, "--dry-run", "--set", f"attribution{asked}").err
 
 
-@pytest.mark.slow  # another run of the job, for its first lines
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
     text = CONFIG.format(folder=folder).replace("groupings", "# groupings").replace("tree =", "# tree =")
     (tmp_path / "job.toml").write_text(text, encoding="utf-8")
@@ -144,18 +143,16 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
     assert "searching" not in err
 
 
-def test_labels_that_are_all_alike_are_a_warning(folder: Path, tmp_path: Path) -> None:
-    asked = ("corpus.filter='NOT y'", "attribution={write_examples=true}", f"output.path='{tmp_path}/warehouse'")
-    done = run(folder, *(part for key in asked for part in ("--set", key)))
-    assert done.code == 0, done.err
-    alike = [text for text in done.summary["warnings"] if "positive" in text]
-    assert [text.split(":")[0] for text in alike] == ["model m", "model odds"]
+def test_labels_that_are_all_alike_are_refused(folder: Path) -> None:
+    done = run(folder, "--set", "corpus.filter='NOT y'")
+    assert (done.code, done.out) == (3, "")
+    assert '[label] column = "y"' in done.err.splitlines()[-1]
 
 
 def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     assert code == 0, err
-    plan = dict(line.split(":", 1) for line in out.splitlines()[:-1])
+    plan = dict(line.split(":", 1) for line in out.splitlines()[:-1] if line[:1].strip())
     assert plan["features"].strip() == "age, job's"
     assert plan["searched"].strip() == "trees of auc, depth 1"
     assert plan["segments"].strip() == "old: age >= 40"

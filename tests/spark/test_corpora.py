@@ -1,73 +1,96 @@
-"""What holds of every synthetic corpus on Spark: the same rows however the work is cut up."""
+"""Every synthetic corpus on Spark: the same rows whatever the partitions, and the columns that configurations read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+import biasspark
+from biasspark.config import load_config
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, Request, generate, make_table, map_blocks
-from biasspark.synthetic.civil_rows import CivilShape
-from biasspark.synthetic.heights import HeightsRequest
-from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.chunks import CHUNK_ROWS, Request, generate, make_table, map_chunks
+from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.imbalanced import ImbalancedRequest, TermCell, cell_chunk, cell_comments
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.shapes import ShapesRequest
+from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistributionsRequest
+from biasspark.synthetic.tall_average_short import HEIGHTS, TallAverageShortRequest
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-SMALL = (
-    CivilShape(rows=50, seed=11),
-    ImbalancedRequest(rows=50, seed=11),
-    MadlibsRequest(rows=50, seed=11),
-)
-CELLS = (
-    ShapesRequest(seed=11, rows_per_cell=50),
-    HeightsRequest(seed=11, rows_per_cell=50),
-)
+ROOT = Path(__file__).resolve().parents[2]
+CELLS = (ScoreDistributionsRequest(seed=11, rows_per_cell=50), TallAverageShortRequest(seed=11, rows_per_cell=50))
+SMALL = (*CELLS, *(kind(rows=50, seed=11) for kind in (CivilRequest, ImbalancedRequest, MadlibsRequest)))
 LARGE = (
-    CivilShape(rows=2 * BLOCK_ROWS + 5, seed=11),
-    ImbalancedRequest(rows=BLOCK_ROWS + 5, seed=11),
-    MadlibsRequest(rows=2 * BLOCK_ROWS + 5, seed=11, terms=("gay", "african", "african american", "american")),
+    CivilRequest(rows=2 * CHUNK_ROWS + 5, seed=11, text=True),
+    ImbalancedRequest(rows=CHUNK_ROWS + 5, seed=11),
+    MadlibsRequest(rows=2 * CHUNK_ROWS + 5, seed=11, terms=("gay", "african", "african american", "american")),
 )
-EITHER = [*CELLS, *(pytest.param(asked, marks=pytest.mark.slow) for asked in LARGE)]
 
 
 def name_of(asked: object) -> str | None:
-    return type(asked).__name__ if hasattr(asked, "make_block") else None
+    return type(asked).__name__ if hasattr(asked, "make_chunk") else None
 
 
-def assert_rows(corpus: DataFrame, asked: Request) -> None:
-    wanted = make_table(asked)
-    assert corpus.columns == wanted.column_names
-    found = [tuple(row) for row in corpus.orderBy("id").collect()]
-    assert found == list(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
+def rows_of(frame: DataFrame, *order: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in frame.orderBy(*order).collect()]
 
 
-@pytest.mark.parametrize("asked", EITHER, ids=name_of)
+def rows_in(table: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@pytest.mark.parametrize("asked", [*CELLS, *LARGE], ids=name_of)
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, asked: Request, partitions: int) -> None:
-    # From the last block to the first, and some partitions without any.
-    assert_rows(map_blocks(spark.range(asked.n_blocks - 1, -1, -1, partitions), asked), asked)
+    # From the last chunk to the first, and some partitions without any.
+    corpus = map_chunks(spark.range(asked.n_chunks - 1, -1, -1, partitions), asked)
+    assert rows_of(corpus, "id") == rows_in(make_table(asked))
 
 
-@pytest.mark.parametrize("asked", [*SMALL, *CELLS], ids=name_of)
+@pytest.mark.parametrize("asked", SMALL, ids=name_of)
 def test_a_corpus_is_what_its_request_makes(spark: SparkSession, asked: Request) -> None:
-    assert_rows(generate(spark, asked), asked)
+    corpus, wanted = generate(spark, asked), make_table(asked)
+    assert corpus.columns == wanted.column_names
+    assert rows_of(corpus, "id") == rows_in(wanted)
 
 
-@pytest.mark.parametrize(
-    ("asked", "faults"),
-    [
-        (CivilShape(0, 1, unannotated=1.5), r"rows: 0\. .*\nunannotated: 1\.5\. "),
-        (ImbalancedRequest(0, 1, imbalanced=(("tall", 0.1),)), r'rows: 0\. .*\nimbalanced: "tall"\. '),
-        (MadlibsRequest(0, 1, terms=("gay", "teacher")), r'rows: 0\. .*\nterms: "teacher"\. '),
-        (ShapesRequest(1, rows_per_cell=1, shapes=()), r"rows_per_cell: 1\. .*\nshapes: none\. "),
-        (HeightsRequest(1, rows_per_cell=0), r"rows_per_cell: 0\. "),
-    ],
-    ids=name_of,
-)
-def test_wrong_arguments_are_refused_before_any_work(spark: SparkSession, asked: Request, faults: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{faults}"):
+@pytest.mark.parametrize("asked", [CivilRequest(0, 1), TallAverageShortRequest(1, rows_per_cell=0)], ids=name_of)
+def test_wrong_arguments_are_refused_before_any_work(spark: SparkSession, asked: Request) -> None:
+    with pytest.raises(ConfigError):
         generate(spark, asked)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession, partitions: int) -> None:
+    cells = [TermCell("gay", 20, 59, CHUNK_ROWS + 1), TermCell("gay", 60, 179, 4), TermCell("old", 20, 59, 0)]
+    frame = spark.createDataFrame(cells, "term STRING, length_low INT, length_high INT, n_rows BIGINT")
+    parts = [cell_chunk(cells[0], 0, 3), cell_chunk(cells[0], CHUNK_ROWS, 3), cell_chunk(cells[1], 0, 3)]
+    wanted = sorted(rows_in(pa.Table.from_batches(parts)))
+    assert rows_of(cell_comments(frame.repartition(partitions), 3), "id", "comment_text") == wanted
+
+
+def measure(spark: SparkSession, name: str, asked: Request) -> DataFrame:
+    """Measure a corpus as its configuration says."""
+    config = load_config(ROOT / "conf" / name)
+    return biasspark.bias_metrics(
+        generate(spark, asked),
+        models=config.models,
+        label=config.label.column,
+        identities=config.identities,
+        slices=config.slices,
+    )
+
+
+def test_the_configuration_measures_every_distribution(spark: SparkSession) -> None:
+    suite = measure(spark, "shapes.toml", ScoreDistributionsRequest(1, rows_per_cell=40))
+    cells = ("n_background_negative", "n_background_positive", "n_subgroup_negative", "n_subgroup_positive")
+    found = {row["slice"]: tuple(row[cell] for cell in cells) for row in suite.where("identity = 'subgroup'").collect()}
+    sizes = {distribution.name: distribution.cell_sizes(40) for distribution in DISTRIBUTIONS}
+    assert found == sizes | {"all": (320, 320, 300, 340)}
+
+
+def test_the_configuration_measures_every_height(spark: SparkSession) -> None:
+    suite = measure(spark, "heights.toml", TallAverageShortRequest(1, rows_per_cell=40))
+    found = {row.identity: (row.n_subgroup_negative, row.n_subgroup_positive) for row in suite.collect()}
+    assert found == dict.fromkeys((f"height={height}" for height in HEIGHTS), (40, 40))

@@ -1,10 +1,11 @@
-"""CSV, and JSON by lines: which columns are numbers in SQL, and records that are none."""
+"""CSV, and JSON by lines: which columns are numbers in SQL, and malformed records."""
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import MALFORMED
-from biasspark.config import Corpus, Measures, parse_config
-from biasspark.corpus.rejects import rejected_rows
-from biasspark.corpus.source import read_corpus
+from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
-from biasspark.pipeline import measure, ranked_once
-from biasspark.plan import describe_plan
-from tests.small_corpora import NIGHT, measures_of
+from biasspark.workflows.plan import Pass, Plan, describe_plan
+from tests.small_corpora import count_and_reject, measures_of, read
+
+read_csv = partial(read, format="csv")
 
 
-def read(spark: SparkSession, path: Path, measures: Measures | None = None, **source: Any) -> DataFrame:
-    return read_corpus(spark, Corpus(**{"name": "test", "path": str(path), "format": "csv"} | source), NIGHT, measures)
-
-
-def write(path: Path, columns: dict[str, Sequence[Any]]) -> Path:
+def write(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
@@ -39,18 +35,15 @@ def kinds_of(rows: DataFrame) -> dict[str, str]:
 
 
 def mention(*columns: str) -> dict[str, str]:
-    """Give slices that name columns, whatever is in them."""
+    """Return slices that name columns, whatever is in them."""
     return {f"slice of {name}": f"{name} IS NULL" for name in columns}
 
 
 def rejects_of(rows: DataFrame, measures: Measures, duplicates: str = "allow") -> tuple[int, Counter[tuple[Any, ...]]]:
     """Return how many rows are read, and the rejected ones."""
-    measurement = measure(rows, measures, "id", duplicates)
-    with ranked_once(measurement) as (tally, _):
-        found = rejected_rows(measurement.corpus, measures, "id", tally.rejects, 100)
-        listed = Counter(map(tuple, [] if found is None else found.collect()))
-    assert tally.rejects == dict(Counter(reason for _, _, reason in listed.elements()))
-    return tally.n_rows, listed
+    counts, rejects = count_and_reject(rows, measures, duplicates)
+    assert counts.rejects == dict(Counter(reason for _, _, reason in rejects.elements()))
+    return counts.n_rows, rejects
 
 
 # ---- numbers in SQL
@@ -92,14 +85,14 @@ def test_a_column_that_sql_names_is_of_the_type_of_its_values(spark: SparkSessio
         slices=mention(*(f"`{name}`" for name in VALUES if name != "idle")),
         label_balance={"text": "text"},
     )
-    rows = read(spark, tmp_path, measures)
+    rows = read_csv(spark, tmp_path, measures)
     assert kinds_of(rows) == {name: kind for name, (_, kind) in VALUES.items()}
-    assert rows.select("huge").first()[0] == 9007199254740993
-    plain = kinds_of(read(spark, tmp_path, measures_of(models={"s": "s"})))
+    assert 9007199254740993 in [row.huge for row in rows.select("huge").collect()]
+    plain = kinds_of(read_csv(spark, tmp_path, measures_of(models={"s": "s"})))
     assert set(plain.values()) == {"string"}  # nothing is guessed where no SQL asks
     schema = ", ".join(f"`{name}` STRING" for name in VALUES)
-    assert set(kinds_of(read(spark, tmp_path, measures, schema=schema)).values()) == {"string"}
-    inferred = kinds_of(read(spark, tmp_path, options={"InferSchema": "true"}))
+    assert set(kinds_of(read_csv(spark, tmp_path, measures, schema=schema)).values()) == {"string"}
+    inferred = kinds_of(read_csv(spark, tmp_path, options={"InferSchema": "true"}))
     assert (inferred["idle"], inferred["zip"]) == ("int", "int")
 
 
@@ -116,53 +109,51 @@ def test_predicates_slices_and_the_filter_compare_numbers(spark: SparkSession, t
     measures = measures_of(
         identities={"categorical": ["hours"], "predicates": {"long": "age > hours", "big": "value > 100"}}
     )
-    rows = read(spark, tmp_path, measures, id="id", filter="s < 0.5 OR s >= 1")
-    found = rows.select("id", F.expr("age > hours"), F.expr("value > 100")).collect()
-    assert sorted(map(tuple, found)) == [
-        ("007", False, True),
-        ("7", True, False),
-        ("8", True, True),
-        ("9", False, False),
-    ]
+    rows = read_csv(spark, tmp_path, measures, id="id", filter="s < 0.5 OR s >= 1")
+    compared = rows.select("id", F.expr("age > hours"), F.expr("value > 100")).collect()
+    wanted = [("007", False, True), ("7", True, False), ("8", True, True), ("9", False, False)]
+    assert sorted(map(tuple, compared)) == wanted
     assert survey_corpus(rows, measures).values == {"hours": ("8", "9", "10", "20")}
     assert rejects_of(rows, measures) == (4, Counter())
-    assert [row.id for row in read(spark, tmp_path, filter="age > hours AND value > 100").collect()] == ["8"]
+    assert [row.id for row in read_csv(spark, tmp_path, filter="age > hours AND value > 100").collect()] == ["8"]
 
 
 def test_partitions_files_without_header_line_and_files_in_another_order(spark: SparkSession, tmp_path: Path) -> None:
     for part in ("01", "02"):
         write(tmp_path / f"parts/hour={part}/name=n{part}/a.csv", {"y": ["1"], "s": ["9"], "n": ["10"]})
     measures = measures_of(identities={"predicates": {"x": "s > n AND hour = 1 AND name = 'n01'"}})
-    rows = read(spark, tmp_path / "parts", measures)
+    rows = read_csv(spark, tmp_path / "parts", measures)
     assert kinds_of(rows) == {"y": "string", "s": "bigint", "n": "bigint", "hour": "string", "name": "string"}
     assert rows.where("name = 'n01' AND hour = 1").count() == 1
     (tmp_path / "bare.csv").write_text("1,0.5,9\n0,0.25,10\n")
     measures = measures_of(label={"column": "_c0"}, models=["_c1"], identities={"predicates": {"x": "_c2 > 9"}})
-    rows = read(spark, tmp_path / "bare.csv", measures, options={"header": "false"})
+    rows = read_csv(spark, tmp_path / "bare.csv", measures, options={"header": "false"})
     assert sorted(map(tuple, rows.drop(MALFORMED).collect())) == [("0", "0.25", 10), ("1", "0.5", 9)]
     write(tmp_path / "two/a.csv", {"y": ["1"], "s": ["9"]})
     write(tmp_path / "two/b.csv", {"s": ["1"], "y": ["9"]})
     with pytest.raises(InputError, match="the header line of a CSV file names other columns than that of the first"):
-        read(spark, tmp_path / "two", filter="s > 1")
+        read_csv(spark, tmp_path / "two", filter="s > 1")
 
 
-def test_the_plan_says_that_the_values_are_looked_at(tmp_path: Path) -> None:
-    config: dict[str, Any] = {
-        "corpus": {"name": "c", "path": "rows", "format": "csv"},
+@pytest.mark.parametrize(
+    ("changes", "reads_types"),
+    [({}, False), ({"slices": {"x": "s > 1"}}, True), ({"slices": {"x": "s > 1"}, "schema": "s INT"}, False)],
+)
+def test_the_plan_has_a_pass_for_the_types(tmp_path: Path, changes: dict[str, Any], reads_types: bool) -> None:
+    config = {
+        "corpus": {"name": "c", "path": "rows", "format": "csv"}
+        | {key: changes[key] for key in changes if key == "schema"},
         "label": {"column": "y"},
         "models": {"s": "s"},
         "identities": {"columns": ["u"]},
+        "slices": changes.get("slices", {}),
         "output": {"path": "out"},
     }
-    for changes, passes in (
-        ({}, "2 (survey, ranking)"),
-        ({"slices": {"x": "s > 1"}}, "3 (types, survey, ranking)"),
-        ({"slices": {"x": "s > 1"}, "corpus": config["corpus"] | {"schema": "s INT"}}, "2 (survey, ranking)"),
-    ):
-        assert passes in describe_plan(parse_config(config | changes, tmp_path), 3, ())
+    plan = describe_plan(Plan({}, [Pass("survey")]), parse_config(config, tmp_path), 3, ())
+    assert ("read the types" in plan) == reads_types
 
 
-# ---- records that are none
+# ---- malformed records
 
 
 def test_lines_with_too_many_or_too_few_fields_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
@@ -170,23 +161,23 @@ def test_lines_with_too_many_or_too_few_fields_are_rejected(spark: SparkSession,
     bad = ["long,1,0.5,x,y,3", "short,1,0.5", "alone", 'g0,1,0.5,"x,y",1,2']
     (tmp_path / "a.csv").write_text("\n".join(["id,y,s,g,n", *good, *bad, 'g6,1,0.5,"x, y\n z",7', ""]))
     measures = measures_of(identities={"categorical": ["g"], "predicates": {"big": "n > 2", "cast": "int(n) = 1"}})
-    rows = read(spark, tmp_path, measures, id="id")
+    rows = read_csv(spark, tmp_path, measures, id="id")
     assert kinds_of(rows)["n"] == "bigint"
     wanted = Counter((name, None, "malformed_row") for name in ("long", "short", "alone", "g0"))
     assert rejects_of(rows, measures) == (11, wanted)
     assert survey_corpus(rows, measures).values == {"g": ("x", "x, y\n z")}
-    assert rejects_of(read(spark, tmp_path, measures, id="id", filter="n < 3"), measures) == (7, wanted)
+    assert rejects_of(read_csv(spark, tmp_path, measures, id="id", filter="n < 3"), measures) == (7, wanted)
     as_duplicates = wanted + Counter({("g0", None, "duplicate_id"): 1})
     assert rejects_of(rows, measures, "reject") == (11, as_duplicates)
-    texts = read(spark, tmp_path, schema="id STRING, y STRING, s STRING, g STRING, n STRING", id="id")
+    texts = read_csv(spark, tmp_path, schema="id STRING, y STRING, s STRING, g STRING, n STRING", id="id")
     assert rejects_of(texts, measures_of(identities={"categorical": ["g"]})) == (11, wanted)
     for options in ({"inferSchema": "true"}, {"multiLine": "false"}):
-        n_rows, found = rejects_of(read(spark, tmp_path, options=options, id="id"), measures)
-        assert not wanted - found
+        n_rows, rejects = rejects_of(read_csv(spark, tmp_path, options=options, id="id"), measures)
+        assert not wanted - rejects
         assert n_rows == 11 + ("multiLine" in options)
 
 
-def test_lines_of_json_that_are_none_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
+def test_malformed_lines_of_json_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     lines = [f'{{"id": "{n}", "y": {str(n % 2 == 0).lower()}, "s": {n / 8}, "u": 1.0}}' for n in range(4)]
     (tmp_path / "a.json").write_text("\n".join([*lines, '{"id": "4", "y"', "plain"]))
     rows = read(spark, tmp_path, measures_of(), format="json", filter="u > 0.5", id="id")
@@ -198,42 +189,30 @@ def test_lines_of_json_that_are_none_are_rejected(spark: SparkSession, tmp_path:
 
 def test_a_quote_of_its_own_is_doubled_within_quotes(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,s,g\ntrue,0.5,'it''s, so'\nfalse,0.2,'say \"no\"'\n")
-    texts = {row.g for row in read(spark, tmp_path, options={"quote": "'"}).collect()}
+    texts = {row.g for row in read_csv(spark, tmp_path, options={"quote": "'"}).collect()}
     assert texts == {"it's, so", 'say "no"'}
-    escaped = read(spark, tmp_path, options={"Quote": "'", "escape": "\\"})
+    escaped = read_csv(spark, tmp_path, options={"Quote": "'", "escape": "\\"})
     assert "it's, so" not in {row.g for row in escaped.collect()}
 
 
 @pytest.mark.parametrize(
-    ("header", "fault"),
-    [
-        ("y,s,Y", "gives column 3 the name of column 1. Each has a name of its own. Rename one of them."),
-        (
-            ",y,s",
-            "has no name for column 1. Each column has one. Write the file anew (pandas: index=False), or set `options "
-            "= { enforceSchema = true }`, and the column is _c0.",
-        ),
-    ],
+    ("header", "words"), [("y,s,Y", "column 3 the name of column 1"), (",y,s", "no name for column 1.*_c0")]
 )
 def test_a_header_line_that_repeats_a_name_or_lacks_one(
-    spark: SparkSession, tmp_path: Path, header: str, fault: str
+    spark: SparkSession, tmp_path: Path, header: str, words: str
 ) -> None:
     (tmp_path / "a.csv").write_text(f"{header}\ntrue,1,0.5\n")
-    with pytest.raises(InputError) as caught:
-        read(spark, tmp_path)
-    assert str(caught.value) == f"corpus: the header line of a CSV file {fault}"
-    assert read(spark, tmp_path, options={"enforceSchema": "true"}).count() == 1
+    with pytest.raises(InputError, match=words):
+        read_csv(spark, tmp_path)
+    assert read_csv(spark, tmp_path, options={"enforceSchema": "true"}).count() == 1
     (tmp_path / "a.csv").write_text("y0,y1,_c2\ntrue,1,0.5\n")
-    assert read(spark, tmp_path).drop(MALFORMED).columns == ["y0", "y1", "_c2"]
+    assert read_csv(spark, tmp_path).drop(MALFORMED).columns == ["y0", "y1", "_c2"]
 
 
 def test_bytes_that_are_no_utf_8_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("y,s,g\ntrue,0.5,café\nfalse,0.2,thé\n".encode("latin-1"))
     measures = measures_of(identities={"categorical": ["g"]})
-    (warning,) = survey_corpus(read(spark, tmp_path), measures).warnings
-    assert warning == (
-        "identities: 'g' has values with bytes that are no UTF-8, shown as \ufffd. Of a CSV set `[corpus] options = { "
-        'encoding = "ISO-8859-1" }`, or what it is written in.'
-    )
-    latin = survey_corpus(read(spark, tmp_path, options={"encoding": "ISO-8859-1"}), measures)
+    (warning,) = survey_corpus(read_csv(spark, tmp_path), measures).warnings
+    assert 'encoding = "ISO-8859-1"' in warning
+    latin = survey_corpus(read_csv(spark, tmp_path, options={"encoding": "ISO-8859-1"}), measures)
     assert (latin.values, latin.warnings) == ({"g": ("café", "thé")}, ())

@@ -17,16 +17,15 @@ from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import roc_auc_score
 
 import biasspark
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS, OVERALL
 from biasspark.config import Measures, parse_measures
-from biasspark.corpus.examples import build_codebook, label_examples
+from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.survey import survey_corpus
-from biasspark.pipeline import measure
-from biasspark.ranking.engine import rank, read_overview
-from scripts.drill_intervals import logit_interval
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.engine import rank
+from tests.oracle.intervals import logit_interval
 from tests.oracle.pairs import State, cross_all
 from tests.oracle.suite import PAIRS, statistics_rows
-
-pytestmark = pytest.mark.usefixtures("compiled")
 
 SCHEMA = (
     "id INT, target DOUBLE, s1 DOUBLE, s2 DOUBLE, c1 DOUBLE, c2 DOUBLE, cat STRING, groups ARRAY<STRING>, "
@@ -128,12 +127,23 @@ def is_number(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def by_key(statistics: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    integers = ("crossed", "n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum")
-    found = statistics.select("model", "slice", "identity", "low_cell", "high_cell", *integers).collect()
-    keyed = {tuple(row)[:5]: tuple(row)[5:] for row in found}
-    assert len(keyed) == len(found)
-    return keyed
+def by_key(counts: Counts) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Everything that u_statistics holds but AUC and variance, by key."""
+    found = {}
+    for group, (*names, crossed) in enumerate(zip(*counts.groups, strict=True)):
+        for pair, cells in enumerate(CELL_PAIRS):
+            if names[-1] == OVERALL and cells != CELL_PAIRS[3]:
+                continue
+            sizes = (int(counts.cells[FOUR_CELLS.index(cell), group]) for cell in cells)
+            shown = ("negative", "positive") if names[-1] == OVERALL else cells
+            found[*names, *shown] = (bool(crossed), *sizes, *map(int, counts.sums[pair, :, group]))
+    return found
+
+
+def rank_rows(corpus: DataFrame, measures: Measures, engine: str, cuts: Sequence[float]) -> Counts:
+    encoding = build_encoding(measures, survey_corpus(corpus, measures))
+    examples = encode_examples(corpus, measures, encoding, None)
+    return rank(examples, encoding, [np.array(cuts)] * len(measures.models), engine=engine)
 
 
 # ---- the engines against the definitions
@@ -143,7 +153,7 @@ def by_key(statistics: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     ("engine", "models"),
     [
         ("blocks", {"tied": "s1", "smooth": "s2"}),
-        pytest.param("windows", {"tied": "s1"}, marks=pytest.mark.slow),
+        ("windows", {"tied": "s1"}),
     ],
 )
 @pytest.mark.parametrize("unannotated", ["exclude", "background"])
@@ -151,37 +161,27 @@ def test_every_kind_of_identity_and_two_slices(
     spark: SparkSession, engine: str, models: dict[str, str], unannotated: str
 ) -> None:
     rows, identities = make_rows(), EVERY_KIND | {"unannotated": unannotated}
-    measures = measures_of(identities, models=models, ranking={"engine": engine, "ranges": 3})
-    statistics = measure(spark.createDataFrame(rows, SCHEMA), measures).statistics
-    assert by_key(statistics) == want_statistics(rows, measures, list(states_of(rows[0], True)))
+    measures = measures_of(identities, models=models)
+    counts = rank_rows(spark.createDataFrame(rows, SCHEMA), measures, engine, [0.0, 0.5])
+    assert by_key(counts) == want_statistics(rows, measures, list(states_of(rows[0], True)))
 
 
-@pytest.mark.slow
 def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession) -> None:
     """Sources that are unknown on different rows, one that never is, and pairs that are too small to be listed."""
     identities = {"columns": ["c1"], "categorical": ["cat"], "predicates": {"big": "k > 5"}}
     measures = measures_of(identities | {"crossed": {"pairs": True, "min_rows": 40}}, models={"tied": "s1"})
-    rows = make_rows()
+    rows, singles = make_rows(), ["c1", "cat=a", "cat=b c", "big"]
     corpus = spark.createDataFrame(rows, SCHEMA)
-    survey = survey_corpus(corpus, measures)
-    codebook = build_codebook(measures, survey)
-    examples = label_examples(corpus, measures, codebook, "id").persist()
-    rankings = [
-        rank(examples, codebook, [np.array(cut)], engine=engine)
-        for engine, cut in zip(("blocks", "windows"), ([-0.1, 0.4], [0.0]), strict=True)
-    ]
-    wanted = want_statistics(rows, measures, codebook.singles)
-    pairs = {key[2] for key in wanted if " & " in key[2]}
-    assert 0 < len(pairs) < len(codebook.pairs)
-    found = [by_key(ranking.statistics) for ranking in rankings]
-    assert found == [wanted, wanted]
-    blocks, windows = (read_overview(ranking.overview.collect(), codebook) for ranking in rankings)
-    assert blocks == windows
-    assert blocks[0].n_rows == len(rows)
-    examples.unpersist()
+    blocks, windows = (
+        rank_rows(corpus, measures, engine, cuts) for engine, cuts in (("blocks", [-0.1, 0.4]), ("windows", [0.0]))
+    )
+    wanted = want_statistics(rows, measures, singles)
+    assert 0 < len({key[2] for key in wanted if " & " in key[2]}) < 6
+    assert by_key(blocks) == by_key(windows) == wanted
+    assert (blocks.row_counts, blocks.profiles) == (windows.row_counts, windows.profiles)
+    assert blocks.row_counts.n_rows == len(rows)
 
 
-@pytest.mark.slow
 def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> None:
     n_rows, n_groups = 3000, 1300
     corpus = spark.range(n_rows, numPartitions=2).selectExpr(
@@ -189,10 +189,8 @@ def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> Non
         "pmod(xxhash64(id), 50) / 50.0D AS score",
         f"array(format_string('g%04d', id % {n_groups}), 'g0000') AS groups",
     )
-    statistics = biasspark.u_statistics(
-        corpus, models=["score"], label="toxic", identities={"array": "groups"}, ranges=2
-    )
-    found = by_key(statistics)
+    measures = measures_of({"array": "groups"}, label={"column": "toxic"}, models={"score": "score"}, slices={})
+    found = by_key(rank_rows(corpus, measures, "blocks", [0.5]))
     assert len(found) == 1 + 6 * n_groups
     rows = corpus.collect()
     checked = {
@@ -221,9 +219,7 @@ def suite(spark_session: SparkSession, annotated_path: str) -> list[Row]:
     return suite_rows(spark_session.read.parquet(annotated_path))
 
 
-@pytest.mark.parametrize(
-    ("partitions", "ranges"), [(3, 7), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 1), (17, 64)))]
-)
+@pytest.mark.parametrize(("partitions", "ranges"), [(3, 7), (1, 1), (17, 64)])
 def test_partitions_and_ranges_change_no_bit(
     spark: SparkSession, annotated_path: str, suite: list[Row], partitions: int, ranges: int
 ) -> None:
@@ -231,7 +227,6 @@ def test_partitions_and_ranges_change_no_bit(
     assert suite_rows(corpus, ranges=ranges) == suite
 
 
-@pytest.mark.slow
 def test_the_order_of_the_rows_changes_no_bit(spark: SparkSession, annotated_path: str, suite: list[Row]) -> None:
     corpus = spark.read.parquet(annotated_path).orderBy(F.xxhash64("id", F.lit("another order")))
     assert suite_rows(corpus, ranges=3) == suite

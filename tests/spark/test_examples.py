@@ -16,99 +16,75 @@ from pyspark.sql.types import StringType
 
 from biasspark.config import Rejects
 from biasspark.corpus.check import check_schema
-from biasspark.corpus.examples import build_codebook, label_examples
-from biasspark.corpus.identities import annotation_out_of_range
+from biasspark.corpus.encode import build_encoding, encode_examples
+from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.values import boolean
-from biasspark.errors import BiasSparkError, InputError
-from biasspark.pipeline import find_warnings, measure, ranked_once
-from tests.small_corpora import NIGHT, examples_of, examples_of_each, measures_of
+from biasspark.errors import BiasSparkError, Fault, InputError
+from tests.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
 
 NAN, INFINITY = math.nan, math.inf
+NO_LABEL, OUT_OF_RANGE = "null_label", "label_out_of_range"
 LABELS: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
-    ("BOOLEAN", [True, False, None], {}, [True, False, "null_label"]),
-    ("STRING", ["true", " F ", "1", "maybe", None], {}, [True, False, True, "null_label", "null_label"]),
-    (
-        "DOUBLE",
-        [0.5, 0.4999999999999999, 1.0, NAN, None],
-        {"threshold": 0.5},
-        [True, False, True, "null_label", "null_label"],
-    ),
-    ("FLOAT", [0.5, 0.25, NAN], {"threshold": 0.5}, [True, False, "null_label"]),
+    ("BOOLEAN", [True, False, None], {}, [True, False, NO_LABEL]),
+    ("STRING", ["true", " F ", "1", "maybe", None], {}, [True, False, True, NO_LABEL, NO_LABEL]),
+    ("DOUBLE", [0.5, 0.4999999999999999, 1.0, NAN, None], {"threshold": 0.5}, [True, False, True, NO_LABEL, NO_LABEL]),
+    ("FLOAT", [0.5, 0.25, NAN], {"threshold": 0.5}, [True, False, NO_LABEL]),
     ("DECIMAL(5,3)", [Decimal("0.500"), Decimal("0.499")], {"threshold": 0.5}, [True, False]),
-    ("INT", [0, 1, 2, None], {"threshold": 1}, [False, True, True, "null_label"]),
-    ("STRING", ["0.7", "0.1", "toxic", "true"], {"threshold": 0.5}, [True, False, "null_label", True]),
-    (
-        "STRING",
-        ["bad", "good", "Bad", "", None],
-        {"positive": ["bad", "worse"]},
-        [True, False, False, False, "null_label"],
-    ),
+    ("INT", [0, 1, 2, None], {"threshold": 1}, [False, True, True, NO_LABEL]),
+    ("STRING", ["0.7", "0.1", "toxic", "true"], {"threshold": 0.5}, [True, False, NO_LABEL, True]),
+    ("STRING", ["bad", "good", "Bad", "", None], {"positive": ["bad", "worse"]}, [True, False, False, False, NO_LABEL]),
     (
         "STRING",
         ["True", " TRUE ", "1", "yes", "no", "maybe", "", None],
         {"positive": [True]},
-        [True, True, True, True, False, False, False, "null_label"],
+        [True, True, True, True, False, False, False, NO_LABEL],
     ),
-    (
-        "STRING",
-        ["False", "n", "true", "maybe", None],
-        {"positive": False},
-        [True, True, False, False, "null_label"],
-    ),
+    ("STRING", ["False", "n", "true", "maybe", None], {"positive": False}, [True, True, False, False, NO_LABEL]),
     (
         "STRING",
         ["1", "1.0", " 1e0 ", "2", "2.50", "0", "true", "NaN", "", None],
         {"positive": [1, 2.5]},
-        [True, True, True, False, True, False, False, False, False, "null_label"],
+        [True, True, True, False, True, False, False, False, False, NO_LABEL],
     ),
-    ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, "null_label"]),
-    ("INT", [0, 1, 2, -1, None], {}, [False, True, "null_label", "null_label", "null_label"]),
-    ("BIGINT", [0, 1, 2, None], {"range": [0, 1]}, [False, True, "null_label", "null_label"]),
-    ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, "null_label"]),
-    ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, "null_label"]),
-    ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, "null_label"]),
+    ("STRING", ["1", "1.0", " 1", "TRUE", None], {"positive": ["1"]}, [True, False, False, False, NO_LABEL]),
+    ("INT", [0, 1, 2, -1, None], {}, [False, True, NO_LABEL, NO_LABEL, NO_LABEL]),
+    ("BIGINT", [0, 1, 2, None], {"range": [0, 1]}, [False, True, NO_LABEL, NO_LABEL]),
+    ("INT", [0, 1, 2, None], {"positive": [1, 2]}, [False, True, True, NO_LABEL]),
+    ("BOOLEAN", [True, False, None], {"positive": [False]}, [False, True, NO_LABEL]),
+    ("DOUBLE", [1.0, 0.0, NAN], {"positive": [1.0]}, [True, False, NO_LABEL]),
     (
         "DOUBLE",
         [0.0, 1.0, 1.5, -0.1, None, NAN, INFINITY],
         {"threshold": 0.5, "range": [0, 1]},
-        [False, True, *["label_out_of_range"] * 2, *["null_label"] * 2, "label_out_of_range"],
+        [False, True, OUT_OF_RANGE, OUT_OF_RANGE, NO_LABEL, NO_LABEL, OUT_OF_RANGE],
     ),
     # As the column holds them: the float32 that is written 0.7 is less than 0.7.
-    ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, "label_out_of_range", True]),
-    ("FLOAT", [0.1, 0.2, 1.0, NAN], {"positive": [0.1, 1]}, [True, False, True, "null_label"]),
-    ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, "label_out_of_range", "null_label"]),
+    ("FLOAT", [0.7, 0.6, 0.8], {"threshold": 0.7, "range": [0.7, 0.8]}, [True, OUT_OF_RANGE, True]),
+    ("FLOAT", [0.1, 0.2, 1.0, NAN], {"positive": [0.1, 1]}, [True, False, True, NO_LABEL]),
+    ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, OUT_OF_RANGE, NO_LABEL]),
 ]
-
-
-def test_labels(spark: SparkSession) -> None:
-    kinds = "y {}, s DOUBLE, u DOUBLE"
-    corpora = [
-        spark.createDataFrame([(value, 0.5, 1.0) for value in values], kinds.format(kind)).coalesce(1)
-        for kind, values, _, _ in LABELS
-    ]
-    asked = [measures_of(label={"column": "y"} | label) for _, _, label, _ in LABELS]
-    found = examples_of_each(list(zip(corpora, asked, strict=True)))
-    assert [own.labels for own in found] == [wanted for *_, wanted in LABELS]
-
-
 SCORES: list[tuple[str, list[Any], list[Any]]] = [
     ("INT", [3, -1, None], [3.0, -1.0, "null_score"]),
     ("BIGINT", [2**53, -(2**40)], [2.0**53, -(2.0**40)]),
     ("DECIMAL(20,10)", [Decimal("0.1"), Decimal("-12.5"), None], [0.1, -12.5, "null_score"]),
-    ("FLOAT", [0.5, NAN, -INFINITY], [0.5, "nan_score", "infinite_score"]),
-    (
-        "DOUBLE",
-        [1e308, -5e-324, None, NAN, INFINITY],
-        [1e308, -5e-324, "null_score", "nan_score", "infinite_score"],
-    ),
+    ("FLOAT", [0.5, 0.1, NAN, -INFINITY], [0.5, float.fromhex("0x1.99999ap-4"), "nan_score", "infinite_score"]),
+    ("DOUBLE", [1e308, -5e-324, None, NAN, INFINITY], [1e308, -5e-324, "null_score", "nan_score", "infinite_score"]),
     ("STRING", ["0.1", "-1E-3", " 7 ", ".5"], [0.1, -0.001, 7.0, 0.5]),
-    (
-        "STRING",
-        ["", "high", "1,5", None, "nan", "inf", "1e999"],
-        [*["score_not_numeric"] * 3, "null_score", "nan_score", *["infinite_score"] * 2],
-    ),
+    ("STRING", ["", "high", "1,5", None], [*["score_not_numeric"] * 3, "null_score"]),
+    ("STRING", ["nan", "inf", "1e999"], ["nan_score", "infinite_score", "infinite_score"]),
 ]
+
+
+def test_labels(spark: SparkSession) -> None:
+    cases = [
+        (
+            spark.createDataFrame([(value, 0.5, 1.0) for value in values], f"y {kind}, s DOUBLE, u DOUBLE").coalesce(1),
+            measures_of(label={"column": "y"} | label),
+        )
+        for kind, values, label, _ in LABELS
+    ]
+    assert [examples.labels for examples in examples_of_each(cases)] == [labels for *_, labels in LABELS]
 
 
 def test_scores(spark: SparkSession) -> None:
@@ -117,20 +93,14 @@ def test_scores(spark: SparkSession) -> None:
         spark.createDataFrame([(True, value, 1.0) for value in values], kinds.format(kind)).coalesce(1)
         for kind, values, _ in SCORES
     ]
-    found = examples_of_each([(corpus, measures_of()) for corpus in corpora])
-    assert [own.scores() for own in found] == [wanted for *_, wanted in SCORES]
-
-
-def test_a_float32_score_is_the_same_number(spark: SparkSession) -> None:
-    corpus = spark.createDataFrame([(True, 0.1, 1.0)], "y BOOLEAN, s FLOAT, u DOUBLE")
-    [score] = examples_of(corpus, measures_of()).scores()
-    assert score == float.fromhex("0x1.99999ap-4")
+    examples = examples_of_each([(corpus, measures_of()) for corpus in corpora])
+    assert [one.scores() for one in examples] == [scores for *_, scores in SCORES]
 
 
 def test_both_zeros_are_one_score(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, -0.0, 1.0), (False, 0.0, 1.0)], "y BOOLEAN, s DOUBLE, u DOUBLE")
-    [overall] = measure(corpus, measures_of()).statistics.where("identity = '(overall)'").collect()
-    assert overall.u_doubled == 1  # a tie: half of one pair
+    statistics = measure_corpus(corpus, measures_of()).statistics.table().to_pylist()
+    assert [row["u_doubled"] for row in statistics if row["identity"] == "(overall)"] == [1]  # a tie: half of one pair
 
 
 def test_annotations_of_every_type(spark: SparkSession) -> None:
@@ -172,8 +142,8 @@ def test_booleans_are_read_from_texts_as_spark_does(spark: SparkSession) -> None
         None,
     ]
     corpus = spark.createDataFrame([(text,) for text in texts], "text STRING")
-    read = corpus.select(boolean("text", StringType()), F.expr("try_cast(text AS BOOLEAN)")).collect()
-    assert [own for own, _ in read] == [cast for _, cast in read]
+    rows = corpus.select(boolean("text", StringType()), F.expr("try_cast(text AS BOOLEAN)")).collect()
+    assert [value for value, _ in rows] == [cast for _, cast in rows]
 
 
 MIXTURE: dict[str, Any] = {
@@ -262,7 +232,7 @@ def test_hundreds_of_annotations_are_an_expression_of_a_few_levels(spark: SparkS
     corpus = spark.range(2).selectExpr("true AS y", "0.5D AS s", *(f"id / 2.0D AS {name}" for name in names))
     measures = measures_of(identities=names)
     ranged = measures_of(identities={"columns": names[:60], "range": [0, 1]}).identities
-    examples = label_examples(corpus, measures, build_codebook(measures, Survey(1, {}, ())), None)
+    examples = encode_examples(corpus, measures, build_encoding(measures, Survey(1, {}, ())), None)
     out_of_range = corpus.select(annotation_out_of_range(ranged, corpus.schema))
     assert nesting(explained(examples)) < 32
     assert nesting(explained(out_of_range)) < 32
@@ -288,8 +258,8 @@ def test_terms_are_whole_words_of_any_case(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, 0.5, text) for text in wanted], "y BOOLEAN, s DOUBLE, text STRING")
     measures = measures_of(identities={"terms": {"column": "text", "list": terms}})
     states = examples_of(corpus.coalesce(1), measures).states
-    found = [{name for name, rows in states.items() if rows[place]} for place in range(len(wanted))]
-    assert dict(zip(wanted, found, strict=True)) == wanted
+    terms_of = [{name for name, rows in states.items() if rows[n]} for n in range(len(wanted))]
+    assert dict(zip(wanted, terms_of, strict=True)) == wanted
 
 
 def test_slices_are_predicates_and_null_is_out(spark: SparkSession) -> None:
@@ -312,76 +282,56 @@ def test_column_names_of_any_characters(spark: SparkSession) -> None:
         models=[score],
         identities={"columns": [annotation], "categorical": [category], "terms": {"column": text, "list": ["word"]}},
     )
-    measurement = measure(corpus, measures, identifier, "reject")
     sizes = {
-        row.identity: row.n_low + row.n_high
-        for row in measurement.statistics.where("low_cell like '%negative' and high_cell like '%positive'").collect()
-        if not row.low_cell.startswith("background") and not row.high_cell.startswith("background")
+        name: sum(cells)
+        for name, cells in cell_sizes(measure_corpus(corpus, measures, identifier, "reject"), score).items()
     }
     assert sizes == {"(overall)": 12, annotation: 6, "select= ": 4, "select=x": 4, "select=y": 4, "word": 12}
 
 
-@pytest.mark.parametrize(
-    "ranking",
-    [{}, {"engine": "binned", "bins": 8}, pytest.param({"engine": "windows"}, marks=pytest.mark.slow)],
-    ids=str,
-)
-def test_identities_of_which_no_row_tells_are_warned_of(spark: SparkSession, ranking: dict[str, Any]) -> None:
-    """A row that has no label tells nothing, nor does one of a single model that has no score."""
-    rows = [(number % 2 == 0, number / 10, None, None, 0.2, float(number % 3 == 0), "gay") for number in range(20)]
+@pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
+def test_identities_without_usable_rows_are_warned_of(spark: SparkSession, engine: str) -> None:
+    """A row without a label tells nothing, nor does one of a single model without a score."""
+    rows: list[tuple[Any, ...]] = [
+        (number % 2 == 0, number / 10, None, None, 0.2, float(number % 3 == 0), "gay") for number in range(20)
+    ]
     rows.append((None, 0.5, 0.5, 1.0, 1.0, 1.0, "lesbain"))
     kinds = "y BOOLEAN, s DOUBLE, other DOUBLE, unknown DOUBLE, nobody DOUBLE, some DOUBLE, text STRING"
-    columns = ["some", "unknown", "nobody"]
     terms = {"column": "text", "list": ["lesbain", "gay"]}
+    identities = {"columns": ["some", "unknown", "nobody"], "predicates": {"never": "s > 9"}, "terms": terms}
     measures = measures_of(
-        models=["s", "other"],
-        identities={"columns": columns, "predicates": {"never": "s > 9"}, "terms": terms, "crossed": {"pairs": True}},
-        ranking=ranking,
+        models=["s", "other"], identities=identities | {"crossed": {"pairs": True}}, ranking={"engine": engine}
     )
-    measurement = measure(spark.createDataFrame(rows, kinds).coalesce(1), measures)
-    with ranked_once(measurement, Rejects(allow_missing_models=True)) as (_, profiles):
-        warnings = [text for text in find_warnings(measurement, profiles) if text.startswith("identities: ")]
-    assert warnings == [
-        'identities: 1 of 6 identities is unknown in every usable row: "unknown". Is a column empty, or the wrong '
-        "one named?",
-        'identities: 3 of 6 identities have no usable row: "nobody", "never", "lesbain". Is a name, a term or a '
-        "predicate misspelt, or the threshold too high?",
-        'identities: 1 of 6 identities has no background, since no usable row is outside: "gay". Only Subgroup AUC has '
-        'a value. Where NULL means "not mentioned", set `unannotated = "background"`.',
-    ]
+    corpus = spark.createDataFrame(rows, kinds).coalesce(1)
+    measurement = measure_corpus(corpus, measures, rejects=Rejects(allow_missing_models=True))
+    unknown, empty, no_background = [text for text in measurement.warnings if text.startswith("identities: ")]
+    assert "1 of 6" in unknown
+    assert '"unknown"' in unknown
+    assert "3 of 6" in empty
+    assert '"nobody", "never", "lesbain"' in empty
+    assert "1 of 6" in no_background
+    assert '"gay"' in no_background
 
 
 @pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
 def test_annotations_that_cannot_be_read_are_warned_of(spark: SparkSession, engine: str) -> None:
     """They count as missing, as do NULL, blanks and NaN, which nobody is warned of."""
     texts = [("Male", "yes"), ("Female", "maybe"), (None, " TRUE "), ("", "0.7"), ("  ", "NaN"), ("m", "0")]
-    rows = [(True, 0.5, gender, asked, True) for gender, asked in texts]
+    rows: list[tuple[Any, ...]] = [(gender != "m", 0.5, gender, asked, True) for gender, asked in texts]
     rows.append((None, 0.5, "x", "?", True))
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, gender STRING, `was asked` STRING, flag BOOLEAN")
     measures = measures_of(identities=["was asked", "flag", "gender"], ranking={"engine": engine})
-    with ranked_once(measure(corpus, measures)) as (tally, _):
-        assert tally.unreadable == {"was asked": 1, "gender": 3}
-
-
-def test_a_column_without_any_value_is_warned_of(spark: SparkSession) -> None:
-    corpus = spark.createDataFrame([(True, 0.5, None)], "y BOOLEAN, s DOUBLE, race STRING")
-    assert survey_corpus(corpus, measures_of(identities={"categorical": ["race"]})).warnings == (
-        "identities: no row has a value in 'race', so it gives no identity. Is it the right column?",
-    )
+    assert measure_corpus(corpus, measures).counts.row_counts.unreadable == {"was asked": 1, "gender": 3}
 
 
 def test_more_pairs_than_are_allowed_are_refused_before_anything_is_ranked(spark: SparkSession) -> None:
     """The configuration cannot know how many values a column has."""
     corpus = spark.range(300).selectExpr("id % 2 = 0 AS y", "0.5D AS s", "id AS level")
-    crossed = {"categorical": ["level"], "crossed": {"pairs": True}}
-    with pytest.raises(InputError) as caught:
-        measure(corpus, measures_of(identities=crossed))
-    assert str(caught.value) == (
-        "[identities] crossed: pairs = true makes 44,850 pairs of 300 identities. At most 20,000 are allowed, since "
-        "each is ranked. Name fewer identities, set max_pairs, or set pairs = false."
-    )
-    allowed = measures_of(identities=crossed | {"crossed": {"pairs": True, "max_pairs": 44_850}})
-    assert len(build_codebook(allowed, survey_corpus(corpus, allowed)).pairs) == 44_850
+    identities = {"categorical": ["level"], "crossed": {"pairs": True}}
+    with pytest.raises(InputError, match="300 identities make 44,850 pairs"):
+        measure_corpus(corpus, measures_of(identities=identities))
+    allowed = measures_of(identities=identities | {"crossed": {"pairs": True, "max_pairs": 44_850}})
+    assert len(build_encoding(allowed, survey_corpus(corpus, allowed)).pairs) == 44_850
 
 
 def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSession) -> None:
@@ -394,11 +344,10 @@ def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSes
     ):
         corpus = spark.createDataFrame([(True, 0.5, 1.0, [value, "v"])], kinds)
         with pytest.raises(BiasSparkError) as caught:
-            measure(corpus, measures_of(identities=identities))
-        assert str(caught.value) == (
-            f"[identities]: '{value}' would name more than one identity, a value in the corpus among them. Each "
-            "identity has its own name. Rename the column or predicate, or filter the value."
-        )
+            measure_corpus(corpus, measures_of(identities=identities))
+        (fault,) = caught.value.faults
+        assert isinstance(fault, Fault)
+        assert (fault.path, repr(value) in str(fault.rule)) == (("identities",), True)
 
 
 def test_a_schema_that_fits_has_no_faults_and_lacks_no_column(spark: SparkSession) -> None:

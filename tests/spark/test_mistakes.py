@@ -3,136 +3,188 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.errors import BiasSparkError, InputWarning
+from biasspark.errors import BiasSparkError, Fault, InputWarning
 
-ASKED: dict[str, Any] = {"models": ["new", "old"], "label": "target", "label_threshold": 0.5}
-IDENTITIES = ["male", "female"]
+ASKED: dict[str, Any] = {"models": ["new", "old"], "label": "word", "label_positive": ["toxic"]}
 WITH_IDENTITIES: dict[str, dict[str, Any]] = {
     "measure": {},
-    "bias_metrics": {},
-    "u_statistics": {},
-    "model_summary": {},
-    "pinned_auc": {},
     "pinned_skew": {"trials": 2},
-    "threshold_rates": {"at": [0.5]},
-    "threshold_summary": {"at": [0.5]},
-    "score_histograms": {"bins": 4},
     "label_balance": {},
     "template_scores": {"template": "template"},
     "model_comparisons": {"baseline": "old"},
 }
-OF_ROWS: dict[str, dict[str, Any]] = {
-    "example_attributions": {},
+OF_ROWS: dict[str, dict[str, Any]] = {"example_attributions": {}, "loss_by_segment": {}}
+PATHS = WITH_IDENTITIES | OF_ROWS
+"""A function for each way through the code."""
+
+LIKE_MEASURE: dict[str, dict[str, Any]] = {
+    "bias_metrics": {},
+    "u_statistics": {},
+    "model_summary": {},
+    "pinned_auc": {},
+    "threshold_rates": {"at": [0.5]},
+    "threshold_summary": {"at": [0.5]},
+    "score_histograms": {"bins": 4},
+}
+LIKE_ATTRIBUTIONS: dict[str, dict[str, Any]] = {
     "attribution_correlations": {},
-    "loss_by_segment": {},
     "attribution_segments": {"numeric": ["words"]},
     "attribution_slices": {"numeric": ["words"]},
     "pair_segments": {"numeric": ["words"]},
     "auc_crosses": {"groupings": {"by": "template"}},
 }
-FUNCTIONS = WITH_IDENTITIES | OF_ROWS
 OF_NO_CORPUS = {"side_by_side"}
 
-
-class Mistake(NamedTuple):
-    """What is wrong with a corpus or a call, which functions it concerns, and a word of what must be said."""
-
-    asked: Mapping[str, Any]
-    word: str
-    functions: Mapping[str, Mapping[str, Any]] = FUNCTIONS
-    is_fault: bool = False
-    where: str = "TRUE"
-
-
-AT_THRESHOLDS = {name: own for name, own in WITH_IDENTITIES.items() if "at" in own}
-RANKING = {name: own for name, own in FUNCTIONS.items() if name != "label_balance"}
-MISTAKES = {
-    "text labels": Mistake({"label": "word", "label_threshold": None}, "null_label", is_fault=True),
-    "misspelled positive": Mistake({"label": "word", "label_threshold": None, "label_positive": ["Toxic"]}, "positive"),
-    "labels from 1 to 2": Mistake({"label": "grade", "label_threshold": None}, "negative"),
-    "threshold below all labels": Mistake({"label": "grade"}, "negative"),
-    "one class": Mistake({"label_threshold": 7}, "positive"),
-    "labels all NULL": Mistake({"label": "nothing"}, "null_label", is_fault=True),
-    "commas in scores": Mistake({"models": ["comma", "old"]}, "score_not_numeric", RANKING, is_fault=True),
-    "no score at all": Mistake({"models": ["nothing", "old"]}, "null_score", RANKING, is_fault=True),
-    "no row": Mistake({}, "no rows", is_fault=True, where="FALSE"),
-    "identities in words": Mistake({"identities": ["male", "race"]}, "neither numbers nor booleans", WITH_IDENTITIES),
-    "identity all NULL": Mistake({"identities": ["male", "nothing"]}, "nothing", WITH_IDENTITIES),
-    "slice without a row": Mistake({"slices": {"none": "words < 0"}}, "none", RANKING),
-    "thresholds on another scale": Mistake({"at": [50]}, "threshold", AT_THRESHOLDS),
-    "no template": Mistake({"template": "nothing"}, "nothing", {"template_scores": {}}),
-    "threshold above all annotations": Mistake({"identity_threshold": 50}, "no usable row", WITH_IDENTITIES),
+SCORED = PATHS.keys() - {"label_balance"}
+FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
+    "labels in words": ({"label_positive": None}, ("label", "column"), PATHS),
+    "no label is positive": ({"label_positive": ["toxik"]}, ("label", "positive"), SCORED),
+    "commas in scores": ({"models": ["comma", "old"]}, (), SCORED),
+    "identities in words": ({"identities": ["race"]}, ("identities",), WITH_IDENTITIES),
 }
-ALIKE = (
-    *("misspelled positive", "labels from 1 to 2", "threshold below all labels", "labels all NULL"),
-    *("no score at all", "threshold above all annotations"),
-)
-"""What takes the same way through the code as another one."""
+"""What is wrong, the key of the fault, and the functions that it concerns."""
+
+PECULIAR: dict[str, Any] = {
+    "models": ["new", "old", "same", "reversed"],
+    "label_positive": ["toxic", "toxik"],
+    "slices": {"none": "words < 0"},
+    "id": "repeated",
+    "identities": ["male", "female", "nothing", "race", "new"],
+    "segments": {"empty": "words < 0"},
+}
+OF_SCORES = ("model same: ", "model reversed: ")
+OF_IDENTITIES = ('"nothing"', "'race'")
+WARNINGS: dict[str, tuple[str, ...]] = {
+    "measure": ('"toxik"', *OF_SCORES, *OF_IDENTITIES, '"none"', '"new"'),
+    "pinned_skew": ('"toxik"', *OF_SCORES, '"none"'),
+    "label_balance": ('"toxik"', *OF_IDENTITIES),
+    "model_comparisons": ('"toxik"', *OF_SCORES, *OF_IDENTITIES, '"none"', '"new"', "repeat an id"),
+    "example_attributions": ('"toxik"', *OF_SCORES, '"none"', "repeat an id"),
+    "loss_by_segment": ('"toxik"', *OF_SCORES, '"none"', "repeat an id", '"empty"'),
+}
+"""A word of each warning that a function gives of peculiar rows."""
 
 
 @pytest.fixture(scope="module")
-def kept_corpus(spark_session: SparkSession) -> DataFrame:
+def corpus(spark_session: SparkSession) -> DataFrame:
     share = [F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(1000)) / 1000 for seed in range(5)]
-    corpus = spark_session.range(120, numPartitions=1).select(
+    rows = spark_session.range(120, numPartitions=1).select(
         "id",
+        F.floor(F.col("id") / 2).alias("repeated"),
         share[0].alias("target"),
         ((share[0] + share[1]) / 2).alias("new"),
         ((share[0] + 2 * share[2]) / 3).alias("old"),
+        (-share[0] - share[1] / 9).alias("reversed"),
+        F.lit(0.25).alias("same"),
         share[3].alias("male"),
         share[4].alias("female"),
         F.when(share[0] < 0.5, "ok").otherwise("toxic").alias("word"),
-        F.when(share[0] < 0.5, 1).otherwise(2).alias("grade"),
         F.lit(None).cast("double").alias("nothing"),
         F.format_string("0,%d", (share[1] * 1000).cast("int")).alias("comma"),
         F.when(share[3] < 0.5, "Black").otherwise("Other").alias("race"),
         F.concat(F.lit("t"), F.col("id") % 3).alias("template"),
         (F.col("id") % 50).alias("words"),
     )
-    return spark_session.createDataFrame(corpus.collect(), corpus.schema).coalesce(1)
+    return spark_session.createDataFrame(rows.collect(), rows.schema).coalesce(1)
 
 
 def call(name: str, corpus: DataFrame, asked: Mapping[str, Any]) -> None:
-    beside: dict[str, Any] = {"id": "id"} if name in OF_ROWS else {"identities": IDENTITIES}
-    keywords = ASKED | beside | FUNCTIONS[name] | asked
+    of_rows = name in OF_ROWS | LIKE_ATTRIBUTIONS
+    extra: dict[str, Any] = {"id": "id"} if of_rows else {"identities": ["male", "female"]}
+    extra |= (PATHS | LIKE_MEASURE | LIKE_ATTRIBUTIONS)[name]
+    known = ASKED.keys() | extra.keys() | {"slices"}
+    known |= {"id"} if name == "model_comparisons" else {"segments"} if name == "loss_by_segment" else set()
+    keywords = ASKED | extra | {key: value for key, value in asked.items() if key in known}
     if name == "pinned_skew":
-        keywords["identity"] = keywords["identities"][-1]
-    returned = getattr(biasspark, name)(corpus, **keywords)
-    if name == "measure":
-        returned.close()
+        keywords["identity"] = keywords["identities"][0]
+    getattr(biasspark, name)(corpus, **keywords)
 
 
-def listen(run: Callable[[], None]) -> tuple[list[str], list[str]]:
-    """Give the faults and the warnings of a call."""
+def listen(run: Callable[[], object]) -> tuple[tuple[Fault | str, ...], list[str]]:
+    """Return the faults and the warnings of a call."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             run()
-            faults: list[str] = []
+            faults: tuple[Fault | str, ...] = ()
         except BiasSparkError as error:
-            faults = list(error.faults)
-    ours = [one for one in caught if issubclass(one.category, InputWarning)]
-    assert all(one.filename == __file__ for one in ours)  # the line of the user, not of the package
-    return faults, [str(one.message) for one in ours]
+            faults = error.faults
+    ours = [warning for warning in caught if issubclass(warning.category, InputWarning)]
+    assert all(warning.filename == __file__ for warning in ours)  # the line of the user, not of the package
+    return faults, [str(warning.message) for warning in ours]
 
 
-def test_every_function_is_tried() -> None:
+def test_every_other_function_takes_the_way_of_one_that_is_tried(
+    corpus: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     public = {name for name in biasspark.__all__ if name[0].islower()}
-    assert set(FUNCTIONS) | OF_NO_CORPUS == public
+    assert PATHS.keys() | LIKE_MEASURE.keys() | LIKE_ATTRIBUTIONS.keys() | OF_NO_CORPUS == public
+
+    class ReachedError(Exception):
+        pass
+
+    def reach(*_: object) -> None:
+        raise ReachedError
+
+    monkeypatch.setattr("biasspark.api.metrics.measure_corpus", reach)
+    monkeypatch.setattr("biasspark.api.attribution_functions._attribute", reach)
+    for name in ("template_scores", *LIKE_MEASURE, *OF_ROWS, *LIKE_ATTRIBUTIONS):
+        with pytest.raises(ReachedError):
+            call(name, corpus, {})
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MISTAKES])
-def test_no_function_is_silent(name: str, kept_corpus: DataFrame) -> None:
-    mistake = MISTAKES[name]
-    for function in mistake.functions:
-        faults, warned = listen(partial(call, function, kept_corpus.where(mistake.where), mistake.asked))
-        assert bool(faults) == mistake.is_fault, (function, faults, warned)
-        assert any(mistake.word in said for said in faults or warned), (function, faults, warned)
+@pytest.mark.parametrize(("mistake", "function"), [(name, each) for name in FAULTS for each in sorted(FAULTS[name][2])])
+def test_no_function_returns_a_table_that_means_nothing(mistake: str, function: str, corpus: DataFrame) -> None:
+    asked, path, _ = FAULTS[mistake]
+    faults, _ = listen(partial(call, function, corpus, asked))
+    assert [fault.path for fault in faults if isinstance(fault, Fault)] == [path]
+
+
+def test_no_row_at_all(corpus: DataFrame) -> None:
+    faults, _ = listen(partial(call, "measure", corpus.where("id < 0"), {}))
+    assert len(faults) == 1
+
+
+@pytest.mark.parametrize("function", WARNINGS)
+def test_no_function_is_silent_about_peculiar_rows(function: str, corpus: DataFrame) -> None:
+    faults, warned = listen(partial(call, function, corpus, PECULIAR))
+    assert faults == ()
+    assert [word for word in WARNINGS[function] if not any(word in text for text in warned)] == [], warned
+
+
+def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: DataFrame) -> None:
+    faults, warned = listen(partial(call, "label_balance", corpus, {"label_positive": ["toxik"]}))
+    assert faults == ()
+    assert len(warned) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "word"),
+    [
+        ("threshold_rates", {"at": [50]}, "threshold"),
+        ("template_scores", {"template": "nothing"}, "nothing"),
+        ("measure", {"identity_threshold": 50}, "no usable row"),
+    ],
+)
+def test_values_beyond_all_rows_are_warned_of(
+    function: str, asked: dict[str, Any], word: str, corpus: DataFrame
+) -> None:
+    keywords = ASKED | {"identities": ["male", "female"]} | asked
+    faults, warned = listen(lambda: getattr(biasspark, function)(corpus, **keywords))
+    assert faults == ()
+    assert any(word in text for text in warned), warned
+
+
+def test_metrics_without_a_value_do_not_stand_side_by_side_in_silence(corpus: DataFrame) -> None:
+    metrics = biasspark.bias_metrics(corpus, **ASKED, identities=["male", "female"], evidence=1000)
+    _, warned = listen(partial(biasspark.side_by_side, metrics, "new", "old"))
+    assert [any(f'model "{name}"' in text for text in warned) for name in ("new", "old")] == [True, True]

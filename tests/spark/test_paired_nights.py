@@ -18,13 +18,16 @@ from pyspark.sql import SparkSession
 from scipy import stats
 from scipy.stats import norm
 
+from biasspark.cli import Progress
 from biasspark.config import load_config
-from biasspark.maps.gate import judged
-from biasspark.metrics.gate.bias_alerts import JudgedNight
-from biasspark.tables.published import find_published
+from biasspark.gate.bias_alerts import GateInput
+from biasspark.tables.ledger import find_published
+from biasspark.tables.published import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
+from biasspark.workflows.judge import judge
+from biasspark.workflows.publish_run import RunContext
 from jobs import bias_metrics
 from tests.oracle.suite import PAIRS, ordered_doubled
 from tests.running_jobs import Done, ask, run_main
@@ -120,16 +123,15 @@ class Nights:
     def judge_again(self, spark: SparkSession, done: Done, *changes: str) -> pd.DataFrame:
         """What a night of the same rows as a run would come to, the day after."""
         config, store = load_config(self.folder / "job.toml", changes), PathStore(f"{self.folder}/warehouse")
-        own = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
-        statistics, kept = (store.read(spark, table, own) for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
+        run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
+        statistics, kept = (read_rows(spark, store, table, [run])[0] for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
         assert config.gate is not None
-        run = new_run(own.run_date + timedelta(days=1), "fixed", "bias_metrics")
-        with judged(
-            JudgedNight(statistics, left_out=kept if config.gate.paired else None), config, store, run
-        ) as verdict:
-            assert verdict.alerts is not None
-            rows = [tuple(row) for row in verdict.alerts.select(*ALERT).collect()]
-        return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
+        measured = GateInput(statistics, jackknife=kept if config.gate.paired else None)
+        next_run = new_run(run.run_date + timedelta(days=1), "fixed", "bias_metrics")
+        verdict = judge(measured, RunContext(spark, config, store, next_run, Progress()))
+        assert verdict.alerts is not None
+        alerts: pd.DataFrame = verdict.alerts.select(list(ALERT)).to_pandas()
+        return alerts.set_index(list(ALERT[:3])).sort_index()
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +139,9 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("paired")
     base = draw_rows()
     rows = {"base": base, "rescored": rescore(base)}
-    for name, own in rows.items():
+    for name, of_night in rows.items():
         (folder / name).mkdir()
-        pq.write_table(pa.Table.from_pandas(own, preserve_index=False), folder / name / "part-0.parquet")
+        pq.write_table(pa.Table.from_pandas(of_night, preserve_index=False), folder / name / "part-0.parquet")
     (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
 
     efforts: list[Effort] = []
@@ -293,18 +295,7 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
 # ---- what it costs
 
 
-def test_a_dry_run_says_what_it_costs(nights: Nights) -> None:
-    flags = ("--config", nights.folder / "job.toml", "--run-date", "2026-01-01", "--dry-run")
-    planned = run_main(bias_metrics.main, *flags).out
-    assert "scans:       3 (survey, ranking, jackknife)" in planned
-    assert (
-        "; 1 more for the jackknife, 9 bytes per score and 8 per mention, a scan for every 32 identities\n" in planned
-    )
-
-
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_pairing_costs_one_scan_more(nights: Nights) -> None:
-    (effort,) = nights.efforts
-    # Survey, ranking, rejects; and of crossed pairs those are counted that have enough rows.
-    assert effort.n_scans == 3 + 1 + 1
-    assert effort.n_jobs <= MOST_SPARK_JOBS + 10
+    assert nights.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects
+    assert nights.efforts[0].n_jobs <= MOST_SPARK_JOBS

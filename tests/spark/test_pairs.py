@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from biasspark.attribution.pairs import pair_segments, sample_examples
-from biasspark.config.attribution import Pairs
+from biasspark.config.attribution_settings import Pairs
 from biasspark.expressions.sql import write_name
 from biasspark.features import Feature
-from scripts.drill_intervals import logit_interval, newcombe_interval
+from tests.oracle.intervals import logit_interval, newcombe_interval
 
 HOSTILE = (
     "",
@@ -92,7 +92,7 @@ def test_samples_are_the_rows_with_the_lowest_hashes(spark: SparkSession) -> Non
         ids.where((F.col("slice") == "positive") & F.col("label"))
     )
     settings = Pairs(positives=300, negatives=500, seed=3)
-    drawn = defaultdict(lambda: ([], []))
+    drawn: dict[tuple[Any, ...], tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
     for row in sample_examples(ranked, 1, settings).collect():
         drawn[row.model, row.slice, row.label][row.honest].append(str(int(row.score)))
     expected = draw_by_sorting(ranked, settings)
@@ -122,26 +122,31 @@ def cross_join(ranked: DataFrame, nodes: list[Row], honest: dict[bool, list[str]
     of_group = ranked.where((F.col("model") == nodes[0].model) & (F.col("slice") == nodes[0].slice))
     sides = []
     for name, label in (("negative", False), ("positive", True)):
-        inside = [F.expr(node[f"{name}_predicate"]).alias(f"{name}_{node.node_id}") for node in nodes]
+        selected = [F.expr(node[f"{name}_predicate"]).alias(f"{name}_{node.node_id}") for node in nodes]
         rows = of_group.where((F.col("label") == label) & F.col("row_id").isin(honest[label]))
-        sides.append(rows.select(F.col("score").alias(name), *inside))
+        sides.append(rows.select(F.col("score").alias(name), *selected))
     negatives, positives = sides
-    label = F.when(F.col("positive") > F.col("negative"), 1.0).when(F.col("positive") < F.col("negative"), 0.0)
-    pairs = negatives.crossJoin(positives).withColumn("pair", label.otherwise(0.5))
+    order = F.when(F.col("positive") > F.col("negative"), 1.0).when(F.col("positive") < F.col("negative"), 0.0)
+    pairs = negatives.crossJoin(positives).withColumn("pair", order.otherwise(0.5))
     measured = []
     for node in nodes:
         inside = F.col(f"negative_{node.node_id}") & F.col(f"positive_{node.node_id}")
         measured += [F.count_if(inside).alias(f"n_{node.node_id}"), F.avg(F.when(inside, F.col("pair")))]
-    return pairs.agg(*measured).first()
+    [counted] = pairs.agg(*measured).collect()
+    return counted
+
+
+def grow_pairs(ranked: DataFrame, settings: Pairs = SETTINGS) -> list[Row]:
+    rows = pair_segments(ranked, FEATURES, settings, 0.9).to_pylist()
+    return [Row(**row) for row in sorted(rows, key=lambda row: (row["model"], row["slice"], row["node_id"]))]
 
 
 def test_nodes_are_those_of_the_cross_join(spark: SparkSession) -> None:
     """And no bit depends on the partitions."""
     rows = make_rows()
     ranked = spark.createDataFrame(rows, SCHEMA)
-    order = ("model", "slice", "node_id")
-    segments = pair_segments(ranked.repartition(5, "score"), FEATURES, SETTINGS, 0.9).orderBy(*order).collect()
-    assert segments == pair_segments(ranked.coalesce(1), FEATURES, SETTINGS, 0.9).orderBy(*order).collect()
+    segments = grow_pairs(ranked.repartition(5, "score"))
+    assert segments == grow_pairs(ranked.coalesce(1))
     drawn = draw_by_sorting(ranked, SETTINGS)
     for model, name in (("coarse", "all"), ("fine", "few")):
         nodes = [row for row in segments if (row.model, row.slice) == (model, name)]
@@ -185,7 +190,7 @@ def test_intervals_are_those_of_an_auc(spark: SparkSession) -> None:
     settings = replace(SETTINGS, max_depth=0)
     scores = {(row.slice, row.label, row.row_id): row.score for row in ranked.collect()}
     drawn = draw_by_sorting(ranked, settings)
-    roots = {row.slice: row for row in pair_segments(ranked, FEATURES, settings, 0.9).collect()}
+    roots = {row.slice: row for row in grow_pairs(ranked, settings)}
     assert roots.keys() == {"all", "few"}
     for name, root in roots.items():
         negatives, positives = (
@@ -213,7 +218,7 @@ def test_what_cannot_be_paired_is_null(spark: SparkSession) -> None:
         ],
         SCHEMA,
     )
-    roots = {row.slice: row for row in pair_segments(ranked, FEATURES, SETTINGS).collect()}
+    roots = {row.slice: row for row in grow_pairs(ranked)}
     assert roots.keys() == {"no positives", "one positive"}
     for root in roots.values():
         assert (root.node_id, root.parent_id, root.depth, root.is_leaf, root.found) == (1, None, 0, True, False)

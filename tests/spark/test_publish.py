@@ -2,62 +2,60 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.errors import BiasSparkError, ConfigError, InputError
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError
 from biasspark.tables import parquet
-from biasspark.tables.formats import ICEBERG
-from biasspark.tables.lake import DeltaFolder, LakeStore
-from biasspark.tables.publish import PublishedRun, publish
+from biasspark.tables.frames import to_frame
+from biasspark.tables.ledger import read_ledger
+from biasspark.tables.publish import publish
+from biasspark.tables.published import read_rows
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
+    EXAMPLE_ATTRIBUTIONS,
+    MODEL_SUMMARY,
     PINNED_SKEW,
     REJECTED_ROWS,
     TABLES,
     U_STATISTICS,
     Table,
 )
-from biasspark.tables.store import CatalogStore, PathStore
+from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
 from tests.main_job import untouched
 from tests.sample_night import (
     NIGHT,
-    TABLES_OF_A_RUN,
-    frame_of,
-    night_frames,
+    full_rows,
     read_latest,
     record_of,
     run_at,
     start_run,
-    suite_frames,
+    suite_tables,
+    table_rows,
 )
+from tests.spark.conftest import HOSTILE, Warehouse
+from tests.spark_effort import Effort, watch
 
-HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'
-
-
-@pytest.fixture(scope="module")
-def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PublishedRun]:
-    """One run, published under a path with characters that quoting must survive."""
-    folder = tmp_path_factory.mktemp('o\'brien; "x" `y` é%20') / "ware house"
-    frames = night_frames(spark_session, rejected=0)
-    return folder, publish(frames, start_run(corpus=HOSTILE), PathStore(str(folder)), record_of())
+TABLES_OF_A_RUN = tuple(suite_tables())
 
 
 def file_of(folder: Path, table: Table, run: Run) -> Path:
-    (file,) = (folder / table.name / f"run_date={run.run_date}" / f"run_id={run.run_id}").glob("*.parquet")
+    (file,) = (folder / table.name / run.partition).glob("*.parquet")
     return file
 
 
@@ -85,171 +83,213 @@ def test_a_start_without_time_zone_is_refused() -> None:
 # ---- plain paths
 
 
-def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: tuple[Path, PublishedRun]) -> None:
+def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: Warehouse) -> None:
+    """Tables of parts that were off are not there; one that is empty keeps its schema."""
     folder, published = warehouse
     tables = (*TABLES_OF_A_RUN, BIAS_RUNS)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(table.name for table in tables)
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == sorted(table.name for table in tables)
     for table in tables:
         file = file_of(folder, table, published.run)
         assert pq.read_schema(file).names == [n for n in table.names if n not in ("run_date", "run_id")]
+    assert pq.read_metadata(file_of(folder, REJECTED_ROWS, published.run)).num_rows == 0
 
 
-def test_an_empty_table_keeps_its_schema(warehouse: tuple[Path, PublishedRun]) -> None:
-    folder, published = warehouse
-    stored = pq.read_table(file_of(folder, REJECTED_ROWS, published.run))
-    assert stored.num_rows == 0
-    assert stored.schema.names == ["corpus", "row_id", "model", "reason"]
-
-
-def test_files_say_what_columns_mean_in_microseconds(warehouse: tuple[Path, PublishedRun], spark: SparkSession) -> None:
-    folder, published = warehouse
-    file = file_of(folder, BIAS_RUNS, published.run)
+def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark: SparkSession) -> None:
+    file = file_of(warehouse.folder, BIAS_RUNS, warehouse.hostile.run)
     assert str(pq.read_schema(file).field("published_at").type) == "timestamp[us, tz=UTC]"
-    assert pq.ParquetFile(file).schema.column(13).physical_type == "INT64"
+    columns = pq.ParquetFile(file).schema
+    (index,) = (place for place in range(len(columns)) if columns.column(place).path == "published_at")
+    assert columns.column(index).physical_type == "INT64"
     comments = {f.name: f.metadata.get("comment") for f in spark.read.parquet(str(file)).schema}
     assert comments == {c.name: c.comment for c in BIAS_RUNS.columns if c.name not in ("run_date", "run_id")}
 
 
-def test_rows_come_back_exactly_in_the_order_of_the_contract(
-    warehouse: tuple[Path, PublishedRun], spark: SparkSession
-) -> None:
-    folder, published = warehouse
-    rows = PathStore(str(folder)).read(spark, U_STATISTICS, published.run).select(*U_STATISTICS.names).collect()
-    assert [row["identity"] for row in rows] == ["female", "male"]
-    assert {row["corpus"] for row in rows} == {HOSTILE}
-    assert {row["u_doubled"] for row in rows} == {Decimal(10**37)}
-    assert {(row["run_date"], row["run_id"]) for row in rows} == {(NIGHT, published.run.run_id)}
-    some = {"u_statistics": 2, "bias_metrics": 2, "model_summary": 1}
-    assert published.n_rows == {table.name: some.get(table.name, 0) for table in TABLES_OF_A_RUN}
+def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
+    """Pages have checksums, which this process verifies, and Spark as it is set."""
+    run = warehouse.hostile.run
+    content = bytearray(file_of(warehouse.folder, U_STATISTICS, run).read_bytes())
+    content[content.index(b"subgroup_positive") + 3] ^= 1
+    folder = tmp_path / "u_statistics" / run.partition
+    folder.mkdir(parents=True)
+    (folder / "part-0.parquet").write_bytes(content)
+    store = PathStore(str(tmp_path))
+    with pytest.raises(BiasSparkError, match=rf"^{folder}/part-0\.parquet: could not be read, .*checksum"):
+        store.read_rows(spark, U_STATISTICS, run)
+    with pytest.raises(Exception, match="checksum"):
+        store.read(spark, U_STATISTICS, run).collect()
 
 
-def test_the_ledger_has_what_the_record_says(warehouse: tuple[Path, PublishedRun], spark: SparkSession) -> None:
-    folder, published = warehouse
-    ledger = PathStore(str(folder)).read_ledger(spark, NIGHT)
-    micros = [F.unix_micros(name).alias(name) for name in ("started_at", "published_at")]
-    (row,) = ledger.select("corpus", "job", "status", "rejects", "warnings", "config", "run_id", *micros).collect()
-    assert row["corpus"] == HOSTILE
-    assert (row["job"], row["status"], row["run_id"]) == ("bias_metrics", "published", published.run.run_id)
-    assert (row["rejects"], row["warnings"]) == ({"null_id": 2}, ["few distinct scores"])
-    assert row["config"] == '{"corpus": "it\'s"}'
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    assert epoch + timedelta(microseconds=row["started_at"]) == published.run.started_at
-    assert epoch + timedelta(microseconds=row["published_at"]) == published.published_at
+def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehouse, spark: SparkSession) -> None:
+    run = warehouse.hostile.run
+    rows, there = read_rows(spark, warehouse.store, U_STATISTICS, [run])
+    assert there == [run]
+    assert rows.schema == U_STATISTICS.full_arrow_schema
+    assert rows["identity"].to_pylist() == ["female", "male"]
+    assert set(rows["corpus"].to_pylist()) == {HOSTILE}
+    assert set(rows["u_doubled"].to_pylist()) == {Decimal(10**37)}
+    assert set(rows["run_id"].to_pylist()) == {run.run_id}
+    assert list(warehouse.hostile.n_rows.values()) == [2, 2, 1, 0]
+    in_spark = warehouse.store.read(spark, U_STATISTICS, run).select(*U_STATISTICS.names).collect()
+    assert [row.asDict() for row in in_spark] == rows.to_pylist()
 
 
-def test_pandas_reads_the_folder_as_it_is(warehouse: tuple[Path, PublishedRun]) -> None:
-    folder, published = warehouse
-    rows = pd.read_parquet(folder / "bias_metrics")
+def test_the_ledger_has_what_the_record_says(warehouse: Warehouse, spark: SparkSession) -> None:
+    run, published_at, n_rows = vars(warehouse.hostile).values()
+    (row,) = (row for row in read_ledger(spark, warehouse.store, NIGHT) if row["corpus"] == HOSTILE)
+    record = vars(record_of()) | vars(run) | {"published_at": published_at, "table_rows": n_rows}
+    assert row == record | {"warnings": list(record["warnings"])}
+
+
+def test_pandas_reads_the_folder_as_it_is(warehouse: Warehouse) -> None:
+    rows = pd.read_parquet(warehouse.folder / "bias_metrics", filters=[("corpus", "==", HOSTILE)])
     assert list(rows["identity"]) == ["female", "male"]
-    assert set(rows["run_id"]) == {published.run.run_id}
+    assert set(rows["run_id"]) == {warehouse.hostile.run.run_id}
     assert set(rows["run_date"].astype(str)) == {"2026-01-15"}
-
-
-def test_readers_see_the_run_of_a_hostile_corpus(warehouse: tuple[Path, PublishedRun]) -> None:
-    assert read_latest(warehouse[0], "corpus, identity") == [(HOSTILE, "female"), (HOSTILE, "male")]
 
 
 def test_a_rerun_supersedes_the_night_with_equal_files(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(f"file://{tmp_path}/")
-    first = publish(night_frames(spark), run_at(1, "r1"), store, record_of())
-    kept = file_of(tmp_path, BIAS_METRICS, first.run).read_bytes()
-    shuffled = {table: frame.orderBy(F.rand()) for table, frame in suite_frames(spark).items()}
-    second = publish(night_frames(spark) | shuffled, start_run(), store, record_of())
+    first = publish(spark, suite_tables(), run_at(1, "r1"), store, record_of())
+    backwards = {table: rows.take(list(reversed(range(len(rows))))) for table, rows in suite_tables().items()}
+    second = publish(spark, backwards, start_run(), store, record_of())
     assert read_latest(tmp_path, "DISTINCT run_id") == [(second.run.run_id,)]
     assert second.published_at > first.published_at
     for table in TABLES_OF_A_RUN:
         assert file_of(tmp_path, table, first.run).read_bytes() == file_of(tmp_path, table, second.run).read_bytes()
-    assert file_of(tmp_path, BIAS_METRICS, first.run).read_bytes() == kept
 
 
-@pytest.mark.slow
 def test_published_at_grows_when_the_clock_does_not(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = PathStore(str(tmp_path))
-    long_ago = datetime(2026, 1, 15, 3, 0, 30, tzinfo=UTC)
 
     class StoppedClock(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> datetime:
-            return long_ago
+        def now(cls, tz: object = None) -> Self:
+            return cls(2026, 1, 15, 3, 0, 30, tzinfo=UTC)
 
-    monkeypatch.setattr("biasspark.tables.publish.datetime", StoppedClock)
-    first = publish(night_frames(spark, 0.6), run_at(1, "r2"), store, record_of())
-    second = publish(night_frames(spark, 0.7), run_at(31, "r1"), store, record_of())
-    assert first.published_at == long_ago
-    assert second.published_at == long_ago + timedelta(microseconds=1)
+    monkeypatch.setattr("biasspark.tables.ledger.datetime", StoppedClock)
+    first = publish(spark, suite_tables(0.6), run_at(1, "r2"), store, record_of())
+    second = publish(spark, suite_tables(0.7), run_at(31, "r1"), store, record_of())
+    assert first.published_at == StoppedClock.now()
+    assert second.published_at == StoppedClock.now() + timedelta(microseconds=1)
     assert read_latest(tmp_path, "run_id, subgroup_auc", "identity = 'male'") == [("r1", 0.7)]
 
 
-def test_one_run_id_is_written_once(warehouse: tuple[Path, PublishedRun], spark: SparkSession) -> None:
-    folder, published = warehouse
-    place = f"u_statistics/run_date=2026-01-15/run_id={published.run.run_id}"
-    with pytest.raises(BiasSparkError, match=rf"{place}: could not be written.*exists"):
-        publish(night_frames(spark), published.run, PathStore(str(folder)), record_of())
+def test_a_run_is_published_once_and_a_directory_written_once(warehouse: Warehouse, spark: SparkSession) -> None:
+    run = warehouse.hostile.run
+    rows = full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run)
+    with untouched(warehouse.folder):
+        with pytest.raises(BiasSparkError, match=f"{run.run_id} is published already"):
+            publish(spark, suite_tables(), run, warehouse.store, record_of())
+        with pytest.raises(BiasSparkError, match=rf"u_statistics/{run.partition}: could not be written.*exists"):
+            warehouse.store.write(spark, U_STATISTICS, rows, run)
+
+
+# ---- Spark jobs
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs do")
+def test_on_a_local_path_small_tables_take_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    store, efforts = PathStore(str(tmp_path)), list[Effort]()
+    with watch(spark, 1000, efforts):
+        store.check(spark, TABLES.values())
+        first = publish(spark, suite_tables(0.6), run_at(1, "r1"), store, record_of())
+        store.check(spark, TABLES.values())
+        second = publish(spark, suite_tables(0.7), start_run(), store, record_of())
+        rows, _ = read_rows(spark, store, BIAS_METRICS, [first.run, second.run])
+    assert sorted(rows["subgroup_auc"].to_pylist()) == [0.6, 0.6, 0.7, 0.7]
+    assert efforts[0].n_jobs == 0
+
+
+@pytest.mark.classic("Spark Connect does not say what its jobs do")
+def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hadoop mounts the folder, which is then one of its own file systems."""
+    mount = f"fs.viewfs.mounttable.{tmp_path.parent.name}.link./lake"
+    spark._jsc.hadoopConfiguration().set(mount, f"file://{tmp_path}")
+    store, tables = PathStore(f"viewfs://{tmp_path.parent.name}/lake"), suite_tables(rejected=1)
+    efforts: list[Effort] = []
+    with watch(spark, 1000, efforts):
+        published = publish(spark, tables, run_at(1, "r1"), store, record_of())
+    assert efforts[0].n_jobs <= len(tables) + 1 + 1  # one reads back, and one writes the ledger's row
+    store.check(spark, tables)
+    rows, _ = read_rows(spark, store, U_STATISTICS, [published.run])
+    assert rows.select(U_STATISTICS.value_columns).sort_by("identity").equals(tables[U_STATISTICS].sort_by("identity"))
+    assert [row["table_rows"] for row in read_ledger(spark, store)] == [published.n_rows]
+    assert store.list_runs(spark, U_STATISTICS) == {(NIGHT, "r1")}
+    assert read_latest(tmp_path, "identity, subgroup_auc") == [("female", 0.75), ("male", 0.75)]
+
+
+def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
+    """They are counted and hashed on their way; a key may repeat where ids do, and NaN is found."""
+    keys = {"model": "m", "slice": "all", "label": True, "score": 0.5}
+    rows = table_rows(EXAMPLE_ATTRIBUTIONS, [keys | {"row_id": row_id} for row_id in ("a", "b", "b")])
+    frame = to_frame(spark, rows, value_schema(EXAMPLE_ATTRIBUTIONS)).repartition(2, "row_id")
+    store, job = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS.job
+    published = publish(spark, {EXAMPLE_ATTRIBUTIONS: frame}, start_run(job=job), store, record_of())
+    assert published.n_rows == {"example_attributions": 3}
+    assert read_latest(tmp_path, "row_id", table="example_attributions") == [("a",), ("b",), ("b",)]
+    hole = frame.withColumn("attribution", F.lit(math.nan))
+    with pytest.raises(BiasSparkError, match="example_attributions: 3 rows hold NaN"):
+        publish(spark, {EXAMPLE_ATTRIBUTIONS: hole}, start_run(job=job), store, record_of())
+    repeated = to_frame(spark, suite_tables()[MODEL_SUMMARY], value_schema(MODEL_SUMMARY))
+    with pytest.raises(BiasSparkError, match="model_summary: 2 rows have 1 keys"):
+        publish(spark, {MODEL_SUMMARY: repeated.unionAll(repeated)}, start_run(), store, record_of())
+    assert len(read_ledger(spark, store)) == 1
 
 
 # ---- what is refused
 
 
-def test_frames_that_are_not_the_tables_are_refused_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
-    frames = suite_frames(spark)
-    del frames[REJECTED_ROWS]
-    frames[U_STATISTICS] = frames[U_STATISTICS].withColumn("n_low", F.col("n_low").cast("int")).drop("auc")
-    with pytest.raises(BiasSparkError) as caught:
-        publish(frames, start_run(), PathStore(str(tmp_path)), record_of())
-    few, wrong = caught.value.faults
-    assert few == (
-        "bias_metrics: its frames are bias_metrics, model_summary, u_statistics. A run writes every table of its job: "
-        f"{', '.join(sorted(table.name for table in TABLES_OF_A_RUN))}. Give each of them a frame, or None where it is "
-        "empty."
+def test_rows_that_are_not_the_tables_are_refused_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
+    tables = suite_tables() | {PINNED_SKEW: table_rows(PINNED_SKEW, [])}
+    statistics = tables[U_STATISTICS].drop_columns(["auc"])
+    tables[U_STATISTICS] = statistics.set_column(
+        statistics.column_names.index("n_low"), "n_low", statistics["n_low"].cast(pa.int32())
     )
-    assert wrong.startswith("u_statistics: the frame has model STRING, slice STRING, identity STRING")
-    assert "n_low INT, n_high BIGINT" in wrong
-    assert "The table has model STRING" in wrong
-    assert "n_low BIGINT, n_high BIGINT" in wrong
+    tables[MODEL_SUMMARY] = spark.range(1)
+    with pytest.raises(BiasSparkError) as caught:
+        publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
+    strange, statistics_fault, summary_fault = caught.value.messages
+    assert strange.startswith("bias_metrics: its tables are pinned_skew.")
+    assert statistics_fault.startswith("u_statistics: the rows have model STRING")
+    found, _, declared = statistics_fault.partition(". The table has ")
+    assert ("n_low INT" in found, "auc DOUBLE" in found) == (True, False)
+    assert ("n_low BIGINT" in declared, "auc DOUBLE" in declared) == (True, True)
+    assert summary_fault.startswith("model_summary: the rows have id BIGINT. The table has model STRING")
     assert not list(tmp_path.iterdir())
 
 
 def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: Path) -> None:
     row = {"model": "m", "slice": "all", "identity": "male"}
-    frames = night_frames(spark)
-    frames[BIAS_METRICS] = frame_of(spark, BIAS_METRICS, [row, row | {"bpsn_auc": math.nan}])
+    tables = suite_tables() | {BIAS_METRICS: table_rows(BIAS_METRICS, [row, row | {"bpsn_auc": math.nan}])}
     with pytest.raises(BiasSparkError) as caught:
-        publish(frames, start_run(), PathStore(str(tmp_path)), record_of())
-    assert caught.value.faults == (
-        "bias_metrics: 2 rows have 1 keys. Each row has its own model, slice, identity. Nothing was published.",
-        "bias_metrics: 1 rows hold NaN. An undefined value is NULL. Nothing was published.",
-    )
-    assert not (tmp_path / "bias_runs").exists()
+        publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
+    assert [fault.partition(".")[0] for fault in caught.value.messages] == [
+        "bias_metrics: 1 keys repeat",
+        "bias_metrics: 1 values are NaN",
+    ]
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [("/a/*", "*"), ("/a/b?", "?"), ("/a[1]", "[ ]"), ("/{a}", "{ }"), ("/a\\b", "\\"), ("/a\nb", "\\n")],
-)
-def test_a_path_that_is_a_pattern_is_refused(path: str, found: str) -> None:
+@pytest.mark.parametrize("path", ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb", "/"])
+def test_a_path_that_is_a_pattern_or_a_root_is_refused(path: str) -> None:
     with pytest.raises(ConfigError) as caught:
         PathStore(path)
-    assert str(caught.value) == (
-        f"output.path = {json.dumps(path)}. It has {found}, and readers take such a path for a pattern. Choose one "
-        "without * ? [ ] { } \\ and control characters."
-    )
-
-
-def test_the_root_of_a_file_system_is_refused() -> None:
-    with pytest.raises(ConfigError) as caught:
-        PathStore("/")
-    assert str(caught.value) == (
-        'output.path = "/". It is the root of a file system, where tables would lie among all else. Name a folder in '
-        "it."
-    )
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert (fault.path, fault.value) == (("output", "path"), path)
 
 
 @pytest.mark.parametrize("catalog", ["", ".", "a..b", "a.", "`a", "a`b`"])
 def test_a_catalog_that_is_no_name_is_refused(catalog: str) -> None:
-    with pytest.raises(ConfigError, match=r"output\.catalog: .* is not the name"):
+    with pytest.raises(ConfigError) as caught:
         CatalogStore(catalog)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert (fault.path, fault.value) == (("output", "catalog"), catalog)
 
 
 def test_catalog_names_are_quoted() -> None:
@@ -261,42 +301,52 @@ def test_catalog_names_are_quoted() -> None:
 # ---- tables that are there already
 
 
+def write_file(store: PathStore, table: Table, run: Run, rows: pa.Table) -> None:
+    folder = Path(store.location(table, run))
+    folder.mkdir(parents=True)
+    pq.write_table(rows, folder / "part-0.parquet")
+
+
 def test_check_takes_tables_that_are_new_or_older(spark: SparkSession, tmp_path: Path) -> None:
-    store = PathStore(str(tmp_path))
+    store, run = PathStore(str(tmp_path)), run_at(1, "r1")
     store.check(spark, TABLES.values())
     assert list(tmp_path.iterdir()) == []
-    older = suite_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c")).drop("positive_aeg_reason", "crossed")
-    older.write.parquet(store.place(BIAS_METRICS, run_at(1, "r1")))
+    rows = full_rows(BIAS_METRICS, suite_tables()[BIAS_METRICS], run)
+    write_file(store, BIAS_METRICS, run, rows.drop_columns(["run_date", "run_id", "positive_aeg_reason", "crossed"]))
     (tmp_path / "u_statistics" / "run_date=2026-01-01" / "run_id=r0" / "_temporary").mkdir(parents=True)
     with untouched(tmp_path):
         store.check(spark, TABLES.values())
+    older, _ = read_rows(spark, store, BIAS_METRICS, [run])
+    assert older["crossed"].to_pylist() == [None, None]
+    assert older["subgroup_auc"].to_pylist() == [0.75, 0.75]
 
 
 def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
-    store = PathStore(str(tmp_path))
-    frames = {table: frame.withColumn("corpus", F.lit("c")) for table, frame in suite_frames(spark).items()}
-    frames[BIAS_METRICS].drop("identity").write.parquet(store.place(BIAS_METRICS, run_at(1, "r1")))
-    mistyped = frames[U_STATISTICS].withColumn("u_doubled", F.lit(1.0))
-    mistyped.write.parquet(store.place(U_STATISTICS, run_at(1, "r1")))
+    store, run = PathStore(str(tmp_path)), run_at(1, "r1")
+    metrics, statistics = (full_rows(t, suite_tables()[t], run) for t in (BIAS_METRICS, U_STATISTICS))
+    write_file(store, BIAS_METRICS, run, metrics.drop_columns(["identity"]))
+    mistyped = statistics.set_column(statistics.column_names.index("u_doubled"), "u_doubled", statistics["auc"])
+    write_file(store, U_STATISTICS, run, mistyped)
     with pytest.raises(InputError) as caught:
         store.check(spark, TABLES.values())
-    mistyped_fault, keyless_fault = caught.value.faults
-    assert mistyped_fault.startswith(f"{tmp_path}/u_statistics: its columns are not those of u_statistics. It has ")
-    assert "u_doubled DOUBLE" in mistyped_fault
-    assert "u_doubled DECIMAL(38,0)" in mistyped_fault
-    assert keyless_fault.startswith(f"{tmp_path}/bias_metrics: its columns are not those of bias_metrics.")
+    mistyped_fault, keyless_fault = caught.value.messages
+    assert mistyped_fault.startswith(f"{tmp_path}/u_statistics: ")
+    found, _, declared = mistyped_fault.partition(". The table has ")
+    assert "u_doubled DOUBLE" in found
+    assert "u_doubled DECIMAL(38,0)" in declared
+    assert keyless_fault.startswith(f"{tmp_path}/bias_metrics: ")
 
 
 @pytest.mark.classic("Spark Connect lists no folders")
 def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Older nights are not opened, however many there are."""
-    store = PathStore(str(tmp_path))
-    rows = suite_frames(spark)[BIAS_METRICS].withColumn("corpus", F.lit("c"))
-    rows.drop("identity").write.parquet(store.place(BIAS_METRICS, run_at(2, "r2")))
+    store, run = PathStore(str(tmp_path)), run_at(2, "r2")
+    rows = full_rows(BIAS_METRICS, suite_tables()[BIAS_METRICS], run)
+    write_file(store, BIAS_METRICS, run, rows.drop_columns(["identity"]))
     (tmp_path / "bias_metrics" / "run_date=2026-01-16" / "run_id=r3" / "_temporary").mkdir(parents=True)
     with pytest.raises(InputError, match="its columns are not those of bias_metrics"):
         store.check(spark, [BIAS_METRICS])
-    rows.write.parquet(store.place(BIAS_METRICS, replace(run_at(4, "r4"), run_date=date(2026, 1, 17))))
+    write_file(store, BIAS_METRICS, replace(run_at(4, "r4"), run_date=date(2026, 1, 17)), rows)
     (tmp_path / "bias_metrics" / "run_date=2026-01-01" / "run_id=r1").mkdir(parents=True)
     (tmp_path / "bias_metrics" / "run_date=2026-01-01" / "run_id=r1" / "a.parquet").write_bytes(b"is never read")
     store.check(spark, [BIAS_METRICS])
@@ -305,7 +355,7 @@ def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_pa
 def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "bias_metrics").mkdir()
     (tmp_path / "bias_metrics" / "part-0.parquet").write_bytes(b"this is not Parquet")
-    with pytest.raises(BiasSparkError, match=f"{tmp_path}/bias_metrics: could not be read, .*not a Parquet file"):
+    with pytest.raises(BiasSparkError, match=rf"^{tmp_path}/bias_metrics(/part-0\.parquet)?: could not be read, "):
         PathStore(str(tmp_path)).check(spark, TABLES.values())
 
 
@@ -313,27 +363,22 @@ def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize(
     ("below", "cause"),
-    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "Mkdirs failed to create .*")],
+    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "Mkdirs failed to create ")],
 )
-def test_check_refuses_a_place_that_takes_no_file(
+def test_check_refuses_a_folder_that_takes_no_file(
     spark: SparkSession, tmp_path: Path, scheme: str, below: str | None, cause: str
 ) -> None:
     (tmp_path / "file").write_text("x")
     path = f"{scheme}{tmp_path / below if below else '/proc/nope/x'}"
     with pytest.raises(ConfigError) as caught:
         PathStore(path).check(spark, TABLES.values())
-    assert re.fullmatch(
-        rf'\[output\] path = "{path}": nothing can be written there, {cause.format(root=tmp_path)}\. '
-        r"It must be a folder to which this user may write, or one that can be made\. Name another, or change its "
-        r"permissions\.",
-        str(caught.value),
-    )
+    start = f'[output] path = "{path}": nothing can be written there, {cause.format(root=tmp_path)}'
+    assert str(caught.value).startswith(start)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 def test_check_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     PathStore(f"{tmp_path}/new/er/warehouse").check(spark, TABLES.values())
-    assert list(tmp_path.iterdir()) == []
     PathStore(str(tmp_path)).check(spark, TABLES.values())
     assert list(tmp_path.iterdir()) == []
 
@@ -365,7 +410,7 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
     store = PathStore("nosuch://me:secret@host/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         store.check(spark, [BIAS_METRICS])
-    assert re.match(r"nosuch://\(redacted\)@host/warehouse(/bias_metrics)?: could not be read", str(caught.value))
+    assert "nosuch://(redacted)@host/warehouse" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
@@ -374,21 +419,24 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
 
 def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, catalog: CatalogStore) -> None:
     catalog.check(spark, TABLES.values())
-    assert catalog.read_ledger(spark, NIGHT).count() == 0
-    first = publish(night_frames(spark, 0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
-    second = publish(night_frames(spark, 0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
+    assert read_ledger(spark, catalog, NIGHT) == []
+    first = publish(spark, suite_tables(0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
+    second = publish(spark, suite_tables(0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
     for runs in ([first.run], [first.run, second.run]):
-        rows = catalog.read_runs(spark, BIAS_METRICS, runs).select("run_id", "subgroup_auc").distinct().collect()
-        assert sorted(map(tuple, rows)) == sorted(zip([run.run_id for run in runs], (0.6, 0.7), strict=False))
+        rows, there = read_rows(spark, catalog, BIAS_METRICS, runs)
+        assert there == runs
+        by_run = {(row["corpus"], row["run_id"], row["subgroup_auc"]) for row in rows.to_pylist()}
+        assert by_run == {(HOSTILE, run.run_id, auc) for run, auc in zip(runs, (0.6, 0.7), strict=False)}
     for table in (*TABLES_OF_A_RUN, BIAS_RUNS):
         stored = spark.table(catalog.name(table.name))
         assert {f.name: f.metadata["comment"] for f in stored.schema} == {c.name: c.comment for c in table.columns}
         partitions = {row[0] for row in spark.sql(f"SHOW PARTITIONS {catalog.name(table.name)}").collect()}
         assert partitions == {f"run_date=2026-01-15/run_id={run.run_id}" for run in (first.run, second.run)}
-    rows = spark.table(catalog.name("bias_metrics")).select("corpus", "subgroup_auc", "run_id").distinct().collect()
-    assert {tuple(row) for row in rows} == {(HOSTILE, 0.6, "r1"), (HOSTILE, 0.7, second.run.run_id)}
-    assert catalog.read_ledger(spark, NIGHT).count() == 2
+    assert not catalog.has(spark, PINNED_SKEW)
+    assert read_rows(spark, catalog, PINNED_SKEW, [first.run, second.run])[1] == []
+    counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, NIGHT)}
+    assert counted == {published.run.run_id: published.n_rows for published in (first, second)}
 
 
 def test_a_table_of_a_catalog_gets_new_columns_and_keeps_those_of_a_newer_version(
@@ -401,7 +449,7 @@ def test_a_table_of_a_catalog_gets_new_columns_and_keeps_those_of_a_newer_versio
         "USING parquet PARTITIONED BY (run_date, run_id)"
     )
     catalog.check(spark, TABLES.values())
-    publish(night_frames(spark, 0.6), start_run(), catalog, record_of())
+    publish(spark, suite_tables(0.6), start_run(), catalog, record_of())
     stored = spark.table(catalog.name("bias_metrics"))
     assert set(stored.columns) == {*BIAS_METRICS.names, "later"}
     assert [row[0] for row in stored.select("subgroup_auc").distinct().collect()] == [0.6]
@@ -412,8 +460,8 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
     spark.sql(f"CREATE TABLE {catalog.name('u_statistics')} (model STRING) USING csv")
     with pytest.raises(InputError) as caught:
         catalog.check(spark, TABLES.values())
-    provider, misfit = caught.value.faults
-    assert "it is csv. Tables are Parquet." in provider.lower().replace("tables are parquet", "Tables are Parquet")
+    provider, misfit = caught.value.messages
+    assert "it is csv. tables are parquet." in provider.lower()
     assert "its columns are not those of u_statistics. It has model STRING." in misfit
 
 
@@ -422,14 +470,12 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
 
 def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        LakeStore("lake.bias", ICEBERG).check(spark, [PINNED_SKEW])
+        IcebergStore("lake.bias").check(spark, [PINNED_SKEW])
     (fault,) = caught.value.faults
-    assert fault.startswith(
-        f'output.format: "iceberg", but the session of Spark {spark.version} lacks spark.sql.extensions and '
-        "spark.sql.catalog.lake. A table format needs its runtime. Give spark-submit --properties-file "
-        "conf/lake-iceberg.conf, or --packages "
-    )
-    assert fault.endswith(
+    assert isinstance(fault, Fault)
+    assert (fault.path, fault.value) == (("output", "format"), "iceberg")
+    assert f"Spark {spark.version} lacks spark.sql.extensions and spark.sql.catalog.lake." in str(fault.rule)
+    assert str(fault.fix).endswith(
         "--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions "
         "--conf spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog "
         "--conf spark.sql.catalog.lake.type=hadoop --conf spark.sql.catalog.lake.warehouse=PATH"

@@ -1,152 +1,56 @@
-"""What a ranking scans, moves and keeps: by the plans of Spark, and by what its jobs really did."""
+"""What a measurement scans, shuffles and keeps: by what the jobs of Spark really did."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import pyspark.sql.functions as F
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.config import Measures, parse_measures
-from biasspark.pipeline import measure, ranked_once
-from biasspark.session import is_connect, persisted
-from biasspark.tables.schemas import REJECTED_ROWS
+from biasspark.config import Config, Measures, parse_config, parse_measures
+from biasspark.session import kept
+from biasspark.workflows.attribution import attribute
+from biasspark.workflows.compare import compare
+from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
+from tests.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet
 from tests.spark.conftest import ANNOTATED_ROWS
-from tests.spark_versions import IS_3_5
+from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
-FURTHER_TABLES = ("pinned_auc", "threshold_rates", "threshold_summary", "score_histograms", "label_balance")
-"""What else comes of the one ranking of `measures_of_corpus`."""
+pytestmark = pytest.mark.classic("Spark Connect tells of no stage")
 
 
-def measures_of_corpus(ranking: dict[str, Any] | None = None) -> Measures:
+def measures_of_corpus(**changes: Any) -> Measures:
     table = {"models": ["tied", "smooth"], "label": {"column": "toxic"}, "identities": ["male", "female"]}
-    further = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
-    return parse_measures(table | further | {"ranking": ranking or {}})
+    optional = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
+    return parse_measures(table | optional | changes)
 
 
-def plan_of(frame: DataFrame) -> str:
-    text = io.StringIO()
-    with redirect_stdout(text):
-        frame.explain()
-    return text.getvalue()
+def is_anything_persisted(spark: SparkSession) -> bool:
+    return not spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
-def count_nodes(plan: str, node: str) -> int:
-    return len(re.findall(rf"^[ :*()0-9+-]*{node}\b", plan, re.MULTILINE))
-
-
-def assert_no_window_over_everything(plan: str) -> None:
-    lines = plan.splitlines()
-    for place, line in enumerate(lines):
-        if re.match(r"[ :*()0-9+-]*Window\b", line):
-            exchange = next(below for below in lines[place:] if "Exchange" in below)
-            assert "SinglePartition" not in exchange
-
-
-def test_a_ranking_scans_once_and_shuffles_once(spark: SparkSession, annotated_path: str) -> None:
-    ranked = measure(spark.read.parquet(annotated_path), measures_of_corpus()).ranking.ranked
-    plan = plan_of(ranked)
-    assert count_nodes(plan, "FileScan") == 1
-    assert count_nodes(plan, "Exchange") == 1
-    assert "Window" not in plan
-
-
-@pytest.mark.slow
-def test_every_table_comes_of_the_ranking_that_was_kept(spark: SparkSession, annotated_path: str) -> None:
-    measurement = measure(spark.read.parquet(annotated_path), measures_of_corpus())
-    with ranked_once(measurement) as (tally, _):
-        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
-        plans = {name: plan_of(frame) for name, frame in found.items()}
-    assert set(plans) == {"u_statistics", "bias_metrics", "model_summary", *FURTHER_TABLES}
-    assert all("InMemoryTableScan" in plan for plan in plans.values())
-    for name in ("u_statistics", "bias_metrics", "model_summary"):
-        assert_no_window_over_everything(plans[name])
-
-
-@pytest.mark.slow
-def test_windows_never_hold_a_whole_corpus(spark: SparkSession, annotated_path: str) -> None:
-    measurement = measure(spark.read.parquet(annotated_path), measures_of_corpus({"engine": "windows"}))
-    plan = plan_of(measurement.ranking.ranked)
-    assert count_nodes(plan, "Window") >= 2
-    assert_no_window_over_everything(plan)
-
-
-@dataclass
-class Work:
-    """What Spark did in a block."""
-
-    queries: int = 0
-    """Actions, whatever number of jobs Spark makes of one."""
-    scans: int = 0
-    """Stages that read every row of the corpus."""
-    shuffles: int = 0
-    """Of these stages, those that hand rows on to others."""
-    driver_bytes: int = 0
-    """What came back to the driver, a few kB of bookkeeping a task with it."""
-
-
-Watch = Callable[[str], AbstractContextManager[Work]]
-
-
-@pytest.fixture
-def watch(spark: SparkSession) -> Watch:
-    """Count what Spark does in a block that is given a name."""
-    if is_connect(spark):
-        pytest.skip("a client of Spark Connect is not told which stages its queries ran")
-    context, queries = spark.sparkContext, spark._jsparkSession.sharedState().statusStore()
-
-    def last_query() -> int:
-        """Give the number of the last query. How many there were is not known: Spark keeps the last thousand."""
-        context._jsc.sc().listenerBus().waitUntilEmpty()
-        listed = queries.executionsList()
-        return listed.last().executionId() if listed.size() else -1
-
-    @contextmanager
-    def watched(name: str) -> Iterator[Work]:
-        work, before = Work(), last_query()
-        context.setJobGroup(name, name)
-        try:
-            yield work
-        finally:
-            context.setJobGroup("", "")
-        work.queries = last_query() - before
-        tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
-        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(name))
-        # Of a long session Spark forgets the stages that it skipped.
-        numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
-        stages = [store.lastStageAttempt(number) for number in numbers]
-        scans = [stage for stage in stages if stage.inputRecords() >= ANNOTATED_ROWS]
-        work.scans, work.shuffles = len(scans), sum(stage.shuffleWriteRecords() > 0 for stage in scans)
-        work.driver_bytes = sum(stage.resultSize() for stage in stages)
-
-    return watched
-
-
-def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str, watch: Watch) -> None:
-    corpus = spark.read.parquet(annotated_path)
-    with watch("survey") as survey:
-        measurement = measure(corpus, measures_of_corpus(), "id", "estimate")
-    assert (survey.queries, survey.scans) == (1, 1)
-    with watch("ranking") as ranking:
-        kept = ranked_once(measurement)
-        tally, _ = kept.__enter__()
-    assert (ranking.queries, ranking.scans, ranking.shuffles) == (1, 1, 1)
-    with watch("tables") as tables:
-        found = {table.name: frame for table, frame in measurement.tables(tally, 100).items() if frame is not None}
-        rows = {name: frame.collect() for name, frame in found.items()}
-    kept.__exit__(None, None, None)
-    assert not any(frame.storageLevel.useMemory for frame in measurement.kept)
-    assert (tables.scans, tables.shuffles) == (0, 0)
-    assert len(rows.pop("score_histograms")) > 2 * (2 + 2 * 4)
-    assert {name: len(listed) for name, listed in rows.items()} == {
+def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:
+    """Every table comes from one survey and one ranking; nothing is kept."""
+    corpus, efforts = spark.read.parquet(annotated_path), list[Effort]()
+    with (
+        watch(spark, ANNOTATED_ROWS, efforts),
+        survey_for_ranking(corpus, measures_of_corpus(), "id", "estimate") as surveyed,
+    ):
+        pass
+    with watch(spark, ANNOTATED_ROWS, efforts):
+        measurement = measure(surveyed)
+        assert not is_anything_persisted(spark)
+    with watch(spark, ANNOTATED_ROWS, efforts):
+        rows = {table.name: table_rows.num_rows for table, table_rows in measurement.tables.items()}
+        assert measurement.warnings is not None
+    survey, ranking, tables = efforts
+    assert (survey.n_queries, survey.n_scans) == (1, 1)
+    assert (ranking.n_queries, ranking.n_scans, ranking.n_shuffles) == (1, 1, 1)
+    assert tables == Effort(n_jobs=0, n_scans=0)
+    assert rows.pop("score_histograms") > 2 * (2 + 2 * 4)
+    assert rows == {
         "u_statistics": 2 * (1 + 2 * 6),
         "bias_metrics": 2 * 2,
         "model_summary": 2,
@@ -156,60 +60,131 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, anno
         "label_balance": 1 + 2,
     }
     # Two columns of scores would be 320 kB. What tasks say of themselves is more with Spark 3.5.
-    assert max(work.driver_bytes for work in (survey, ranking, tables)) < 120_000
+    assert max(effort.driver_bytes for effort in (survey, ranking)) < 120_000
 
 
-def test_rejects_cost_one_more_scan(spark: SparkSession, annotated_path: str, watch: Watch) -> None:
-    """No other table does: test_job_bias_metrics.py counts the scans of a whole night with rejects."""
-    corpus = spark.read.parquet(annotated_path).withColumn("toxic", F.expr("nullif(toxic, id % 10 = 0)"))
-    measurement = measure(corpus, measures_of_corpus(), "id", "allow")
-    with ranked_once(measurement) as (tally, _), watch("rejects") as rejects:
-        found = measurement.tables(tally, 7)[REJECTED_ROWS]
-        assert found is not None
-        assert len(found.collect()) == 7
-    assert tally.rejects["null_label"] > 1000
-    assert rejects.scans == 1
+def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, annotated_path: str) -> None:
+    measures, efforts = measures_of_corpus(pinned_auc={"trials": 2}), list[Effort]()
+    with (
+        survey_for_ranking(spark.read.parquet(annotated_path), measures, "id") as surveyed,
+        watch(spark, ANNOTATED_ROWS, efforts),
+    ):
+        assert measure(surveyed).sampled is not None
+    assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 2, 2)
 
 
-def test_to_find_repeated_ids_costs_one_more_scan(spark: SparkSession, annotated_path: str, watch: Watch) -> None:
-    corpus = spark.read.parquet(annotated_path)
-    with watch("survey before ids") as survey:
-        measurement = measure(corpus, measures_of_corpus(), "id", "reject")
-    with watch("ranking with ids") as ranking, ranked_once(measurement):
+def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated_path: str) -> None:
+    efforts: list[Effort] = []
+    with survey_for_ranking(spark.read.parquet(annotated_path), measures_of_corpus(), "id") as surveyed:
+        with (
+            watch(spark, ANNOTATED_ROWS, efforts),
+            ranked_blocks(surveyed, None, [np.array([0.5])] * 2) as blocks,
+        ):
+            assert blocks.ranked.count() > 0
+        assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 1, 1)
+        assert not is_anything_persisted(spark)
+
+
+# ---- a whole night
+
+
+def test_a_night_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """Survey and ranking, and one query that looks at the files: no part, no rule and no table costs another."""
+    write_parquet(tmp_path / "corpus", make_rows())
+    parts: dict[str, Any] = {"thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
+    config, efforts = write_config(tmp_path, **parts, pinned_auc={}), list[Effort]()
+    rules = ({"name": "floor", "metric": "bpsn_auc", "min": 0.1}, {"name": "drop", "metric": "auc", "max_drop": 0.1})
+    with watch(spark, N_ROWS, efforts):
+        run_well(config, "--set", f"gate.rule=[{', '.join(map(toml, rules))}]")
+    assert (efforts[0].n_scans, efforts[0].n_queries) == (2, 3)
+    assert efforts[0].n_jobs <= MOST_SPARK_JOBS
+
+
+# ---- repeated ids that are rejected
+
+JOINED_ROWS = 2_000
+PARTS: dict[str, Any] = {
+    "label": {"column": "y"},
+    "models": {"old": "old", "new": "new"},
+    "identities": {"columns": ["male"]},
+    "output": {"path": "/warehouse"},
+}
+
+
+@pytest.fixture(scope="module")
+def repeated(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A corpus of which two rows have one id."""
+    path = str(tmp_path_factory.mktemp("scans") / "corpus")
+    rows = spark_session.range(JOINED_ROWS).selectExpr(
+        *(
+            "CAST(greatest(id, 1) AS STRING) AS id",
+            "id % 3 = 0 AS y",
+            "pmod(id, 7) / 7 AS old",
+            "pmod(id, 5) / 5 AS new",
+        ),
+        *("CAST(id % 2 AS DOUBLE) AS male", "id % 11 AS length", "concat('g', id % 4) AS colour"),
+    )
+    rows.coalesce(1).write.parquet(path)
+    return path
+
+
+def configure(corpus: str, **parts: Any) -> Config:
+    return parse_config(PARTS | parts | {"corpus": {"name": "c", "path": corpus, "id": "id"}}, Path())
+
+
+def test_repeated_ids_cost_one_more_scan(spark: SparkSession, repeated: str) -> None:
+    efforts: list[Effort] = []
+    with watch(spark, JOINED_ROWS, efforts):
+        surveying = survey_for_ranking(spark.read.parquet(repeated), configure(repeated), "id", "reject")
+        surveyed = surveying.__enter__()
+    with watch(spark, JOINED_ROWS, efforts):
+        counts = measure(surveyed).counts.row_counts
+    surveying.__exit__(None, None, None)
+    assert [effort.n_scans for effort in efforts] == [1, 2]
+    assert counts.rejects == {"duplicate_id": 2}
+    assert not is_anything_persisted(spark)
+
+
+def test_attribution_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
+    config = configure(repeated, attribution={"numeric": ["length"], "groupings": {"colour": "colour"}, "tree": {}})
+    efforts: list[Effort] = []
+    for duplicates in ("reject", "allow"):
+        with watch(spark, JOINED_ROWS, efforts):
+            attribute(spark.read.parquet(repeated), config, "id", duplicates)
+    assert efforts[0].n_scans == efforts[1].n_scans > 0
+
+
+def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
+    config, efforts = configure(repeated, compare={"baseline": "old"}), list[Effort]()
+    with (
+        watch(spark, JOINED_ROWS, efforts),
+        compare(spark.read.parquet(repeated), config, "id", "reject") as comparison,
+    ):
         pass
-    assert (survey.scans, ranking.scans) == (1, 2)
+    assert efforts[0].n_scans == 3  # the survey, the ids, and the rows beside their ids
+    assert comparison.counts.rejects["duplicate_id"] == 2
 
 
-def test_nothing_is_kept_after_a_failure(spark: SparkSession, annotated_path: str) -> None:
-    measurement = measure(spark.read.parquet(annotated_path), measures_of_corpus())
-    ranked = measurement.ranking.ranked
+# ---- frames that are kept
 
-    def fail() -> None:
-        with ranked_once(measurement):
-            assert ranked.storageLevel.useMemory
+
+def test_a_frame_is_released_after_a_failure(spark: SparkSession) -> None:
+    def fail(frame: DataFrame) -> None:
+        with kept(frame):
             raise KeyError
 
     with pytest.raises(KeyError):
-        fail()
-    assert not ranked.storageLevel.useMemory
-    assert not measurement.statistics.storageLevel.useMemory
+        fail(spark.range(3))
+    assert not is_anything_persisted(spark)
 
 
-@pytest.mark.parametrize(
-    "in_few_parts",
-    [pytest.param(True, marks=pytest.mark.skipif(IS_3_5, reason="some releases of 3.5 keep all partitions")), False],
-)
-def test_few_rows_are_kept_in_few_partitions_if_so_asked(spark: SparkSession, in_few_parts: bool) -> None:
-    keys = ("spark.sql.shuffle.partitions", "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning")
-    before = [spark.conf.get(key) for key in keys]
-    for key, value in zip(keys, ("40", "false"), strict=True):
-        spark.conf.set(key, value)
-    try:
-        counts = spark.range(400).groupBy((F.col("id") % 200).alias("key")).count()
-        with persisted(counts, in_few_parts=in_few_parts):
-            n_parts = counts.select(F.spark_partition_id()).distinct().count()
-        assert spark.conf.get(keys[1]) == "false"
-    finally:
-        for key, value in zip(keys, before, strict=True):
-            spark.conf.set(key, str(value))
-    assert n_parts < 10 if in_few_parts else n_parts > 30
+def test_rows_are_kept_in_a_folder_where_the_engine_cannot_persist(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("biasspark.session._is_embedded", lambda _: True)
+    frame = spark.range(5).selectExpr("id", "CAST(NULL AS BINARY) AS data")
+    with kept(frame) as rows:
+        [folder] = {path.rpartition("/")[0] for path in rows.inputFiles()}
+        assert rows.dtypes == frame.dtypes
+        assert {row.id for row in rows.collect()} == set(range(5))
+    assert not Path(folder.removeprefix("file://")).exists()

@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import run_job
 from biasspark.tables.schemas import TABLES
+from biasspark.workflows import write_report
 from jobs import report
 from tests.example_night import write_table
-from tests.report_rows import NIGHT, night_facts
+from tests.fixtures.made_up_report import NIGHT, make_report
 from tests.running_jobs import Done
 
 RUN_ID = "r_0"
@@ -37,12 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A night in a folder of tables, and its configuration."""
     folder = tmp_path_factory.mktemp("publishing")
     (folder / "civil.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
-    tables, now = night_facts(identities=("gay",)).tables, datetime.now(UTC)
+    tables, now = make_report(identities=("gay",)).tables, datetime.now(UTC)
     run = {"job": "bias_metrics", "status": "published", "config": "{}", "n_rows": 9, "n_rejected": 0}
     ledger = run | {"started_at": now, "published_at": now, "rejects": {}, "warnings": []}
     rows = {name: tables[name] for name in ("bias_metrics", "model_summary")} | {"bias_runs": [ledger]}
-    for name, own in rows.items():
-        write_table(folder / "warehouse", TABLES[name], own, NIGHT, RUN_ID)
+    for name, of_table in rows.items():
+        write_table(folder / "warehouse", TABLES[name], of_table, NIGHT, RUN_ID)
     return folder
 
 
@@ -52,7 +53,7 @@ def publish(
 ) -> Callable[..., Done]:
     """Publish the night's report, with some settings of the configuration, by a session that nothing outlives."""
     is_running = False
-    write = report.write_documents
+    write = write_report.write_documents
 
     @contextmanager
     def lend(*_: object) -> Iterator[SparkSession]:
@@ -65,8 +66,8 @@ def publish(
         assert is_running, "what is imported from a zip of --py-files is gone when the session has stopped"
         return write(*arguments)
 
-    monkeypatch.setattr(report, "job_session", lend)
-    monkeypatch.setattr(report, "write_documents", write_while_running)
+    monkeypatch.setattr(write_report, "job_session", lend)
+    monkeypatch.setattr(write_report, "write_documents", write_while_running)
 
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
         overrides = [part for setting in settings for part in ("--set", setting)]
@@ -101,7 +102,7 @@ def test_a_uri_of_this_machine_is_a_folder_of_it(publish: Callable[..., Done], t
 @pytest.fixture
 def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
     """Another file system than this machine's, by a name that Hadoop has not opened yet; gives its settings and URI."""
-    settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # as the session does
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
     lake, interface = f"lake-{uuid4().hex}", "fs.AbstractFileSystem.viewfs.impl"
     link, before = f"fs.viewfs.mounttable.{lake}.link./reports", settings.get(interface)
     (tmp_path / "lake").mkdir()
@@ -134,7 +135,10 @@ def test_a_page_is_published_to_another_file_system_and_replaced(
 def test_a_file_system_that_spark_does_not_know_is_a_fault_of_the_configuration(publish: Callable[..., Done]) -> None:
     done = publish(setting("nowhere://user:hunter2@lake/reports"))
     assert done.code == 2
-    assert all(word in done.err for word in ("--publish", "nowhere://(redacted)@lake/reports", "No FileSystem"))
+    assert '[report] path = "nowhere://(redacted)@lake/reports". ' in done.err
+    done = publish(setting("s3a://lake/reports"))
+    assert done.code == 2
+    assert "org.apache.hadoop:hadoop-aws:3." in done.err
 
 
 def test_a_file_in_the_way_is_named(publish: Callable[..., Done], tmp_path: Path) -> None:
@@ -149,7 +153,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object) -> None:
         pytest.fail("Spark is started")
 
-    monkeypatch.setattr(report, "job_session", start)
+    monkeypatch.setattr(write_report, "job_session", start)
 
 
 def test_tables_in_a_catalog_need_a_folder_for_reports(publish: Callable[..., Done], no_spark: None) -> None:

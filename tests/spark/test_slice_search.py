@@ -15,7 +15,7 @@ from scipy.stats import false_discovery_control, ttest_ind
 from biasspark.attribution import slice_kernel
 from biasspark.attribution.slice_evidence import FoundSlice
 from biasspark.attribution.slice_search import FoundSlices, search_slices
-from biasspark.config.attribution import SliceSearch
+from biasspark.config.attribution_settings import SliceSearch
 from biasspark.expressions.sql import write_name
 from biasspark.features import Feature, write_predicate
 from tests.oracle.slices import SearchedRow, search_by_force

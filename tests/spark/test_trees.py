@@ -19,9 +19,9 @@ from biasspark.attribution.evidence import NodeSums, judge_nodes
 from biasspark.attribution.growth import GrownTree, NodeKey
 from biasspark.attribution.leaves import leaf_of
 from biasspark.attribution.trees import grow_trees, measure_nodes
-from biasspark.config.attribution import TreeSettings
+from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from scripts.trees_without_spark import Sample, grow_samples
+from tests.oracle.grown_trees import Sample, grow_samples
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
 
 AGES = (18.0, 30.0, 45.5, 60.0)
@@ -203,6 +203,8 @@ def test_what_nodes_show(grown: Grown) -> None:
                 p_value = stats.ttest_ind(honest, others, equal_var=False).pvalue
                 assert node.p_value == pytest.approx(p_value, abs=1e-12)
             if node.is_leaf:
+                assert node.p_adjusted is not None
+                assert node.p_chance_adjusted is not None
                 assert node.found == (node.p_adjusted < 0.05 and not node.false_discovery)
                 assert node.confirmed == (node.found and node.p_chance_adjusted < 0.05)
             else:

@@ -1,4 +1,4 @@
-"""A made-up night and its report, which several modules here look at."""
+"""A made-up report, which several modules here look at."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from biasspark.report.facts import NightFacts
+    from biasspark.report.report_data import ReportData
 
 
 @pytest.fixture(scope="session")
-def facts() -> NightFacts:
-    from tests.report_rows import night_facts
+def report() -> ReportData:
+    from tests.fixtures.made_up_report import make_report
 
-    return night_facts()
+    return make_report()
 
 
 @pytest.fixture(scope="session")
-def page(facts: NightFacts) -> str:
+def page(report: ReportData) -> str:
     from biasspark.report.page import write_page
 
-    return write_page(facts)
+    return write_page(report)

@@ -35,9 +35,9 @@ JUNK = st.recursive(
 @given(table=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), JUNK, max_size=9))
 @settings(deadline=None)
 def test_junk_is_refused_with_one_line_a_fault(table: dict[str, Any]) -> None:
-    for fault in faults_of(table):
-        assert "\n" not in fault
-        assert fault.isprintable() or not fault.isascii()
+    for message in map(str, faults_of(table)):
+        assert "\n" not in message
+        assert message.isprintable() or not message.isascii()
 
 
 @given(part=st.sampled_from(sorted(LEAST)), junk=JUNK)
@@ -68,7 +68,7 @@ def test_what_is_valid_reads_back_equal(
     identities = Identities(
         columns=tuple(names[:cut]),
         predicates=dict.fromkeys(names[cut : 2 * cut], "x > 0"),
-        terms=Terms(column="text", terms=tuple((name, tuple(terms)) for name in names[2 * cut :])),
+        terms=Terms(column="text", list=dict.fromkeys(names[2 * cut :], tuple(terms))),
         crossed=Crossed(pairs=pairs, min_rows=3),
     )
     measures = parse_measures({"label": {"column": "y"}, "models": models, "identities": identities})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scripts.audit_report import describe_audit
+from scripts.dev.audit_report import describe_audit
 
 CLEAN = {"name": "numpy", "version": "2.4.6", "vulns": []}
 SKIPPED = {"name": "duckdb", "skip_reason": "not found"}
@@ -24,7 +24,7 @@ FAULTY = {
         ([SKIPPED, SKIPPED], "not audited: the index has advisories of none of the 2 locked packages", True),
         (
             [CLEAN, FAULTY],
-            "jinja2 3.1.0: PYSEC-1. Mended in 3.1.6.\njinja2 3.1.0: PYSEC-2. Mended in no version yet.\n"
+            "jinja2 3.1.0: PYSEC-1. Fixed in 3.1.6.\njinja2 3.1.0: PYSEC-2. Fixed in no version yet.\n"
             "audited: 2 of 2 locked packages, 2 vulnerabilities",
             False,
         ),

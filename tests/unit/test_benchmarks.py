@@ -1,4 +1,4 @@
-"""What benchmarks are read for: growth, what tasks took, and what a cluster would take by that."""
+"""Benchmarks: exponents, times of tasks, the plan of a cluster, and the comparison of candidates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from biasspark.errors import InputError
+from scripts.benchmarks.candidates import CANDIDATES, Run
+from scripts.benchmarks.cases import GROUPS, exponents
 from scripts.benchmarks.cluster import (
     RESULTS,
     Cluster,
@@ -23,9 +24,13 @@ from scripts.benchmarks.cluster import (
     schedule,
 )
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
-from scripts.benchmarks.growth import exponents
-from scripts.benchmarks.spark_session import tag_jobs
-from tests.documents import ROOT
+from scripts.benchmarks.measured_process import Measured
+from scripts.benchmarks.report import TARGETS, all_agree, format_report, summarize
+from scripts.benchmarks.runner import DEFAULT, choose
+from scripts.benchmarks.session import tag_jobs
+from scripts.benchmarks.task import Number, Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
 
 COSTS = Costs(
     reading_row=1e-6,
@@ -39,7 +44,7 @@ COSTS = Costs(
 
 
 def measured(costs: Costs) -> dict[str, Any]:
-    """Return what a benchmark would keep if rows cost just this, and tasks some seconds besides."""
+    """Return the results of a benchmark with these costs, and some seconds more for tasks."""
     sizes = {f"rows: {rows}": (rows, 2 * rows) for rows in (1_000_000, 4_000_000, 16_000_000)}
     sizes |= {f"models: {models}": (1_000_000, models * 1_000_000) for models in (1, 2, 4, 8)}
     reading = {
@@ -171,7 +176,7 @@ def test_a_night_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> Non
         "\nrefused unless you set [ranking] ranges = 4096, as planned here: the job chooses 1,024,\n"
         "with 97,656,250 rows in a range, and a range may hold 67,108,864\n"
     ) in describe_plan(COSTS, cluster, rows=100_000_000_000, models=2)
-    with pytest.raises(InputError, match=r"\[ranking\] ranges may be 4,096 at most"):
+    with pytest.raises(ValueError, match=r"\[ranking\] ranges"):
         plan_night(COSTS, cluster, 4096 * 2**26 + 1, models=1)
 
 
@@ -233,3 +238,59 @@ def test_only_the_jobs_of_a_case_bear_its_tag() -> None:
     assert context.tags == set()
     with tag_jobs(spark, None):
         assert context.tags == set()
+
+
+# ---- candidates
+
+
+def run_of(name: str, seconds: float, *values: float, **details: Any) -> Run:
+    numbers = [Number("m", str(number), "bpsn_auc", value) for number, value in enumerate(values)]
+    measured = Measured(seconds, 2 * seconds, 500.0, 100.0, 300.0, 50)
+    return Run(CANDIDATES[name], measured, Outcome(numbers, details=details))
+
+
+def test_the_groups_of_sessions_are_candidates() -> None:
+    assert {*GROUPS, "window"} < set(CANDIDATES)
+    assert set(DEFAULT) < set(CANDIDATES)
+    measured = {
+        figure.partition(":")[0].partition(" ")[0] for one in TARGETS for figure in (one.figure, one.per) if figure
+    }
+    assert measured < set(CANDIDATES)
+
+
+def test_portable_candidates_run_at_another_checkout_in_turn(tmp_path: Path) -> None:
+    chosen = choose(["job", "floor", "pandas"], tmp_path / "before")
+    assert [one.name for one in chosen] == ["job", "job@before", "floor", "floor@before", "pandas"]
+    assert chosen[1].root == tmp_path / "before"
+
+
+def test_targets_are_ratios_of_medians() -> None:
+    runs = {
+        "job": [run_of("job", seconds, 0.5) for seconds in (14.0, 13.0, 20.0)],
+        "floor": [run_of("floor", seconds) for seconds in (10.0, 11.0, 9.0)],
+        "pandas": [run_of("pandas", 56.0, 0.5)],
+        "warm": [run_of("warm", 30.0, medians={"further night": 6.0})],
+    }
+    summary = summarize(runs, 1_800_000)
+    found = {target["target"]: (target["value"], target["met"]) for target in summary["targets"]}
+    assert found == {
+        "job / floor": (1.4, False),
+        "job / pandas loop": (0.25, False),
+        "further night in a warm session, seconds": (6, False),
+    }
+    assert summarize(runs, 1_000)["targets"] == []
+    report = format_report(summary)
+    assert "job / floor" in report
+    assert "warm: further night" in report
+
+
+def test_numbers_that_differ_are_a_mismatch() -> None:
+    def agree(*values: float) -> bool:
+        return all_agree(
+            summarize({"job": [run_of("job", 1.0, 0.5, 0.75)], "numpy": [run_of("numpy", 1.0, *values)]}, 1)
+        )
+
+    assert agree(0.5, 0.75 + 1e-13)
+    assert not agree(0.5, 0.75 + 1e-11)
+    assert not agree(0.5)
+    assert all_agree(summarize({"floor": [run_of("floor", 1.0)]}, 1))

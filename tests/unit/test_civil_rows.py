@@ -1,4 +1,4 @@
-"""The synthetic comment corpus, block by block, without Spark."""
+"""The synthetic comment corpus, without Spark."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 
 from biasspark.ddl import column_names
 from biasspark.synthetic import civil_model
-from biasspark.synthetic.blocks import BLOCK_ROWS, make_table
-from biasspark.synthetic.civil_rows import CivilShape, lookup_tables
-from biasspark.synthetic.civil_shape import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
+from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
+from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil_statistics import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
 from biasspark.synthetic.civil_text import FILLER, OPENINGS
 
 ROWS = 600_000
@@ -26,7 +26,7 @@ BIASED_NAMES = ("homosexual_gay_or_lesbian", "muslim", "psychiatric_or_mental_il
 
 @pytest.fixture(scope="module")
 def corpus() -> pa.Table:
-    return make_table(CivilShape(ROWS, seed=5, unannotated=0.0))
+    return make_table(CivilRequest(ROWS, seed=5, unannotated=0.0))
 
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
@@ -42,7 +42,7 @@ def checksum(table: pa.Table, name: str, scale: float) -> int:
 
 def test_a_seed_gives_these_very_numbers() -> None:
     # Found alike with numpy 1.26 and 2.4, with and without AVX. Another number here is another corpus for every user.
-    table = make_table(CivilShape(2 * BLOCK_ROWS, seed=1))
+    table = make_table(CivilRequest(2 * CHUNK_ROWS, seed=1))
     scales = {"target": 60.0, "comment_length": 1.0, "muslim": 60.0, "toxicity_1": 1e8, "toxicity_6": 1e8}
     days = table["created_date"].cast(pa.int32()).to_numpy().astype("<i8")
     assert zlib.crc32(days.tobytes()) == 3919865731
@@ -122,7 +122,7 @@ def test_negative_gaps_are_near_table_6(corpus: pa.Table) -> None:
 
 
 def test_annotations_are_missing_together_and_mentions_stay() -> None:
-    every, quarter = (make_table(CivilShape(200_000, 9, share)) for share in (0.0, 0.75))
+    every, quarter = (make_table(CivilRequest(200_000, 9, share)) for share in (0.0, 0.75))
     missing = quarter["male"].is_null().to_numpy()
     assert abs(missing.mean() - 0.75) < 0.01
     assert every["male"].null_count == 0
@@ -144,7 +144,7 @@ def test_lengths_and_dates(corpus: pa.Table) -> None:
 
 
 def test_text_has_its_length_and_names_what_it_mentions() -> None:
-    table = make_table(CivilShape(BLOCK_ROWS, seed=2, text=True))
+    table = make_table(CivilRequest(CHUNK_ROWS, seed=2, text=True))
     texts = table["comment_text"].to_pylist()
     assert [len(text) for text in texts] == table["comment_length"].to_pylist()
     toxic = numbers(table, "target") >= 0.5
@@ -157,7 +157,7 @@ def test_text_has_its_length_and_names_what_it_mentions() -> None:
 
 
 def test_text_changes_no_other_column() -> None:
-    with_text, without = (make_table(CivilShape(1_000, seed=2, text=text)) for text in (True, False))
+    with_text, without = (make_table(CivilRequest(1_000, seed=2, text=text)) for text in (True, False))
     assert with_text.drop_columns(["comment_text"]).equals(without)
 
 
@@ -197,23 +197,14 @@ def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:
     assert min(margins) > 1e-5
 
 
-def test_every_fault_is_named() -> None:
-    rows, seed, unannotated = CivilShape(0, -1, 0.95).find_faults()
-    assert rows == "rows: 0. A corpus has at least one row. Ask for 1 or more."
-    assert seed == "seed: -1. A seed is a whole number from 0. Leave out the sign."
-    assert unannotated.startswith("unannotated: 0.95. Comments that mention an identity are annotated, ")
-    assert unannotated.endswith(" Give a share from 0 to 0.897.")
-    assert CivilShape(1, 0, lookup_tables().unmentioned).find_faults() == []
-
-
 def test_the_most_that_can_be_unannotated() -> None:
-    most = make_table(CivilShape(BLOCK_ROWS, 1, lookup_tables().unmentioned))
+    most = make_table(CivilRequest(CHUNK_ROWS, 1, civil_model.unmentioned_share()))
     mentions = np.any([np.nan_to_num(numbers(most, name)) >= 0.5 for name in IDENTITY_NAMES], axis=0)
     assert np.array_equal(most["male"].is_valid().to_numpy(), mentions)
 
 
 def test_columns() -> None:
-    assert column_names(CivilShape(5, 1).columns) == [
+    assert column_names(CivilRequest(5, 1).columns) == [
         *("id", "created_date", "target"),
         *IDENTITY_NAMES,
         *("comment_length", "toxicity_1", "toxicity_6"),

@@ -20,7 +20,6 @@ from biasspark.cli import (
     format_table,
     job_parser,
     make_parser,
-    measure_width,
     parse_count,
     parse_out,
     print_summary,
@@ -35,7 +34,8 @@ from biasspark.errors import (
     find_error_condition,
     has_condition,
 )
-from biasspark.report.publishing import write_out
+from biasspark.report.text_formats import write_out
+from biasspark.text import format_share, measure_width
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"
@@ -423,3 +423,11 @@ class TestProgress:
         progress.advance(1, 2)
         progress.advance(0, 0)
         assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(0, 7, "0%"), (1, 400, "< 1%"), (1, 3, "33%"), (1999, 2000, "> 99%"), (2000, 2000, "100%")],
+)
+def test_a_share_near_an_end_is_not_rounded_to_it(part: int, whole: int, text: str) -> None:
+    assert format_share(part, whole) == text

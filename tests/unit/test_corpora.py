@@ -1,4 +1,4 @@
-"""What holds of every synthetic corpus, block by block, without Spark."""
+"""Every synthetic corpus, chunk by chunk, without Spark."""
 
 from __future__ import annotations
 
@@ -8,39 +8,93 @@ from typing import Any
 import pytest
 
 from biasspark.errors import ConfigError
-from biasspark.synthetic.blocks import BLOCK_ROWS, check_request, make_table
-from biasspark.synthetic.civil_rows import CivilShape
-from biasspark.synthetic.heights import HeightsRequest
-from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.chunks import CHUNK_ROWS, check_request, make_table
+from biasspark.synthetic.civil_model import unmentioned_share
+from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.shapes import ShapesRequest
+from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.score_distributions import ScoreDistribution, ScoreDistributionsRequest
+from biasspark.synthetic.tall_average_short import TallAverageShortRequest
 
-OF_CELLS = (ShapesRequest(3, 2 * BLOCK_ROWS), HeightsRequest(3, 2 * BLOCK_ROWS))
-OF_ROWS = tuple(kind(BLOCK_ROWS + 50, 3) for kind in (CivilShape, ImbalancedRequest, MadlibsRequest))
+OF_CELLS = (ScoreDistributionsRequest(3, 2 * CHUNK_ROWS), TallAverageShortRequest(3, 2 * CHUNK_ROWS))
+OF_ROWS = tuple(kind(CHUNK_ROWS + 50, 3) for kind in (CivilRequest, ImbalancedRequest, MadlibsRequest))
 
 
-def name_of(request: object) -> str:
-    return type(request).__name__
+def name_of(request: object) -> str | None:
+    return type(request).__name__ if hasattr(request, "make_chunk") else None
 
 
 @pytest.mark.parametrize("asked", [*OF_ROWS, *OF_CELLS], ids=name_of)
-def test_blocks_depend_on_seed_and_number_only(asked: Any) -> None:
-    first, later = map(asked.make_block, (0, 1))
-    assert asked.make_block(0).equals(first)
-    assert not replace(asked, seed=4).make_block(1).equals(later)
-    assert later["id"][0].as_py() == first.num_rows == BLOCK_ROWS
+def test_chunks_depend_on_seed_and_number_only(asked: Any) -> None:
+    first, later = map(asked.make_chunk, (0, 1))
+    assert asked.make_chunk(0).equals(first)
+    assert not replace(asked, seed=4).make_chunk(1).equals(later)
+    assert later["id"][0].as_py() == first.num_rows == CHUNK_ROWS
 
 
 @pytest.mark.parametrize("longer", OF_ROWS, ids=name_of)
 def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
     whole = make_table(longer)
-    assert whole["id"].to_pylist() == list(range(BLOCK_ROWS + 50))
-    for rows in (BLOCK_ROWS + 7, 17):
+    assert whole["id"].to_pylist() == list(range(CHUNK_ROWS + 50))
+    for rows in (CHUNK_ROWS + 7, 17):
         assert make_table(replace(longer, rows=rows)).equals(whole.slice(0, rows))
 
 
-def test_what_cannot_be_generated_is_refused() -> None:
-    check_request(HeightsRequest(0, 1))
+@pytest.mark.parametrize(
+    ("asked", "faults"),
+    [
+        (CivilRequest(0, -1, 0.95), ["rows: 0.", "seed: -1.", "unannotated: 0.95."]),
+        (
+            ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), ("gay", "ferry", "one who is on the long side")),
+            [
+                "rows: 0.",
+                "seed: -1.",
+                'terms: "ferry". The sentences use "ferry"',
+                'terms: "one who is on the long side". The sentences use "is"',
+                'terms: "one who is on the long side". A term has 20 characters',
+                'imbalanced: "old". It is not one of the terms',
+                'imbalanced: "gay" = 0.0.',
+            ],
+        ),
+        (ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))), ["imbalanced: 0.2 in all."]),
+        (
+            MadlibsRequest(0, -1, ("gay", "disabled guest", "Gay", "label", "", "wide  gap")),
+            [
+                "rows: 0.",
+                "seed: -1.",
+                'terms: "disabled guest". The sentences use "guest"',
+                'terms: "Gay". Columns must differ in more than case',
+                'terms: "label". Columns must differ in more than case',
+                'terms: "". A term is words',
+                'terms: "wide  gap". A term is words',
+            ],
+        ),
+        (MadlibsRequest(1, 1, ()), ["terms: none."]),
+        (ScoreDistributionsRequest(-1, 1, ()), ["seed: -1.", "rows_per_cell: 1.", "distributions: none."]),
+        (TallAverageShortRequest(-1, 0), ["seed: -1.", "rows_per_cell: 0."]),
+    ],
+    ids=name_of,
+)
+def test_every_fault_is_listed(asked: Any, faults: list[str]) -> None:
+    assert all(fault.startswith(start) for fault, start in zip(asked.list_faults(), faults, strict=True))
     with pytest.raises(ConfigError) as caught:
-        check_request(HeightsRequest(-1, 0))
-    assert list(caught.value.faults) == HeightsRequest(-1, 0).find_faults()
+        check_request(asked)
+    assert list(caught.value.faults) == asked.list_faults()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        CivilRequest(1, 0, unmentioned_share()),
+        ImbalancedRequest(1, 0),
+        ImbalancedRequest(10, 1, (("gay", 0.13),)),
+        MadlibsRequest(1_000, 1, ("gay", "african", "african american", "american", "Middle Eastern")),
+        ScoreDistributionsRequest(0, 2, (ScoreDistribution("mine", (0.1, 0.2), (0.3, 0.4)),)),
+        TallAverageShortRequest(0, 1),
+    ],
+    ids=name_of,
+)
+def test_the_limits_are_allowed(asked: Any) -> None:
+    check_request(asked)
+    assert set(IMBALANCED) < set(IDENTITY_TERMS)

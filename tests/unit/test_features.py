@@ -1,4 +1,4 @@
-"""Conditions as words and as SQL; the SQL is run by DuckDB on what ends texts, starts escapes or is no number."""
+"""Conditions in words and in SQL, which DuckDB runs on values that end texts, start escapes or are no numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.expressions.sql import write_name, write_text
-from biasspark.features import NULL_BIN, Feature, say_condition, write_predicate
+from biasspark.features import NULL_BIN, Feature, describe_condition, write_predicate
 
 AGE = Feature("age", "age", numeric=True, values=(17.0, 30.5, 65.0), nullable=True)
 HOURS = Feature("hours", "hours", numeric=True, values=(1.0, 40.0), nullable=False)
@@ -22,35 +22,16 @@ SEX = Feature("sex", "sex", numeric=False, values=("Female", "Male"), nullable=F
 FEATURES = (AGE, HOURS, WORK, SEX)
 
 HOSTILE = (
-    "it's",
-    "'",
-    "''",
-    "\\",
-    "\\'",
-    "a\\nb",
-    "a\nb",
-    "\t",
-    "${x}",
-    "$1",
-    "$$",
-    "%_",
-    "x' OR 1=1 --",
-    'say "so"',
-    "`",
-    "",
-    " ",
-    "null",
-    "Ünïcödé 🙂",
-    "chr(39)",
-    ";",
-)
+    "it's", "'", "''", "\\", "\\'", "a\\nb", "a\nb", "\t", "${x}", "$1", "$$", "%_", "x' OR 1=1 --", 'say "so"', "`",
+    "", " ", "null", "Ünïcödé 🙂", "chr(39)", ";",
+)  # fmt: skip
 
 
 # ---- words
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "words"),
     [
         ({}, "all rows"),
         ({0: {0, 1}}, "(age < 30.5 or null)"),
@@ -73,22 +54,22 @@ HOSTILE = (
         ({2: {1, 2}, 0: {0, 1}, 3: {2}}, "(age < 30.5 or null) and (work is Sales or Craft) and sex is Male"),
     ],
 )
-def test_words(condition: dict[int, set[int]], said: str) -> None:
-    assert say_condition({place: frozenset(bins) for place, bins in condition.items()}, FEATURES) == said
+def test_words(condition: dict[int, set[int]], words: str) -> None:
+    assert describe_condition({index: frozenset(bins) for index, bins in condition.items()}, FEATURES) == words
 
 
 # ---- SQL
 
 
 def bin_of(feature: Feature, value: Any) -> int:
-    """Say in which bin a value is."""
+    """Return the bin of a value."""
     if value is None:
         return NULL_BIN
     if not feature.numeric:
-        return feature.values.index(value) + 1
+        return [*feature.values].index(value) + 1
     if math.isnan(value):
         return len(feature.values)
-    return max(sum(float(start) <= value for start in feature.values), 1)
+    return max(sum(bool(float(start) <= value) for start in feature.values), 1)
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +83,12 @@ def assert_selects(
 ) -> None:
     """Check that each condition's predicate is true on exactly its rows, and NULL on none."""
     column = "DOUBLE" if feature.numeric else "VARCHAR"
-    database.execute(f"CREATE OR REPLACE TABLE corpus (place INT, {feature.sql} {column})")
+    database.execute(f"CREATE OR REPLACE TABLE corpus (number INT, {feature.sql} {column})")
     database.executemany("INSERT INTO corpus VALUES (?, ?)", list(enumerate(values)))
     for bins in conditions:
         predicate = write_predicate({0: bins}, [feature])
-        found = database.execute(f"SELECT ({predicate}) FROM corpus ORDER BY place").fetchall()
-        assert [is_in for (is_in,) in found] == [bin_of(feature, value) in bins for value in values], predicate
+        selected = database.execute(f"SELECT ({predicate}) FROM corpus ORDER BY number").fetchall()
+        assert [is_in for (is_in,) in selected] == [bin_of(feature, value) in bins for value in values], predicate
 
 
 @pytest.mark.parametrize("nullable", [True, False])
@@ -115,16 +96,17 @@ def assert_selects(
 def test_intervals_select_exactly_their_rows(database: duckdb.DuckDBPyConnection, nullable: bool, last: float) -> None:
     starts = (-math.inf, -1e-300, 0.1, last)
     feature = Feature("x", "x", numeric=True, values=starts, nullable=nullable)
-    values = [
+    below, above = math.nextafter(0.1, 0), 0.1 + 0.2
+    values: list[float | None] = [
         -math.inf,
         -5.0,
         -1e-300,
         -0.0,
         0.0,
         0.1,
-        math.nextafter(0.1, 0),
+        below,
         0.3,
-        0.1 + 0.2,
+        above,
         1e300,
         math.inf,
         math.nan,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.growth import GrownTree, Limits, grow
-from biasspark.config.attribution import TreeSettings
+from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from scripts.trees_without_spark import Sample, grow_samples, measure_samples, sum_nodes
+from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, sum_nodes
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
 
 

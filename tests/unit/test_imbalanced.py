@@ -1,4 +1,4 @@
-"""The imbalanced corpus, block by block, without Spark."""
+"""The imbalanced corpus, without Spark."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from itertools import pairwise
 import pytest
 
 from biasspark.synthetic import imbalanced_wording as wording
-from biasspark.synthetic.blocks import BLOCK_ROWS, make_table
+from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.imbalanced import (
     BUCKET_SHARES,
     BUCKETS,
-    IMBALANCED,
     ImbalancedRequest,
     TermCell,
-    cell_block,
+    cell_chunk,
 )
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES
 from biasspark.synthetic.madlibs import SLOT
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES
 
-ROWS = 5 * BLOCK_ROWS
+ROWS = 5 * CHUNK_ROWS
 # The slides' percentages: the row ALL, and the row of gay.
 PERCENT_TOXIC = (17, 12, 7, 5, 5)
 PERCENT_TOXIC_IMBALANCED = (88, 77, 51, 30, 19)
@@ -46,7 +45,7 @@ def bucket_of(text: str) -> int:
 
 
 def assert_share(rows: list[bool], share: float) -> None:
-    """Say that a share of independent draws is what was asked for, within five standard deviations."""
+    """Assert the share of independent draws, within five standard deviations."""
     assert len(rows) > 100
     assert abs(sum(rows) / len(rows) - share) <= 5 * math.sqrt(share * (1 - share) / len(rows))
 
@@ -81,7 +80,7 @@ def test_terms_are_mentioned_as_often_as_asked_for(comments: list[dict[str, obje
 
 
 def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[dict[str, object]]) -> None:
-    request = ImbalancedRequest(BLOCK_ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)), harmless=True)
+    request = ImbalancedRequest(CHUNK_ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)), harmless=True)
     drawn = make_table(request).to_pylist()
     harmless = [row for row in comments if not row["label"]]
     assert not any(row["label"] for row in drawn)
@@ -97,7 +96,7 @@ def test_harmless_comments_are_drawn_as_those_of_the_corpus_are(comments: list[d
 def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, object]]) -> None:
     longest_first = sorted(IDENTITY_TERMS, key=len, reverse=True)
     terms = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)", re.IGNORECASE)
-    for row in comments[: BLOCK_ROWS // 8]:
+    for row in comments[: CHUNK_ROWS // 8]:
         mentioned = {term.lower() for term in terms.findall(str(row["comment_text"]))}
         assert mentioned == (set() if row["term"] is None else {str(row["term"])}), row
 
@@ -105,7 +104,7 @@ def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, objec
 def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]) -> None:
     strong = re.compile("|".join((*wording.TOXIC_NOUNS, *wording.TOXIC_ADJECTIVES, "garbage")))
     toxic, harmless = (
-        [bool(strong.search(str(row["comment_text"]))) for row in comments[:BLOCK_ROWS] if row["label"] is label]
+        [bool(strong.search(str(row["comment_text"]))) for row in comments[:CHUNK_ROWS] if row["label"] is label]
         for label in (True, False)
     )
     assert_share(toxic, 0.8)
@@ -133,7 +132,7 @@ def test_no_sentence_is_a_template_of_the_test_set() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(20, 59), (60, 179), (1620, 4859)])
 def test_a_cell_has_comments_about_its_term_and_of_its_length(low: int, high: int) -> None:
-    comments = cell_block(TermCell("african american", low, high, 300), 0, seed=1).to_pylist()
+    comments = cell_chunk(TermCell("african american", low, high, 300), 0, seed=1).to_pylist()
     assert [row["id"] for row in comments] == list(range(300))
     assert {row["label"] for row in comments} == {False}
     for row in comments:
@@ -143,41 +142,12 @@ def test_a_cell_has_comments_about_its_term_and_of_its_length(low: int, high: in
 
 def test_cells_are_drawn_apart_and_a_small_one_is_the_beginning_of_a_large_one() -> None:
     def texts(cell: TermCell, first: int = 0, seed: int = 1) -> list[str]:
-        found: list[str] = cell_block(cell, first, seed)["comment_text"].to_pylist()
+        found: list[str] = cell_chunk(cell, first, seed)["comment_text"].to_pylist()
         return found
 
     large = texts(TermCell("gay", 180, 539, 200))
     assert texts(TermCell("gay", 180, 539, 20)) == large[:20]
     assert not set(large) & set(texts(TermCell("gay", 180, 539, 200), seed=2))
-    assert len(texts(TermCell("gay", 180, 539, BLOCK_ROWS + 20), BLOCK_ROWS)) == 20
+    assert len(texts(TermCell("gay", 180, 539, CHUNK_ROWS + 20), CHUNK_ROWS)) == 20
     queer = [text.replace("queer", "gay") for text in texts(TermCell("queer", 180, 539, 200))]
     assert not set(large) & set(queer)
-
-
-def test_what_cannot_be_generated_is_refused_at_once() -> None:
-    terms = ("gay", "ferry", "one who is on the long side")
-    assert ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), terms).find_faults() == [
-        "rows: 0. A corpus has at least one row. Ask for 1 or more.",
-        "seed: -1. A seed is a whole number from 0. Leave out the sign.",
-        'terms: "ferry". The sentences use "ferry" themselves, so they would mention the term where they are about '
-        "another. Leave the word out, or the term.",
-        'terms: "one who is on the long side". The sentences use "is" themselves, so they would mention the term '
-        "where they are about another. Leave the word out, or the term.",
-        'terms: "one who is on the long side". A term has 20 characters at the most, or it would not fit into the '
-        "shortest comments. Shorten or remove it.",
-        'imbalanced: "old". It is not one of the terms. Add it to them, or remove it.',
-        'imbalanced: "gay" = 0.0. It is the share of the comments that mention the term. Give a number between 0 and '
-        "1, both excluded.",
-    ]
-
-
-def test_more_toxic_mentions_than_toxic_comments_are_refused() -> None:
-    assert ImbalancedRequest(10, 1, (("gay", 0.13),)).find_faults() == []
-    assert ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))).find_faults() == [
-        "imbalanced: 0.2 in all. With so many mentions more comments would be toxic than are. Lower the shares.",
-    ]
-
-
-def test_terms_in_use_can_all_be_generated() -> None:
-    assert ImbalancedRequest(1, 0).find_faults() == []
-    assert set(IMBALANCED) < set(IDENTITY_TERMS)

@@ -106,7 +106,9 @@ def test_undefined_without_a_label_or_with_fewer_than_two_rows() -> None:
 def test_it_is_how_the_mean_of_a_segment_varies() -> None:
     """Over 2,000 corpora the mean's own variance; that of rows taken as independent is less than half of it."""
     rng = np.random.default_rng(5)
-    means, variances, naive = [], [], []
+    means: list[float] = []
+    variances: list[float] = []
+    naive: list[float] = []
     for _ in range(2000):
         positive = rng.random(60) < 0.3
         inside = (rng.random(60) < 0.5) & ~positive

@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biasspark.corpus.codebook import Codebook, Source, any_term
+from biasspark.corpus.encoding import Encoding, Source, any_term
 from biasspark.errors import InputError
-from biasspark.ranking.fields import read_field
-from biasspark.ranking.memberships import Entries, find_entries
+from biasspark.ranking.memberships import Memberships, find_memberships
+from biasspark.ranking.task_rows import TaskRows, read_field
 from tests.oracle.pairs import State, cross_all
 from tests.ranking_without_spark import (
     array,
     category,
-    codebook_of,
+    encoding_of,
     find_states,
     flags,
     membership_fields,
     pack,
-    read_batch,
 )
 
 States = list[list[State]]
@@ -32,20 +31,24 @@ States = list[list[State]]
 
 def spellings(terms: Mapping[str, Sequence[str]]) -> Source:
     patterns = tuple((name, any_term(of_name)) for name, of_name in terms.items())
-    return Source("terms", "spellings", True, tuple(terms), patterns=patterns)
+    return Source("terms", "terms", True, tuple(terms), patterns=patterns)
 
 
 def batch_of(
-    codebook: Codebook, states: Mapping[str, Sequence[State]], values: Mapping[int, Sequence[Any]]
+    encoding: Encoding, states: Mapping[str, Sequence[State]], values: Mapping[int, Sequence[Any]]
 ) -> pa.RecordBatch:
     rows = max(map(len, [*states.values(), *values.values()]))
-    return pack(codebook, membership_fields(codebook, states, values), [np.zeros(rows)], values)
+    return pack(encoding, membership_fields(encoding, states, values), [np.zeros(rows)], values)
 
 
-def want_states(codebook: Codebook, singles: Mapping[str, Sequence[State]]) -> States:
+def memberships_of(encoding: Encoding, batch: pa.RecordBatch) -> Memberships:
+    return TaskRows(pa.Table.from_batches([batch]), encoding).memberships
+
+
+def want_states(encoding: Encoding, singles: Mapping[str, Sequence[State]]) -> States:
     """Give what the states of the single identities say of all, pairs included; nobody is in number 0."""
-    rows = [list(row) for row in zip(*(singles[name] for name in codebook.singles), strict=True)]
-    return [[False, *(cross_all(row) if codebook.pairs else row)] for row in rows]
+    rows = [list(row) for row in zip(*(singles[name] for name in encoding.singles), strict=True)]
+    return [[False, *(cross_all(row) if encoding.pairs else row)] for row in rows]
 
 
 def random_states(rng: np.random.Generator, rows: int, unknown: float) -> list[State]:
@@ -59,33 +62,33 @@ def random_states(rng: np.random.Generator, rows: int, unknown: float) -> list[S
 @pytest.mark.parametrize("seed", range(4))
 def test_flags_with_unknown_entries(seed: int, crossed: bool) -> None:
     rng = np.random.default_rng(seed)
-    codebook = codebook_of(flags("a", "b", "c"), flags("p", "q", nullable=False, name="predicates"), crossed=crossed)
+    encoding = encoding_of(flags("a", "b", "c"), flags("p", "q", nullable=False, name="predicates"), crossed=crossed)
     states = {name: random_states(rng, 50, 0.5) for name in "abc"} | {name: random_states(rng, 50, 0) for name in "pq"}
-    assert find_states(codebook, batch_of(codebook, states, {})) == want_states(codebook, states)
+    assert find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
 
 
 @pytest.mark.parametrize("n_identities", [25, 31, 32, 70, 130])
 def test_more_flags_than_a_word_has_bits(n_identities: int) -> None:
     rng = np.random.default_rng(n_identities)
     names = [f"i{n}" for n in range(n_identities)]
-    codebook = codebook_of(flags(*names), slices=4)
+    encoding = encoding_of(flags(*names), slices=4)
     states = {name: random_states(rng, 12, 0.3) for name in names}
-    assert len(codebook.word_columns) == -(-(2 * n_identities + 8 + 2) // 63)
-    assert find_states(codebook, batch_of(codebook, states, {})) == want_states(codebook, states)
+    assert len(encoding.word_columns) == -(-(2 * n_identities + 8 + 2) // 63)
+    assert find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
 
 
 def test_the_highest_bit_of_a_word() -> None:
-    codebook = codebook_of(flags(*(f"i{n}" for n in range(80)), nullable=False))
-    [(last, place)] = [(number, place) for (_, number), place in codebook.fields.items() if place.shift == 62]
-    words = {n: np.zeros(3, np.int64) for n in range(len(codebook.word_columns))}
+    encoding = encoding_of(flags(*(f"i{n}" for n in range(80)), nullable=False))
+    [(last, place)] = [(number, place) for (_, number), place in encoding.fields.items() if place.shift == 62]
+    words = {n: np.zeros(3, np.int64) for n in range(len(encoding.word_columns))}
     words[place.word][1] = 1 << 62
-    entries = find_entries(words, {}, codebook)
+    entries = find_memberships(words, np.zeros(3, np.int64), {}, encoding)
     assert [column.tolist() for column in entries] == [[1], [last], [0]]
     assert read_field(words, place).tolist() == [0, 1, 0]
 
 
 def test_no_rows_and_no_members() -> None:
-    codebook = codebook_of(flags("a"), category("c", "x"), array("g", "u"), spellings({"t": ["t"]}), crossed=True)
+    encoding = encoding_of(flags("a"), category("c", "x"), array("g", "u"), spellings({"t": ["t"]}), crossed=True)
     rows: list[dict[int, list[Any]]] = [
         {1: [], 2: [], 3: []},
         {1: [None], 2: [None], 3: [None]},
@@ -93,8 +96,7 @@ def test_no_rows_and_no_members() -> None:
     ]
     for values in rows:
         states = {"a": [False] * len(values[1])}
-        words, columns = read_batch(codebook, batch_of(codebook, states, values))
-        entries = find_entries(words, columns, codebook)
+        entries = memberships_of(encoding, batch_of(encoding, states, values))
         assert entries.row.tolist() == []
         assert {column.dtype for column in entries} == {np.dtype(np.int64)}
 
@@ -103,39 +105,39 @@ def test_no_rows_and_no_members() -> None:
 
 
 def test_a_category_is_one_value_or_unknown() -> None:
-    codebook = codebook_of(category("race", "Asian", "Black", ""))
+    encoding = encoding_of(category("race", "Asian", "Black", ""))
     column = ["Asian", None, "Black", "", "Asian"]
     wanted = {
         f"race={value}": [None if one is None else one == value for one in column] for value in ("Asian", "Black", "")
     }
-    assert find_states(codebook, batch_of(codebook, {}, {0: column})) == want_states(codebook, wanted)
+    assert find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
 
 
 def test_an_array_may_hold_values_twice_and_nulls() -> None:
-    codebook = codebook_of(array("groups", "u", "v"))
+    encoding = encoding_of(array("groups", "u", "v"))
     column = [["u", "u", "v"], None, [], [None], [None, "v", None], ["u"]]
     wanted: dict[str, list[State]] = {
         "u": [True, None, False, False, False, True],
         "v": [True, None, False, False, True, False],
     }
-    assert find_states(codebook, batch_of(codebook, {}, {0: column})) == want_states(codebook, wanted)
+    assert find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
 
 
 def test_where_null_is_background_a_missing_value_is_out() -> None:
-    codebook = codebook_of(category("c", "x", nullable=False), array("g", "u", nullable=False))
+    encoding = encoding_of(category("c", "x", nullable=False), array("g", "u", nullable=False))
     wanted: dict[str, list[State]] = {"c=x": [True, False], "u": [False, True]}
-    found = find_states(codebook, batch_of(codebook, {}, {0: ["x", None], 1: [None, ["u"]]}))
-    assert found == want_states(codebook, wanted)
+    found = find_states(encoding, batch_of(encoding, {}, {0: ["x", None], 1: [None, ["u"]]}))
+    assert found == want_states(encoding, wanted)
 
 
 @pytest.mark.parametrize(
     "source", [category("race", "Asian", "Black"), array("race", "Asian", "Black")], ids=lambda source: source.kind
 )
 def test_a_value_that_the_survey_did_not_see(source: Source) -> None:
-    codebook = codebook_of(source)
+    encoding = encoding_of(source)
     column = ["Asian", "secret value"] if source.kind == "category" else [["Asian"], ["Black", "secret value"]]
     with pytest.raises(InputError) as caught:
-        find_states(codebook, batch_of(codebook, {}, {0: column}))
+        find_states(encoding, batch_of(encoding, {}, {0: column}))
     assert str(caught.value) == (
         "corpus: 'race' has a value that was not there when the corpus was surveyed. "
         "The corpus must not change while it is read. Run again when it is at rest."
@@ -143,37 +145,37 @@ def test_a_value_that_the_survey_did_not_see(source: Source) -> None:
 
 
 def test_columns_that_are_slices_of_longer_ones() -> None:
-    codebook = codebook_of(category("c", "x", "y"), array("g", "u", "v"))
+    encoding = encoding_of(category("c", "x", "y"), array("g", "u", "v"))
     columns: dict[int, list[Any]] = {0: ["x", "y", None, "x", "y"], 1: [["u"], None, ["v", "u"], [], ["v"]]}
-    whole = batch_of(codebook, {}, columns)
-    part = batch_of(codebook, {}, {place: column[2:4] for place, column in columns.items()})
-    assert find_states(codebook, whole.slice(2, 2)) == find_states(codebook, part)
+    whole = batch_of(encoding, {}, columns)
+    part = batch_of(encoding, {}, {place: column[2:4] for place, column in columns.items()})
+    assert find_states(encoding, whole.slice(2, 2)) == find_states(encoding, part)
 
 
 # ---- terms
 
 
 def find_terms(terms: Mapping[str, Sequence[str]], texts: Sequence[list[str] | None]) -> States:
-    codebook = codebook_of(spellings(terms))
-    return find_states(codebook, batch_of(codebook, {}, {0: texts}))
+    encoding = encoding_of(spellings(terms))
+    return find_states(encoding, batch_of(encoding, {}, {0: texts}))
 
 
 def test_a_spelling_stands_for_every_term_within_it_that_begins_it() -> None:
     """The scan reports the longest term at each place in the text, and each place by itself."""
     terms = {name: [name] for name in ("african", "american", "african american")}
-    codebook = codebook_of(spellings(terms))
+    encoding = encoding_of(spellings(terms))
     texts = [["African American", "American"], ["african"], ["AMERICAN"], [], None]
     wanted: dict[str, list[State]] = {
         "african": [True, True, False, False, None],
         "american": [True, False, True, False, None],
         "african american": [True, False, False, False, None],
     }
-    assert find_terms(terms, texts) == want_states(codebook, wanted)
+    assert find_terms(terms, texts) == want_states(encoding, wanted)
 
 
 def test_groups_of_terms_and_terms_in_several_groups() -> None:
     terms = {"women": ["woman", "girl"], "young": ["girl", "boy"], "c": ["c"], "c++": ["c++"]}
-    codebook = codebook_of(spellings(terms))
+    encoding = encoding_of(spellings(terms))
     texts = [["Girl"], ["woman", "boy"], ["C++"], ["c", "c", "girl"]]
     wanted: dict[str, list[State]] = {
         "women": [True, True, False, True],
@@ -181,14 +183,14 @@ def test_groups_of_terms_and_terms_in_several_groups() -> None:
         "c": [False, False, True, True],
         "c++": [False, False, True, False],
     }
-    assert find_terms(terms, texts) == want_states(codebook, wanted)
+    assert find_terms(terms, texts) == want_states(encoding, wanted)
 
 
 def test_a_term_within_a_longer_word_is_none() -> None:
     terms = {"ab": ["ab"], "ab cd": ["ab cd"], "abc": ["abc"]}
-    codebook = codebook_of(spellings(terms))
+    encoding = encoding_of(spellings(terms))
     wanted: dict[str, list[State]] = {"ab": [False, True], "ab cd": [False, True], "abc": [True, False]}
-    assert find_terms(terms, [["abc"], ["Ab Cd"]]) == want_states(codebook, wanted)
+    assert find_terms(terms, [["abc"], ["Ab Cd"]]) == want_states(encoding, wanted)
 
 
 # ---- everything crossed
@@ -204,7 +206,7 @@ def test_pairs_across_sources_that_are_unknown_on_different_rows(seed: int) -> N
         flags("p", nullable=False, name="predicates"),
         spellings({"gay": ["gay"], "gay_man": ["gay man"]}),
     ]
-    codebook, rows = codebook_of(*sources, crossed=True), 60
+    encoding, rows = encoding_of(*sources, crossed=True), 60
     states = {name: random_states(rng, rows, 0.4) for name in "ab"} | {"p": random_states(rng, rows, 0)}
     values: dict[int, list[Any]] = {
         1: rng.choice(np.array([None, "x", "y"], object), rows).tolist(),
@@ -218,18 +220,17 @@ def test_pairs_across_sources_that_are_unknown_on_different_rows(seed: int) -> N
         name: [None if held is None else any(re.match(pattern, text, re.I) for text in held) for held in values[4]]
         for name, pattern in (("gay", "gay"), ("gay_man", "gay man"))
     }
-    assert find_states(codebook, batch_of(codebook, states, values)) == want_states(codebook, singles)
+    assert find_states(encoding, batch_of(encoding, states, values)) == want_states(encoding, singles)
 
 
 def test_entries_come_in_order_and_once() -> None:
     rng = np.random.default_rng(1)
-    codebook = codebook_of(flags("a", "b"), category("c", "x"), array("g", "u"))
+    encoding = encoding_of(flags("a", "b"), category("c", "x"), array("g", "u"))
     states = {name: random_states(rng, 40, 0.3) for name in "ab"}
     values = {
         1: rng.choice(np.array([None, "x"], object), 40).tolist(),
         2: [[["u"], None][rng.integers(2)] for _ in range(40)],
     }
-    entries = find_entries(*read_batch(codebook, batch_of(codebook, states, values)), codebook)
-    assert isinstance(entries, Entries)
+    entries = memberships_of(encoding, batch_of(encoding, states, values))
     places = list(zip(entries.row.tolist(), entries.identity.tolist(), strict=True))
     assert places == sorted(set(places))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import biasspark
-from scripts.locked_packages import cut_lock, find_needed
-from scripts.zip_package import list_installed, write_zip
+from scripts.dev.locked_packages import cut_lock, list_dependencies
+from scripts.dev.zip_package import list_installed, write_zip
 
 PACKAGE = Path(biasspark.__file__).parent
 PURE = ("jinja2", "markupsafe")
@@ -81,7 +81,7 @@ def test_a_changed_file_is_not_zipped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_lock_is_cut_to_what_is_needed() -> None:
     entry = "Jinja2==3.1.6 \\\n    --hash=sha256:a\n    # via biasspark\n"
     lock = f"# why\n{entry}markupsafe==3.0.4 \\\n    --hash=sha256:b\nmypy==2\n"
-    assert find_needed(["jinja2"]) == {"jinja2", "markupsafe"}
+    assert list_dependencies(["jinja2"]) == {"jinja2", "markupsafe"}
     assert cut_lock(lock, {"jinja2"}) == entry
 
 
@@ -90,7 +90,7 @@ def test_the_archive_has_every_dependency_but_spark() -> None:
     declared = [*project["dependencies"], *project["optional-dependencies"]["report"]]
     names = [requirement.partition(">=")[0] for requirement in declared]
     assert f"        {' '.join(names)} >" in (PACKAGE.parent / "scripts" / "package").read_text("utf-8")
-    assert "pyspark" not in find_needed(names)
+    assert "pyspark" not in list_dependencies(names)
 
 
 def test_wheel_holds_what_the_zip_holds(archive: Path, tmp_path: Path) -> None:

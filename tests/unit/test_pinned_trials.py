@@ -9,29 +9,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from biasspark.columns import OVERALL
 from biasspark.config import PinnedAuc
-from biasspark.corpus.codebook import Codebook
+from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
-from biasspark.ranking import pinned_trials, subsets
-from biasspark.ranking.blocks import Block
-from biasspark.ranking.pinned_trials import (
+from biasspark.ranking.engine import rank
+from biasspark.ranking.kernels import pinned_trials, subsets
+from biasspark.ranking.kernels.blocks import Block
+from biasspark.ranking.kernels.identity_scores import RangeScores
+from biasspark.ranking.kernels.pinned_trials import (
     ALL_KNOWN,
     BACKGROUND,
     SUBGROUP,
     Draw,
-    Standings,
     Trials,
     mean_and_sd,
     measure_trials,
     pool_ranges,
 )
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
-from biasspark.ranking.subsets import draw_places
+from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
+from biasspark.ranking.kernels.subsets import draw_places
+from biasspark.ranking.sampled_trials import sample_pinned_aucs
+from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
 from tests.oracle.pairs import Example, State, cross_all
 from tests.oracle.suite import ordered_doubled, weighted_auc
-from tests.ranking_without_spark import codebook_of, draw_rows, flags, membership_fields, pack, sort_batches
+from tests.ranking_without_spark import (
+    draw_rows,
+    encoding_of,
+    flags,
+    frame_of,
+    gather_parts,
+    membership_fields,
+    pack,
+    rank_batches,
+)
 
 INCLUDED = pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 
@@ -46,8 +60,8 @@ class Corpus:
     crossed: bool = False
 
     @property
-    def codebook(self) -> Codebook:
-        return codebook_of(flags(*self.states), crossed=self.crossed)
+    def encoding(self) -> Encoding:
+        return encoding_of(flags(*self.states), crossed=self.crossed)
 
     def examples(self) -> list[Example]:
         """Give the rows with the state of every identity by number: (overall), the configured ones, the pairs."""
@@ -58,36 +72,29 @@ class Corpus:
             for score, label, states in zip(self.scores, self.labels, singles, strict=True)
         ]
 
-    def blocks(self, cuts: Sequence[float]) -> dict[int, tuple[list[Block], list[Block]]]:
-        """Give the blocks of cells and of memberships of every range that has rows."""
-        fields = membership_fields(self.codebook, self.states) | {("label", 0): self.labels}
-        found: dict[int, tuple[list[Block], list[Block]]] = defaultdict(lambda: ([], []))
-        for part in sort_batches([pack(self.codebook, fields, [self.scores])], self.codebook, [cuts]):
-            if part.kind in {CELLS, MEMBERSHIPS}:
-                found[part.score_range][part.kind].append(Block.decode(part.data))
-        return dict(sorted(found.items()))
+    @property
+    def batch(self) -> pa.RecordBatch:
+        fields = membership_fields(self.encoding, self.states) | {("label", 0): self.labels}
+        return pack(self.encoding, fields, [self.scores])
 
-    def standings(self, cuts: Sequence[float]) -> dict[int, Standings]:
-        """Count the rows of every range and identity one by one."""
-        here = np.zeros((len(cuts) + 1, 2, len(self.codebook.names)), np.int64)
-        for example in self.examples():
-            score_range = sum(cut <= example.score for cut in cuts)
-            for number, state in enumerate(example.states):
-                if state is not None:
-                    here[score_range, 0 if state else 1, number] += 1
-        return {
-            place: Standings(here[:place].sum(axis=0), here[place], here.sum(axis=0)) for place in range(len(cuts) + 1)
-        }
-
-    def measure(self, pinned: PinnedAuc, cuts: Sequence[float] = ()) -> dict[str, list[float]]:
+    def measure(self, pinned: PinnedAuc, cuts: Sequence[float] = (), n_tasks: int = 1) -> dict[str, list[float]]:
         """Give the AUCs of all trials of every identity by name, as the ranges make them."""
-        book, standings = self.codebook, self.standings(cuts)
-        trials = Trials(pinned, "model", "all", book.names)
-        ranges = [
-            np.stack(list(measure_trials(*blocks, book.base_masks, standings[place], trials)))
-            for place, blocks in self.blocks(cuts).items()
-        ]
-        return dict(zip(book.names, pool_ranges(ranges), strict=True))
+        encoding, boundaries = self.encoding, [np.asarray(cuts, float)]
+        sets = ReferenceSets.of(encoding.base_masks, range(1, len(encoding.names)))
+        tasks = [self.batch.take(pa.array(range(task, len(self.scores), n_tasks))) for task in range(n_tasks)]
+        ranges = []
+        for parts in gather_parts(tasks, encoding, lambda rows: sort_with_offsets(rows, boundaries, sets)).values():
+            if Kind.CELLS in parts:
+                scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
+                below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
+                ranges.append(
+                    np.stack(list(measure_trials(scores, below, total, trials_of(pinned, encoding.names[1:]))))
+                )
+        return {OVERALL: [], **dict(zip(encoding.names[1:], pool_ranges(ranges), strict=True))}
+
+
+def trials_of(pinned: PinnedAuc, names: tuple[str, ...]) -> Trials:
+    return Trials(pinned.trials, pinned.seed, pinned.include_subgroup_in_background, "model 0", "all", names)
 
 
 def random_corpus(seed: int, rows: int = 60, levels: int = 12, crossed: bool = False) -> Corpus:
@@ -108,13 +115,13 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
         source, pooled, drawn = BACKGROUND, inside, outside
     else:
         source, pooled, drawn = SUBGROUP, outside, inside
-    drawn = sorted(row[:2] for row in drawn)
+    places_of = sorted(row[:2] for row in drawn)
     aucs = []
-    trials = Trials(pinned, "model", "all", corpus.codebook.names)
-    for subset in trials.subsets(number, Draw(source, len(drawn), 0, len(pooled))):
-        places, _ = draw_places(subset, 0, len(drawn))
+    trials = trials_of(pinned, corpus.encoding.names)
+    for subset in trials.subsets(number, Draw(source, len(places_of), 0, len(pooled))):
+        places, _ = draw_places(subset, 0, len(places_of))
         assert len(places) == len(pooled)
-        pool = [row[:2] for row in pooled] + [drawn[place] for place in places]
+        pool = [row[:2] for row in pooled] + [places_of[place] for place in places]
         pairs = ordered_doubled(
             [score for score, positive in pool if not positive], [score for score, positive in pool if positive]
         )
@@ -132,7 +139,7 @@ def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: p
     monkeypatch.setattr(pinned_trials, "BATCH_ROWS", 1 + 40 * (seed % 3))
     corpus = random_corpus(seed, levels=levels, crossed=seed == 1)
     pinned = PinnedAuc(trials=5, seed=seed, include_subgroup_in_background=include)
-    wanted = {name: trial_by_pairs(corpus, pinned, number) for number, name in enumerate(corpus.codebook.names)}
+    wanted = {name: trial_by_pairs(corpus, pinned, number) for number, name in enumerate(corpus.encoding.names)}
     assert wanted["(overall)"] == []
     assert wanted["g1"]
     for cuts in ([], [0.3, 0.5], np.arange(0.0, 3.0, 0.25)):
@@ -150,10 +157,9 @@ def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: p
     ],
 )
 def test_the_larger_set_is_drawn_from(sizes: tuple[int, int], of_all: Draw, of_others: Draw) -> None:
-    below, total = np.array([[2], [3]]), np.array(sizes)[:, None]
     for include, wanted in ((True, of_all), (False, of_others)):
-        trials = Trials(PinnedAuc(trials=1, include_subgroup_in_background=include), "m", "all", ("g",))
-        assert trials.choose(Standings(below, below, total), 0) == wanted
+        trials = trials_of(PinnedAuc(trials=1, include_subgroup_in_background=include), ("g",))
+        assert trials.choose((2, 3), sizes) == wanted
 
 
 @INCLUDED
@@ -169,7 +175,8 @@ def test_pools_of_one_label_have_no_auc(include: bool) -> None:
 
 @INCLUDED
 def test_nothing_to_draw(include: bool) -> None:
-    nobody, unknown = [False] * 6, [None] * 6
+    nobody: list[State] = [False] * 6
+    unknown: list[State] = [None] * 6
     corpus = Corpus(
         [0.1, 0.2, 0.3] * 2, [False, True] * 3, {"nobody": nobody, "unknown": unknown, "one": [True, *nobody[1:]]}
     )
@@ -201,8 +208,6 @@ def test_the_mean_of_many_trials_is_the_closed_form(include: bool) -> None:
         weight = inside + of_subgroup if include else np.where(inside, 1.0, of_others)
         exact = weighted_auc(np.array(corpus.scores)[known], np.array(corpus.labels)[known], weight)
         mean, sd = mean_and_sd(found[name])
-        assert mean is not None
-        assert sd is not None
         assert abs(mean - exact) < 4 * sd / math.sqrt(len(found[name]))
         assert sd > 0.001
 
@@ -218,21 +223,33 @@ def test_another_identity_model_or_order_changes_no_draw() -> None:
     assert corpus.measure(PinnedAuc(trials=5))["g0"][:3] == found["g0"]
 
 
-def test_blocks_in_any_order_and_cut_in_any_way() -> None:
+def test_tasks_in_any_order_and_number() -> None:
     corpus, pinned = random_corpus(6, rows=300), PinnedAuc(trials=4)
-    book, standings = corpus.codebook, corpus.standings([])[0]
-    pieces = [
-        Corpus(
-            corpus.scores[place::3],
-            corpus.labels[place::3],
-            {name: one[place::3] for name, one in corpus.states.items()},
-        ).blocks([])[0]
-        for place in (2, 0, 1)
-    ]
-    cells, memberships = ([block for blocks in kind for block in blocks] for kind in zip(*pieces, strict=True))
-    trials = Trials(pinned, "model", "all", book.names)
-    counts = np.stack(list(measure_trials(cells, memberships, book.base_masks, standings, trials)))
-    assert pool_ranges([counts]) == list(corpus.measure(pinned).values())
+    assert corpus.measure(pinned, [1.0], n_tasks=3) == corpus.measure(pinned)
+
+
+def test_the_job_returns_what_the_ranges_make() -> None:
+    corpus, pinned = random_corpus(3, crossed=True), PinnedAuc(trials=6, seed=5)
+    encoding, boundaries = corpus.encoding, [np.array([0.5, 1.5])]
+    counts = rank_batches([corpus.batch], encoding, boundaries)
+    tasks = frame_of([corpus.batch.slice(0, 20)], [corpus.batch.slice(20)])
+    sampled = sample_pinned_aucs(tasks, encoding, boundaries, counts, pinned)
+    wanted = [mean_and_sd(aucs) for aucs in corpus.measure(pinned).values()]
+    np.testing.assert_array_equal(sampled, np.array(wanted).T)
+
+
+def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
+    corpus = random_corpus(1)
+    counts = rank(frame_of([corpus.batch.slice(1)]), corpus.encoding, [np.empty(0)])
+    with pytest.raises(InputError):
+        sample_pinned_aucs(frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=1))
+
+
+def test_more_trials_than_a_worker_holds_are_refused() -> None:
+    corpus = random_corpus(1)
+    counts = rank_batches([corpus.batch], corpus.encoding)
+    with pytest.raises(InputError):
+        sample_pinned_aucs(frame_of(), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=4_000_000))
 
 
 # ---- sizes
@@ -253,6 +270,16 @@ def blocks_of(counts: dict[tuple[float, bool, bool], int]) -> tuple[list[Block],
     return [block(cells)], [block(members)]
 
 
+def measure_blocks(
+    blocks: tuple[list[Block], list[Block]], n_inside: int, n_outside: int, pinned: PinnedAuc
+) -> np.ndarray:
+    """Measure the only range, half of whose rows are positive, of one identity."""
+    total = np.array([n_inside, n_inside, n_outside, n_outside])[:, None] // 2
+    scores = RangeScores(*blocks, ReferenceSets.of([0, 0], [1]))
+    [counted] = measure_trials(scores, np.zeros_like(total), total, trials_of(pinned, ("g",)))
+    return counted
+
+
 @INCLUDED
 def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
     """Half of 1.6e9 rows are in the identity; of two scores, one holds three quarters of the positives."""
@@ -263,12 +290,10 @@ def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
         for label in (False, True)
         for inside in (False, True)
     }
-    total = np.array([[0, 8 * quarter], [16 * quarter, 8 * quarter]])
-    standings = Standings(np.zeros((2, 2), np.int64), total, total)
-    trials = Trials(PinnedAuc(trials=3, include_subgroup_in_background=include), "m", "all", ("(overall)", "g"))
-    counted = np.stack(list(measure_trials(*blocks_of(counts), [0, 0], standings, trials)))
-    assert counted[1, :2].sum(axis=0).tolist() == [16 * quarter] * 3
-    [_, aucs] = pool_ranges([counted])
+    pinned = PinnedAuc(trials=3, include_subgroup_in_background=include)
+    counted = measure_blocks(blocks_of(counts), 8 * quarter, 8 * quarter, pinned)
+    assert counted[:2].sum(axis=0).tolist() == [16 * quarter] * 3
+    [aucs] = pool_ranges([counted[None]])
     assert aucs == pytest.approx([0.75] * 3, abs=1e-4)
     assert len(set(aucs)) == (3 if include else 1)
 
@@ -276,12 +301,8 @@ def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
 def test_the_largest_range_that_is_ranked() -> None:
     """2^30 - 1 rows of each label in one range, all in the identity: twice U is 2 (2^31 - 2)^2, just within 63 bits."""
     most = 2**30 - 1
-    standings = Standings(
-        np.zeros((2, 2), np.int64), np.array([[0, 2 * most], [2 * most, 0]]), np.array([[0, 2 * most], [2 * most, 0]])
-    )
-    trials = Trials(PinnedAuc(trials=1), "m", "all", ("(overall)", "g"))
     blocks = blocks_of({(0.25, False, True): most, (0.75, True, True): most})
-    [_, counted] = measure_trials(*blocks, [0, 0], standings, trials)
+    counted = measure_blocks(blocks, 2 * most, 0, PinnedAuc(trials=1))
     assert counted[:, 0].tolist() == [2 * most, 2 * most, 2 * (2 * most) ** 2]
 
 
@@ -293,34 +314,10 @@ def test_pairs_across_ranges_pass_63_bits() -> None:
 
 
 def test_mean_and_deviation() -> None:
-    assert mean_and_sd([]) == (None, None)
-    assert mean_and_sd([0.7]) == (0.7, None)
+    assert np.isnan(mean_and_sd([])).all()
+    assert np.isnan(mean_and_sd([0.7])).tolist() == [False, True]
     assert mean_and_sd([0.7] * 3) == (0.7, 0.0)
     values = np.random.default_rng(1).random(50).tolist()
     assert mean_and_sd(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-15)
     assert mean_and_sd(values[::-1]) == mean_and_sd(values)
     assert mean_and_sd(values)[0] == statistics.fmean(values)
-
-
-# ---- what travels
-
-
-def test_standings_of_several_chunks_read_back() -> None:
-    one, other = (Standings(*np.arange(6 * size).reshape(3, 2, size)) for size in (2, 3))
-    found = Standings.decode([one.encode(), other.encode()])
-    for column, parts in zip(found, zip(one, other, strict=True), strict=True):
-        assert column.tolist() == np.concatenate(parts, axis=1).tolist()
-
-
-def test_a_corpus_that_changed_is_refused() -> None:
-    corpus = random_corpus(1)
-    standings = corpus.standings([])[0]
-    standings.here[:, 2] += (1, -1)
-    trials = Trials(PinnedAuc(trials=1), "model", "all", corpus.codebook.names)
-    inside, outside = (sum(state is wanted for state in corpus.states["g1"]) for wanted in (True, False))
-    with pytest.raises(InputError) as refused:
-        list(measure_trials(*corpus.blocks([])[0], corpus.codebook.base_masks, standings, trials))
-    assert str(refused.value) == (
-        f"corpus: a range of scores has {inside} rows in 'g1' and {outside} outside, and had {inside + 1} and "
-        f"{outside - 1} when it was ranked. The corpus must not change while it is read. Run again when it is at rest."
-    )

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from biasspark.ranking import placements
-from biasspark.ranking.blocks import Block
-from biasspark.ranking.placements import PairSums, Profile, RangeSums, cell_key, measure_range, membership_key
-from tests.oracle.pairs import PAIRS, Example, Sums, count_identity, count_pairs
-from tests.ranking_without_spark import six_pairs
+from biasspark.arrays import Ints
+from biasspark.columns import CELL_PAIRS
+from biasspark.ranking.kernels import placements
+from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key
+from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, PairSums
+from biasspark.ranking.kernels.placements import Profile, measure_range
+from tests.oracle.pairs import CELLS, PAIRS, Example, Sums, count_identity, count_pairs
 
 WIDTHS = pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
 MOST_ROWS_OF_A_LABEL = 2**30 - 1
@@ -40,7 +42,7 @@ class Corpus:
                     memberships[key, example.score] += example.rows
         return [block_of(cells)], [block_of(memberships)]
 
-    def measure(self) -> tuple[RangeSums, Profile]:
+    def measure(self) -> tuple[Ints, PairSums, Profile]:
         return measure_range(*self.blocks(), self.masks)
 
     @property
@@ -91,8 +93,13 @@ def random_corpus(seed: int, levels: int, rows: int = 25, identities: int = 4, s
     return Corpus(examples, rng.integers(0, sources, identities).tolist(), patterns)
 
 
+def six_pairs(sums: PairSums, identity: int) -> tuple[Sums, ...]:
+    """Give the six pairs of cells of an identity as the oracle gives them."""
+    return tuple(Sums(*map(int, pair)) for pair in zip(*(column[:, identity] for column in sums), strict=True))
+
+
 def assert_exact(corpus: Corpus) -> None:
-    sums, _ = corpus.measure()
+    _, sums, _ = corpus.measure()
     for identity in range(len(corpus.masks)):
         assert six_pairs(sums, identity) == corpus.oracle(identity)
 
@@ -110,7 +117,7 @@ def test_random_corpora(seed: int, levels: int, wide: bool, monkeypatch: pytest.
 def test_identities_of_any_known_source_or_of_all_rows(seed: int) -> None:
     """Base masks of several bits mean that one of the sources is known, 0 all rows: identity 2 is in either base."""
     corpus = random_corpus(seed, 5, sources=2)
-    sums, _ = measure_range(corpus.blocks()[0], [], [0, 0b01, 0b11])
+    _, sums, _ = measure_range(corpus.blocks()[0], [], [0, 0b01, 0b11])
     for identity, mask in enumerate([0, 0b01, 0b11]):
         base = [
             example._replace(states=(False,))
@@ -139,20 +146,19 @@ def test_scores_alone_their_extremes_and_their_ties(wide: bool, monkeypatch: pyt
 def test_a_single_row(positive: bool, state: bool | None) -> None:
     corpus = Corpus([Example(0.5, positive, (state,))], [0], [1])
     assert_exact(corpus)
-    assert corpus.measure()[1] == Profile(1, 1, 1, 0.5, 0.5)
+    assert corpus.measure()[2] == Profile(1, 1, 1, 0.5, 0.5)
 
 
 def test_a_range_without_members_still_holds_the_background() -> None:
     examples = [Example(score, label, (False, False)) for score, label in [(0.1, False), (0.2, True), (0.2, False)]]
     corpus = Corpus(examples, [0, 1], [0b11, 0b01, 0b11])
     assert_exact(corpus)
-    sums, _ = corpus.measure()
-    assert [column.tolist() for column in sums.cells] == [[0, 0, 0], [0, 0, 0], [2, 2, 2], [1, 1, 0]]
+    assert corpus.measure()[0].tolist() == [[0, 0, 0], [0, 0, 0], [2, 2, 2], [1, 1, 0]]
 
 
 def test_a_range_on_which_a_source_is_known_nowhere() -> None:
     corpus = Corpus([Example(0.1, True, (True,)), Example(0.2, False, (False,))], [0], [0, 0])
-    assert six_pairs(corpus.measure()[0], 1) == (Sums(0, 0, 0, 0, 0),) * 6
+    assert six_pairs(corpus.measure()[1], 1) == (Sums(0, 0, 0, 0, 0),) * 6
 
 
 def test_everybody_and_nobody_and_all_unknown() -> None:
@@ -163,10 +169,10 @@ def test_everybody_and_nobody_and_all_unknown() -> None:
 
 def test_parts_in_any_order_and_cut_in_any_way() -> None:
     corpus = random_corpus(3, 4, rows=60)
-    whole = corpus.measure()[0]
+    whole = corpus.measure()[1]
     pieces = [Corpus(corpus.examples[n::3], corpus.sources, corpus.patterns[n::3]).blocks() for n in (2, 0, 1)]
     cells, memberships = ([block for (block,) in parts] for parts in zip(*pieces, strict=True))
-    parted, _ = measure_range(cells, memberships, corpus.masks)
+    _, parted, _ = measure_range(cells, memberships, corpus.masks)
     for identity in range(len(corpus.masks)):
         assert six_pairs(parted, identity) == six_pairs(whole, identity)
 
@@ -177,7 +183,7 @@ def test_profile(seed: int) -> None:
     rows: Counter[float] = Counter()
     for example in corpus.examples:
         rows[example.score] += example.rows
-    assert corpus.measure()[1] == Profile(rows.total(), len(rows), max(rows.values()), min(rows), max(rows))
+    assert corpus.measure()[2] == Profile(rows.total(), len(rows), max(rows.values()), min(rows), max(rows))
 
 
 # ---- sums that pass 64 bits
@@ -192,7 +198,7 @@ def test_a_giant_tie_of_20_million_rows() -> None:
         for state, rows in ((True, quarter), (False, rest))
     ]
     corpus = Corpus(examples, [0], [1] * 4)
-    sums, profile = corpus.measure()
+    _, sums, profile = corpus.measure()
     assert profile == Profile(20_000_000, 1, 20_000_000, 0.5, 0.5)
     sizes = {"subgroup": quarter, "background": rest}
     for found, pair in zip(six_pairs(sums, 1), PAIRS, strict=True):
@@ -215,7 +221,7 @@ def test_thousand_million_rows_of_two_scores(unknown: int) -> None:
     ]
     corpus = Corpus(examples, [0], [1] * len(examples))
     assert_exact(corpus)
-    subgroup = six_pairs(corpus.measure()[0], 1)[0]
+    subgroup = six_pairs(corpus.measure()[1], 1)[0]
     half = inside // 2
     # Three of the four quarters of the pairs are rightly ordered, one ties.
     assert subgroup.u_doubled == 7 * half * half
@@ -248,9 +254,9 @@ def test_narrow_and_wide_sums_agree_where_both_hold(seed: int, monkeypatch: pyte
         [example._replace(rows=example.rows * 3000) for example in corpus.examples], corpus.sources, corpus.patterns
     )
     assert sum(example.rows for example in huge.examples) < placements.NARROW_ROWS
-    narrow = huge.measure()[0]
+    narrow = huge.measure()[1]
     monkeypatch.setattr(placements, "NARROW_ROWS", 0)
-    wide = huge.measure()[0]
+    wide = huge.measure()[1]
     for identity in range(len(corpus.masks)):
         assert six_pairs(narrow, identity) == six_pairs(wide, identity)
 
@@ -273,6 +279,13 @@ def test_narrow_sums_hold_up_to_their_last_row() -> None:
     assert_exact(corpus)
 
 
+# ---- sums of pairs of cells
+
+
+def as_sums(sums: Sums) -> PairSums:
+    return PairSums(*(np.array([[value]], object) for value in sums))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_exchanging_the_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -280,7 +293,31 @@ def test_exchanging_the_cells(seed: int) -> None:
         [Example(float(rng.integers(0, 5)), False, rows=int(rng.integers(1, 4))) for _ in range(rng.integers(0, 9))]
         for _ in range(2)
     ]
-    one, other = count_pairs(*cells), count_pairs(*reversed(cells))
-    as_objects = PairSums(*(np.array([value], object) for value in one[2:]))
-    exchanged = as_objects.reversed(*(np.array([size], object) for size in one[:2]))
-    assert tuple(int(column[0]) for column in exchanged) == other[2:]
+    assert as_sums(count_pairs(*cells)).exchanged() == as_sums(count_pairs(*reversed(cells)))
+
+
+def test_pairs_are_in_the_order_of_the_table() -> None:
+    assert tuple((CELLS[low], CELLS[high]) for low, high in CELLS_OF_PAIRS) == CELL_PAIRS
+
+
+@pytest.mark.parametrize("n_ranges", [1, 2, 7])
+@pytest.mark.parametrize("seed", range(6))
+def test_ranges_merge_into_what_all_pairs_give(seed: int, n_ranges: int) -> None:
+    corpus = random_corpus(seed, 6, rows=60)
+    total = PairSums(*np.zeros((5, 6, len(corpus.masks)), object))
+    for start in np.linspace(0, 1, n_ranges, endpoint=False):
+        inside = [start <= example.score < start + 1 / n_ranges for example in corpus.examples]
+        examples = [example for example, chosen in zip(corpus.examples, inside, strict=True) if chosen]
+        patterns = [pattern for pattern, chosen in zip(corpus.patterns, inside, strict=True) if chosen]
+        if examples:
+            total = total.merge(Corpus(examples, corpus.sources, patterns).measure()[1])
+    for identity in range(len(corpus.masks)):
+        assert six_pairs(total, identity) == corpus.oracle(identity)
+
+
+def test_pairs_across_ranges_of_thousands_of_millions_of_rows() -> None:
+    """Each range is a tie of one cell: all that differs between ranges is offsets."""
+    n_low, n_high = 3 * 10**9, 7 * 10**9
+    merged = as_sums(Sums(n_low, 0, 0, 0, 0)).merge(as_sums(Sums(0, n_high, 0, 0, 0)))
+    assert merged == as_sums(count_pairs([Example(0.0, False, rows=n_low)], [Example(1.0, True, rows=n_high)]))
+    assert merged.two_u[0, 0] > 2**64  # U itself passes 63 bits

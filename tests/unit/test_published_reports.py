@@ -11,8 +11,8 @@ import pytest
 from biasspark import files
 from biasspark.config import parse_config
 from biasspark.errors import ConfigError
-from biasspark.report.publishing import locate_reports
-from tests.least_configuration import LEAST, changed, faults_of
+from biasspark.workflows.write_report import ReportPaths, report_folder
+from tests.least_configuration import LEAST, changed, faults_of, key_of
 
 CATALOG = {"path": None, "catalog": "lake.bias"}
 
@@ -27,32 +27,38 @@ CATALOG = {"path": None, "catalog": "lake.bias"}
     ],
 )
 def test_the_folder_of_reports(tables: dict[str, Any], folder: str) -> None:
-    assert locate_reports(parse_config(changed(**tables), Path())) == folder
+    assert report_folder(parse_config(changed(**tables), Path())) == folder
 
 
 def test_a_relative_folder_is_looked_up_as_the_output_is(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     for base, above in ((tmp_path, tmp_path), (tmp_path / "elsewhere", Path.cwd())):
         config = parse_config(changed(report={"path": "reports"}), base)
-        assert locate_reports(config) == str(above / "reports")
+        assert report_folder(config) == str(above / "reports")
 
 
 def test_a_catalog_needs_a_folder() -> None:
     with pytest.raises(ConfigError, match=r"--publish: .*\"lake.bias\".*\[report\] path"):
-        locate_reports(parse_config(changed(output=CATALOG), Path()))
+        report_folder(parse_config(changed(output=CATALOG), Path()))
 
 
 def test_reports_are_no_rows_of_the_corpus() -> None:
     (fault,) = faults_of(
         changed(corpus={"path": "s3a://k:hunter2@lake/civil"}, report={"path": "s3a://k:hunter2@lake/civil/r"})
     )
-    assert fault.startswith('[report] path = "s3a://(redacted)@lake/civil/r". It lies in the path of [corpus]')
+    assert key_of(fault) == "report.path"
+    assert "hunter2" not in str(fault)
 
 
 @pytest.mark.parametrize("report", [{"folder": "/r"}, {"path": 3}, {"path": ""}, "/r"])
 def test_what_is_no_folder_is_refused(report: Any) -> None:
     (fault,) = faults_of(changed(report=report))
-    assert fault.startswith("[report]")
+    assert fault.path[0] == "report"
+
+
+def test_a_report_without_a_document_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--out: missing"):
+        ReportPaths()
 
 
 def test_where_reports_go_says_nothing_of_a_run() -> None:

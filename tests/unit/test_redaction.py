@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from biasspark.config import redact
+from biasspark.errors import redact
 
 # With a letter that is nowhere else: it shows whether anything of a secret is left.
 SECRETS = st.text(string.ascii_letters + string.digits + "/+=@:?#%!$*~.,;-_", min_size=1, max_size=40).map(

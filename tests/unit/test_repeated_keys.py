@@ -14,8 +14,8 @@ def fault_of(folder: Path, text: str) -> str:
     (folder / "c.toml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         load_config(folder / "c.toml")
-    (fault,) = caught.value.faults
-    return fault.removeprefix(f'"{folder}/c.toml": ')
+    (message,) = caught.value.messages
+    return message.removeprefix(f'"{folder}/c.toml": ')
 
 
 def test_a_model_that_is_named_twice(tmp_path: Path) -> None:

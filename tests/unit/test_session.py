@@ -56,7 +56,8 @@ def test_threads_inherit_as_each_pyspark_lets_them(
 
     monkeypatch.setattr(session, "__version__", version)
     monkeypatch.setattr(session, "inheritable_thread_target", inherit)
-    tasks, spark = [lambda: 1, lambda: 2], object()
+    spark: Any = object()
+    tasks = [lambda: 1, lambda: 2]
     assert session.run_side_by_side(spark, tasks) == [1, 2]
     assert taken == ([spark, spark] if is_session else tasks)
 

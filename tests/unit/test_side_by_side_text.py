@@ -13,13 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.config import measure_width
-from biasspark.errors import ConfigError
-from biasspark.report.side_by_side_files import escape_markdown, write_csv, write_markdown
-from biasspark.report.side_by_side_metrics import COMPARED, SUITE_TITLES, drop_leading_zero, is_worse, write_value
-from biasspark.report.side_by_side_question import SORTS, Question, SideBySide, SliceRows, group_by_slice
-from biasspark.report.side_by_side_text import WIDEST_LINE, WIDEST_NAME, wrap_name, write_text
+from biasspark.report.cells import format_decimal
+from biasspark.report.definitions import SUITE, SUITE_TITLES
+from biasspark.report.side_by_side import Request, SideBySide, SliceRows, side_by_side
+from biasspark.report.side_by_side_text import (
+    LINE_WIDTH,
+    NAME_WIDTH,
+    drop_leading_zero,
+    format_csv,
+    format_markdown,
+    format_text,
+    wrap_name,
+)
+from biasspark.report.text_formats import escape_markdown
 from biasspark.tables.runs import Run
+from biasspark.text import measure_width
+from tests.fixtures.two_models import metrics_table, suite_row
 
 RUN = Run(date(2026, 1, 15), "civil", "bias_metrics", "r1", datetime(2026, 1, 15, tzinfo=UTC))
 FIRST = {"subgroup_auc": 0.868, "bpsn_auc": 0.532, "bnsp_auc": 1.0, "negative_aeg": 0.462, "positive_aeg": -0.034}
@@ -33,36 +42,24 @@ def make_row(
     reason: str | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Give a row as the frame has it; the differences follow from the values."""
-    row: dict[str, Any] = {"slice": "all", "identity": identity, "crossed": False, "place": 1, "n_identities": 1}
-    row |= {
-        "n_subgroup_first": 1260,
-        "n_subgroup_second": 1260,
-        "positive_rate_first": 0.5,
-        "positive_rate_second": 0.5,
-    }
-    for name in COMPARED:
-        one, other = first[name], second[name]
-        size = abs if name.endswith("aeg") else float
-        row[f"{name}_first"], row[f"{name}_second"] = one, other
-        row[f"{name}_difference"] = None if one is None or other is None else size(other) - size(one)
-        row[f"{name}_first_reason"] = reason if one is None else None
-        row[f"{name}_second_reason"] = reason if other is None else None
-    worst = [min((side[n] for n in COMPARED[:3] if side[n] is not None), default=None) for side in (first, second)]
-    row["worst_auc_first"], row["worst_auc_second"] = worst
-    first_worst, second_worst = worst
-    row["worst_auc_difference"] = None if first_worst is None or second_worst is None else second_worst - first_worst
-    return row | changes
+    """Return a row of two models."""
+    rows = [
+        suite_row(model, "all", identity, [values[name] for name in SUITE], reason=reason)
+        for model, values in (("a", first), ("b", second))
+    ]
+    (row,) = side_by_side(metrics_table(rows), "a", "b").to_pylist()
+    counts = {"n_subgroup": 1260, "positive_rate": 0.5}
+    return {**row, **{f"{name}_{side}": n for name, n in counts.items() for side in ("first", "second")}, **changes}
 
 
 def compare(*rows: dict[str, Any], sort: str = "worst_auc", n_identities: int | None = None) -> SideBySide:
     part = SliceRows(name="all", rows=rows, n_identities=len(rows) if n_identities is None else n_identities)
-    question = Question(models=("toxicity_1", "toxicity_6"), sort=sort)
-    return SideBySide(question=question, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
+    request = Request(models=("toxicity_1", "toxicity_6"), sort=sort)
+    return SideBySide(request=request, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
 
 
 def cells_of(line: str) -> list[str]:
-    """Give the cells of a line of a Markdown table, as GitHub cuts them: at every pipe without a backslash."""
+    """Return the cells of a line of a Markdown table, as GitHub cuts them: at every pipe without a backslash."""
     cells, escaped = [""], False
     for character in line.strip().removeprefix("|"):
         if character == "|" and not escaped:
@@ -91,7 +88,7 @@ class TestValues:
         ],
     )
     def test_digits_and_signs(self, value: float, digits: int, signed: bool, written: str) -> None:
-        assert write_value(value, digits, signed) == written
+        assert format_decimal(value, digits, signed) == written
 
     @pytest.mark.parametrize(
         ("number", "written"), [("0.868", ".868"), ("-0.034", "-.034"), ("+0.00", "+.00"), ("1.000", "1.000")]
@@ -99,35 +96,11 @@ class TestValues:
     def test_no_leading_zero(self, number: str, written: str) -> None:
         assert drop_leading_zero(number) == written
 
-    def test_worse_is_below_for_an_auc_and_farther_from_0_for_a_gap(self) -> None:
-        row = make_row(first=dict.fromkeys(COMPARED, 0.2), second=dict.fromkeys(COMPARED, -0.3))
-        assert {name: is_worse(row, name, 3) for name in SORTS} == dict.fromkeys(SORTS, True)
-        row = make_row(first=dict.fromkeys(COMPARED, -0.3), second=dict.fromkeys(COMPARED, 0.2))
-        assert not any(is_worse(row, name, 3) for name in SORTS)
-
-    def test_what_the_digits_do_not_show_is_not_worse(self) -> None:
-        row = make_row(first=FIRST | {"bpsn_auc": 0.5}, second=FIRST | {"bpsn_auc": 0.496})
-        assert (is_worse(row, "bpsn_auc", 3), is_worse(row, "bpsn_auc", 2)) == (True, False)
-        assert not is_worse(make_row(second=FIRST), "bpsn_auc", 3)
-        assert not is_worse(make_row(second=dict.fromkeys(COMPARED)), "bpsn_auc", 3)
-
-    def test_a_model_is_not_compared_with_itself(self) -> None:
-        with pytest.raises(ConfigError) as caught:
-            Question(models=("m", "m"))
-        assert str(caught.value) == 'models: "m" twice. Two models stand side by side. Name two different ones.'
-
-    def test_rows_go_to_their_slices_in_order(self) -> None:
-        rows = [make_row("b", place=2, n_identities=7), make_row("a", n_identities=7), make_row("c", slice="short")]
-        whole, short, empty = group_by_slice(rows, ("all", "short", "none"))
-        assert [row["identity"] for row in whole.rows] == ["a", "b"]
-        assert (whole.n_identities, short.n_identities, empty.n_identities) == (7, 1, 0)
-        assert (short.name, empty.rows) == ("short", [])
-
 
 class TestText:
     def test_a_table(self) -> None:
         hurt = make_row("trans women", SECOND, FIRST, n_subgroup_first=53429, n_subgroup_second=53429)
-        assert write_text(compare(make_row(), hurt)) == (
+        assert format_text(compare(make_row(), hurt)) == (
             """\
 A: toxicity_1   B: toxicity_6
 corpus civil, 2026-01-15, run r1
@@ -145,12 +118,12 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
         )
 
     def test_two_digits(self) -> None:
-        line = write_text(compare(make_row()), 2).splitlines()[7]
+        line = format_text(compare(make_row()), 2).splitlines()[7]
         values = ".87 1.00 +.13  .53 .96 +.43  1.00 .98 -.02!  +.46 -.29 -.17  -.03 -.04 +.00"
         assert line.split() == ["gay", "1,260", "50.0", *values.split()]
 
     def test_long_names_put_the_gaps_below(self) -> None:
-        lines = write_text(compare(make_row("psychiatric_or_mental_illness"))).splitlines()
+        lines = format_text(compare(make_row("psychiatric_or_mental_illness"))).splitlines()
         assert [line.split()[:1] for line in lines[3:]] == [
             *(["slice"], ["Subgroup"], ["identity"], ["-" * 44], ["psychiatric_or_mental_illness"], []),
             *(["Negative"], ["identity"], ["-" * 44], ["psychiatric_or_mental_illness"], []),
@@ -163,7 +136,7 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
     def test_all_slices_are_laid_out_alike(self) -> None:
         short = SliceRows(name="short", rows=[make_row("psychiatric_or_mental_illness")], n_identities=1)
         both = replace(compare(make_row()), slices=(*compare(make_row()).slices, short))
-        lines = write_text(both).splitlines()
+        lines = format_text(both).splitlines()
         assert [line.split()[:3] for line in lines if "AUC " in line or "AEG " in line][:4] == [
             ["slice", "all:", "1"],
             ["Subgroup", "AUC", "BPSN"],
@@ -172,16 +145,15 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
         ]
 
     def test_null_is_a_mark_with_its_reason_below(self) -> None:
-        nothing = dict.fromkeys(COMPARED)
+        nothing = dict.fromkeys(SUITE)
         rows = (
             make_row("a", nothing, nothing, "no_subgroup_positives"),
             make_row("b", first=nothing, reason="withheld"),
             make_row("c", second=nothing, n_subgroup_second=None),
             make_row("d", n_subgroup_second=1255),
         )
-        lines = write_text(compare(*rows)).splitlines()
-        found = [line.split()[1:6] for line in lines[7:11]]
-        assert found == [
+        lines = format_text(compare(*rows)).splitlines()
+        assert [line.split()[1:6] for line in lines[7:11]] == [
             ["1,260", "50.0", "(b)", "(b)", "-"],
             ["1,260", "50.0", "(c)", ".996", "-"],
             ["1,260", "(a)", "50.0", ".868", "-"],
@@ -194,25 +166,25 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
         ]
 
     def test_what_is_left_out_is_said(self) -> None:
-        text = write_text(compare(make_row(), n_identities=1204, sort="negative_aeg"))
+        text = format_text(compare(make_row(), n_identities=1204, sort="negative_aeg"))
         assert (
             "slice all: 1 of 1,204 identities (--limit shows more), those with the largest |Negative AEG| of A" in text
         )
-        assert "slice all: 1 identity, those with the lowest BPSN AUC of A first\n" in write_text(
+        assert "slice all: 1 identity, those with the lowest BPSN AUC of A first\n" in format_text(
             compare(make_row(), sort="bpsn_auc")
         )
 
     def test_a_slice_without_identities(self) -> None:
-        assert "slice all: 0 identities, those with the lowest AUC of A first\n\ndiff: " in write_text(compare())
+        assert "slice all: 0 identities, those with the lowest AUC of A first\n\ndiff: " in format_text(compare())
 
     def test_what_a_terminal_would_obey_is_written_out(self) -> None:
-        shown = write_text(compare(make_row("a\x1b[2J\nb\u202e")))
+        shown = format_text(compare(make_row("a\x1b[2J\nb\u202e")))
         assert r"a\x1b[2J\nb\u202e " in shown
         assert shown.isascii()
 
     def test_names_that_do_not_fit_go_on_below(self) -> None:
         pair = "homosexual_gay_or_lesbian & intellectual_or_learning_disability"
-        lines = write_text(compare(make_row(pair), make_row("x" * 90))).splitlines()
+        lines = format_text(compare(make_row(pair), make_row("x" * 90))).splitlines()
         assert [line[2:40].rstrip() for line in lines[7:12]] == [
             *("homosexual_gay_or_lesbian &", "  intellectual_or_learning_disability"),
             *("x" * 38, "  " + "x" * 36, "  " + "x" * 14),
@@ -221,8 +193,8 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
     @settings(deadline=None)
     @given(names=st.lists(st.text(max_size=80), min_size=1, max_size=4), digits=st.sampled_from([2, 3]))
     def test_any_names_stay_within_the_line_and_aligned(self, names: list[str], digits: int) -> None:
-        lines = write_text(compare(*map(make_row, names)), digits).splitlines()[4:-3]
-        assert max(map(measure_width, lines)) <= WIDEST_LINE
+        lines = format_text(compare(*map(make_row, names)), digits).splitlines()[4:-3]
+        assert max(map(measure_width, lines)) <= LINE_WIDTH
         # All rows have the same numbers, so they end where each other end.
         ends = {measure_width(line) for line in lines if line.endswith("!") and ".03" not in line}
         assert len(ends) <= 1
@@ -232,12 +204,12 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
     def test_a_wrapped_name_is_whole(self, name: str) -> None:
         lines = wrap_name(name)
         assert "".join(lines) == name
-        assert max(map(measure_width, lines)) <= WIDEST_NAME
+        assert max(map(measure_width, lines)) <= NAME_WIDTH
 
 
 class TestMarkdown:
     def test_a_table(self) -> None:
-        head, rule, row = table_of(write_markdown(compare(make_row("trans women", SECOND, FIRST))))
+        head, rule, row = table_of(format_markdown(compare(make_row("trans women", SECOND, FIRST))))
         differences = ["B - A"] * 3 + [r"\|B\| - \|A\|"] * 2
         assert head == [
             *("", "identity", "rows", "positive"),
@@ -255,15 +227,15 @@ class TestMarkdown:
         ]
 
     def test_null_is_its_reason(self) -> None:
-        row = make_row(second=dict.fromkeys(COMPARED), reason="no_subgroup_positives", n_subgroup_second=None)
-        cells = table_of(write_markdown(compare(row), 2))[2]
+        row = make_row(second=dict.fromkeys(SUITE), reason="no_subgroup_positives", n_subgroup_second=None)
+        cells = table_of(format_markdown(compare(row), 2))[2]
         assert cells[:7] == [
             *("", "gay", "1,260 and - (A and B count different numbers of rows: some rows lack a score)", "50.0 %"),
             *("0.87", "no_subgroup_positives", "-"),
         ]
 
     def test_slices_without_rows_have_no_table(self) -> None:
-        assert write_markdown(compare()).endswith(
+        assert format_markdown(compare()).endswith(
             "\n\n### Slice all\n\n0 identities, those with the lowest AUC of A first.\n"
         )
 
@@ -283,27 +255,27 @@ class TestMarkdown:
     )
     def test_names_are_not_obeyed(self, name: str, escaped: str) -> None:
         assert escape_markdown(name) == escaped
-        assert table_of(write_markdown(compare(make_row(name))))[2][1] == escaped
+        assert table_of(format_markdown(compare(make_row(name))))[2][1] == escaped
 
     @given(name=st.text(max_size=30))
     def test_any_name_is_one_cell(self, name: str) -> None:
-        assert [len(cells) for cells in table_of(write_markdown(compare(make_row(name))))] == [19, 19, 19]
+        assert [len(cells) for cells in table_of(format_markdown(compare(make_row(name))))] == [19, 19, 19]
 
 
 class TestCsv:
     def test_full_precision_and_rfc_4180(self) -> None:
         row = {"slice": "all", "identity": 'say "a", b', "crossed": False, "n": 7, "d": -0.1 - 0.2, "small": 1e-17}
         row |= {"null": None, "run_date": date(2026, 1, 15), "lines": "a\nb"}
-        assert write_csv(compare(row)) == (
+        assert format_csv(compare(row)) == (
             "slice,identity,crossed,n,d,small,null,run_date,lines\r\n"
             'all,"say ""a"", b",false,7,-0.30000000000000004,1e-17,,2026-01-15,"a\nb"\r\n'
         )
 
     @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
     def test_text_is_no_formula_and_numbers_stay_numbers(self, begin: str) -> None:
-        text = write_csv(compare({"identity": f"{begin}1+1", "value": -0.5}))
+        text = format_csv(compare({"identity": f"{begin}1+1", "value": -0.5}))
         (row,) = csv.DictReader(io.StringIO(text, newline=""))
         assert row == {"identity": f"'{begin}1+1", "value": "-0.5"}
 
     def test_no_rows_are_a_line_of_headings(self) -> None:
-        assert write_csv(compare()) == "slice\r\n"
+        assert format_csv(compare()) == "slice\r\n"

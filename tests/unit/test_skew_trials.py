@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,15 +11,14 @@ import pytest
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import PinnedSkew
 from biasspark.errors import InputError
-from biasspark.ranking import subsets
-from biasspark.ranking.blocks import Block
-from biasspark.ranking.placements import Cell
-from biasspark.ranking.skew_trials import SkewTrials, Standing, find_cells, sum_kept
-from biasspark.ranking.sorting import CELLS, MEMBERSHIPS
-from biasspark.ranking.subsets import draw_places
+from biasspark.ranking.kernels import subsets
+from biasspark.ranking.kernels.identity_scores import IdentityScores
+from biasspark.ranking.kernels.skew_trials import sum_kept
+from biasspark.ranking.kernels.subsets import draw_places
+from biasspark.ranking.sampled_trials import list_subsets, sum_kept_rows
 from tests.oracle.pairs import State
 from tests.oracle.suite import ordered_doubled
-from tests.ranking_without_spark import codebook_of, draw_rows, flags, membership_fields, pack, sort_batches
+from tests.ranking_without_spark import draw_rows, encoding_of, flags, frame_of, membership_fields, pack, rank_batches
 
 OTHER_LABEL = {
     "subgroup_negative": ("subgroup_positive", "background_positive"),
@@ -44,44 +42,23 @@ class Corpus:
         rows = zip(self.scores, self.labels, self.states["asked"], strict=True)
         return sorted(score for score, label, state in rows if state is inside and label is positive)
 
-    def cells(self, cuts: Sequence[float]) -> dict[int, dict[str, Cell]]:
-        """Give the four cells of every range that has rows."""
-        codebook = codebook_of(flags(*self.states))
-        number = codebook.number["asked"]
-        blocks: dict[int, dict[int, list[Block]]] = defaultdict(lambda: {CELLS: [], MEMBERSHIPS: []})
-        fields = membership_fields(codebook, self.states) | {("label", 0): self.labels}
-        for part in sort_batches([pack(codebook, fields, [self.scores])], codebook, [cuts]):
-            if part.kind in {CELLS, MEMBERSHIPS}:
-                blocks[part.score_range][part.kind].append(Block.decode(part.data))
-        mask = codebook.base_masks[number]
-        return {
-            place: find_cells(held[CELLS], held[MEMBERSHIPS], mask, number) for place, held in sorted(blocks.items())
-        }
+    def sum_ranges(self, skew: PinnedSkew, cuts: Sequence[float]) -> list[Trial]:
+        """Run the job in two tasks, cut at the boundaries."""
+        encoding, boundaries = encoding_of(flags(*self.states)), [np.asarray(cuts, float)]
+        fields = membership_fields(encoding, self.states) | {("label", 0): self.labels}
+        batch = pack(encoding, fields, [self.scores])
+        counts, tasks = rank_batches([batch], encoding), frame_of([batch.slice(0, 30)], [batch.slice(30)])
+        return sum_kept_rows(tasks, encoding, boundaries, counts, skew)["model 0", "all"].doubled
 
-    def standings(self, cuts: Sequence[float], place: int) -> dict[str, Standing]:
-        """Count the rows of every cell in lower ranges, in this one, and in all."""
-        found = {}
-        for cell in FOUR_CELLS:
-            ranges = [sum(cut <= score for cut in cuts) for score in self.scores_of(cell)]
-            found[cell] = Standing(sum(one < place for one in ranges), ranges.count(place), len(ranges))
-        return found
-
-    def sum_ranges(self, trials: SkewTrials, cuts: Sequence[float]) -> list[Trial]:
-        ranges = [
-            list(sum_kept(cells, self.standings(cuts, place), trials)) for place, cells in self.cells(cuts).items()
-        ]
-        return [(sum(one[0] for one in parts), sum(one[1] for one in parts)) for parts in zip(*ranges, strict=True)]
-
-    def count_pairs(self, trials: SkewTrials) -> list[Trial]:
+    def count_pairs(self, skew: PinnedSkew) -> list[Trial]:
         """Keep the places of each trial in the order of scores, and count all pairs."""
-        cell = trials.skew.cell
-        rows, found = self.scores_of(cell), []
-        for subset in trials.subsets(len(rows)):
+        rows, found = self.scores_of(skew.cell), []
+        for subset in list_subsets(skew, "model 0", "all", len(rows)):
             kept = [rows[place] for place in draw_places(subset, 0, len(rows))[0]]
             sums = []
-            for name in OTHER_LABEL[cell]:
+            for name in OTHER_LABEL[skew.cell]:
                 others = self.scores_of(name)
-                low, high = (kept, others) if cell.endswith("negative") else (others, kept)
+                low, high = (kept, others) if skew.cell.endswith("negative") else (others, kept)
                 sums.append(int(ordered_doubled(low, high).sum()))
             found.append((sums[0], sums[1]))
         return found
@@ -97,26 +74,26 @@ def test_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPat
     """Subsets are halved down to few rows, so that a tie is counted and not drawn."""
     monkeypatch.setattr(subsets, "FEW", 3)
     corpus = random_corpus(5, levels)
-    trials = SkewTrials(PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6), "model", "all")
-    wanted = corpus.count_pairs(trials)
+    skew = PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6)
+    wanted = corpus.count_pairs(skew)
     assert len(set(wanted)) > 1 or levels == 1
     for cuts in ((), (0.3,), (0.0, 0.25, 0.5, 0.7, 0.9, 2.0)):
-        assert corpus.sum_ranges(trials, cuts) == wanted
+        assert corpus.sum_ranges(skew, cuts) == wanted
 
 
 def test_each_trial_keeps_as_many_rows_and_other_rows() -> None:
     skew = PinnedSkew(identity="asked", fraction=0.29, trials=50)
-    drawn = [draw_places(subset, 0, 50)[0].tolist() for subset in SkewTrials(skew, "model", "all").subsets(50)]
+    drawn = [draw_places(subset, 0, 50)[0].tolist() for subset in list_subsets(skew, "model", "all", 50)]
     assert {len(places) for places in drawn} == {50 - 15}
     assert len(set(map(tuple, drawn))) == 50
     for other in (
-        SkewTrials(skew, "model", "short"),
-        SkewTrials(skew, "other", "all"),
-        SkewTrials(PinnedSkew(identity="other", fraction=0.29), "model", "all"),
-        SkewTrials(PinnedSkew(identity="asked", cell="subgroup_positive", fraction=0.29), "model", "all"),
-        SkewTrials(PinnedSkew(identity="asked", fraction=0.29, seed=2), "model", "all"),
+        list_subsets(skew, "model", "short", 50),
+        list_subsets(skew, "other", "all", 50),
+        list_subsets(replace(skew, identity="other"), "model", "all", 50),
+        list_subsets(replace(skew, cell="subgroup_positive"), "model", "all", 50),
+        list_subsets(replace(skew, seed=2), "model", "all", 50),
     ):
-        assert draw_places(next(other.subsets(50)), 0, 50)[0].tolist() != drawn[0]
+        assert draw_places(next(other), 0, 50)[0].tolist() != drawn[0]
 
 
 @pytest.mark.parametrize(
@@ -136,29 +113,17 @@ def test_halves_are_dropped_of_the_decimal_that_was_written(fraction: float, n_r
 
 def test_sums_that_pass_64_bits() -> None:
     """A row above so many others that a few rows' placements add up to more than 2^63."""
-    ties = Cell(np.array([0.5]), np.array([1000]))
-    nobody = Cell(np.empty(0), np.empty(0, np.int64))
-    cells = dict(zip(FOUR_CELLS, (nobody, ties, nobody, nobody), strict=True))
-    far = 10**18
-    standings = {
-        "subgroup_negative": Standing(far, 0, far + 7),
-        "subgroup_positive": Standing(0, 1000, 1000),
-        "background_negative": Standing(3, 0, 3),
-        "background_positive": Standing(0, 0, 0),
-    }
-    trials = SkewTrials(PinnedSkew(identity="g", cell="subgroup_positive", trials=2), "model", "all")
-    assert list(sum_kept(cells, standings, trials)) == [(2 * 500 * far, 2 * 500 * 3)] * 2
+    rows = IdentityScores(np.array([[0, 1000]]), np.array([[0, 0]]))
+    far, skew = 10**18, PinnedSkew(identity="g", cell="subgroup_positive", trials=2)
+    kept = list_subsets(skew, "model", "all", 1000)
+    below, total = [far, 0, 3, 0], [far + 7, 1000, 3, 0]
+    sums = sum_kept(rows, below, total, FOUR_CELLS.index(skew.cell), kept)
+    assert sums.tolist() == [[2 * 500 * far, 2 * 500 * 3]] * 2
 
 
-def test_a_range_that_changed_is_refused() -> None:
-    corpus = random_corpus(5, 12)
-    (cells,) = corpus.cells(()).values()
-    standings = corpus.standings((), 0)
-    n_rows = standings["background_positive"].here
-    standings["background_positive"] = Standing(0, n_rows + 1, n_rows + 1)
-    with pytest.raises(InputError) as refused:
-        next(sum_kept(cells, standings, SkewTrials(PinnedSkew(identity="asked"), "model", "all")))
-    assert str(refused.value) == (
-        f"corpus: a range of scores has {n_rows} rows of background_positive, and had {n_rows + 1} when it was ranked. "
-        "The corpus must not change while it is read. Run again when it is at rest."
-    )
+def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
+    encoding = encoding_of(flags("asked"))
+    batch = pack(encoding, membership_fields(encoding, {"asked": [True] * 4}), [[0.1, 0.2, 0.3, 0.4]])
+    counts = rank_batches([batch.slice(1)], encoding)
+    with pytest.raises(InputError):
+        sum_kept_rows(frame_of([batch]), encoding, [np.empty(0)], counts, PinnedSkew(identity="asked"))

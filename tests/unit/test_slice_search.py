@@ -22,10 +22,10 @@ from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.config.attribution import SliceSearch, TreeSettings
+from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
-from scripts.slices_without_spark import UNIT, find_slices, inside, search_samples
-from scripts.trees_without_spark import Sample, grow_samples
+from tests.oracle.grown_trees import Sample, grow_samples
+from tests.oracle.searched_slices import UNIT, find_slices, inside, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
@@ -250,7 +250,7 @@ def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
     sample = draw_sample(43, 6000, AGED, [({0: frozenset({3, 4})}, 0.3)])
     sample.bins[:, 2] = 1 + np.isin(sample.bins[:, 0], (3, 4))
     (searched,), _ = search_samples([sample], AGED, SliceSearch(most=3, max_predicates=1))
-    assert searched.conditions == [{0: {3, 4}}]
+    assert list(searched.conditions) == [{0: frozenset({3, 4})}]
 
 
 @settings(max_examples=100, deadline=None)
@@ -346,7 +346,7 @@ def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_evidence_is_that_of_scipy() -> None:
     sample = draw_sample(6, 800, FIVE, [(PLANTED[0], 0.1)])
-    found = find_slices(sample, FIVE, SliceSearch(min_rows=20))
+    found: list[Any] = find_slices(sample, FIVE, SliceSearch(min_rows=20))
     assert [own.rank for own in found] == list(range(1, 11))
     values, honest = sample.values * UNIT, sample.honest
     p_values, p_chances = [], []

@@ -57,10 +57,21 @@ def test_another_cause_is_said_without_secrets() -> None:
     message = (
         "An error occurred while calling x.\n: org.x: outer\n\tat x\nCaused by: no host in sc://a:secret@h.\n\tat y"
     )
-    with pytest.raises(BiasSparkError, match="Spark did not start: no host in") as caught, start_faults():
+    with pytest.raises(BiasSparkError, match=r"Spark did not start on .*: no host in") as caught, start_faults():
         raise PySparkRuntimeError(message)
     assert caught.value.exit_code == 1
     assert "secret" not in str(caught.value)
+
+
+def test_where_spark_should_have_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://a:secret@h")
+    with (
+        pytest.raises(BiasSparkError, match=r"SPARK_REMOTE = sc://\(redacted\)@h: .*no master answers"),
+        start_faults(),
+    ):
+        raise PySparkRuntimeError(
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n\tat"
+        )
 
 
 @pytest.mark.parametrize("lake", LAKES, ids=lambda path: path.stem)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
-from biasspark.ranking import subsets
-from biasspark.ranking.subsets import Subset, draw_places, stable_number
+from biasspark.ranking.kernels import subsets
+from biasspark.ranking.kernels.subsets import Subset, draw_places, stable_number
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> None:
 def whole(subset: Subset) -> list[int]:
     places, counts = draw_places(subset, 0, subset.total)
     assert (counts == 1).all()
-    return places.tolist()
+    return [int(place) for place in places]
 
 
 def assert_by_chance(found: Counter[int], expected: np.ndarray) -> None:
     """Chi-square at one in a thousand; bins that expect fewer than five are joined with their neighbours."""
     possible = np.flatnonzero(expected)
     assert found.keys() <= set(possible.tolist())
-    observed, expected = np.array([found[value] for value in possible]), expected[possible]
+    observed, expected = np.array([found[value] for value in possible.tolist()]), expected[possible]
     _, group = np.unique(np.minimum(np.cumsum(expected) // 5, expected.sum() // 5 - 1), return_inverse=True)
     assert group.max() > 0
     assert chisquare(np.bincount(group, observed), np.bincount(group, expected)).pvalue > 0.001
@@ -102,7 +102,7 @@ def test_none_and_all(total: int, size: int) -> None:
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
 def test_nowhere(start: int, stop: int) -> None:
     places, counts = draw_places(Subset(100, 60, (3,)), start, stop)
-    assert (places.dtype, counts.dtype) == (np.int64, np.int64)
+    assert places.dtype == counts.dtype == np.int64
     assert len(places) == len(counts) == 0
 
 
@@ -114,7 +114,8 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
     """So every place is, and every pair of them."""
     monkeypatch.setattr(subsets, "FEW", few)
     number = {subset: place for place, subset in enumerate(combinations(range(7), 3))}
-    found = Counter(number[tuple(whole(Subset(7, 3, (11, trial))))] for trial in range(50 * len(number)))
+    drawn = (whole(Subset(7, 3, (11, trial))) for trial in range(50 * len(number)))
+    found = Counter(number[a, b, c] for a, b, c in drawn)
     assert_by_chance(found, np.full(len(number), 50.0))
 
 

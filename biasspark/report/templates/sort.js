@@ -1,14 +1,14 @@
-// Makes tables sortable: a button in each heading of data-sort. Without it, everything is there, in its first order.
-// And shows where there is more at the right.
+// Makes tables with data-sort sortable by a button in each heading, and shows where a table continues at the right. Without
+// the script, all rows are there in their first order.
 "use strict";
-const valueOf = (row, place) => {
-  const cell = row.cells[place];
+const valueOf = (row, column) => {
+  const cell = row.cells[column];
   const text = cell.tagName === "TH" ? cell.textContent : (cell.firstChild ? cell.firstChild.textContent : "");
   const number = parseFloat(text.replace("\u2212", "-").replace(/[,\u25e6\u25b2\u25bc%+\s]/g, ""));
   return cell.tagName === "TH" ? text.trim().toLowerCase() : number;
 };
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
-// What is wider than its frame fades out at the right until it is scrolled to its end.
+// A table that is wider than its frame fades out at the right until it is scrolled to the end.
 const watched = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target.closest(".scroll"))));
 const fade = (frame) => frame.classList.toggle("more", frame.scrollWidth - frame.clientWidth - frame.scrollLeft > 2);
 for (const frame of document.querySelectorAll(".scroll")) {
@@ -19,7 +19,7 @@ for (const frame of document.querySelectorAll(".scroll")) {
 for (const table of document.querySelectorAll("table[data-sort]")) {
   const body = table.tBodies[0];
   const first = [...body.rows];
-  const heads = [...table.querySelectorAll("th[data-place]")];
+  const heads = [...table.querySelectorAll("th[data-column]")];
   for (const head of heads) {
     const button = document.createElement("button");
     button.type = "button";
@@ -29,12 +29,12 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
     button.addEventListener("click", () => {
       const was = head.getAttribute("aria-sort");
       heads.forEach((other) => other.removeAttribute("aria-sort"));
-      const place = Number(head.dataset.place);
+      const column = Number(head.dataset.column);
       let rows = first;
       if (was !== "descending") {
         const sign = was === "ascending" ? -1 : 1;
         head.setAttribute("aria-sort", was === "ascending" ? "descending" : "ascending");
-        const keyed = first.map((row) => [valueOf(row, place), row]);
+        const keyed = first.map((row) => [valueOf(row, column), row]);
         const there = keyed.filter(([value]) => !Number.isNaN(value));
         const missing = keyed.filter(([value]) => Number.isNaN(value));
         there.sort(([a], [b]) => sign * compare(a, b));

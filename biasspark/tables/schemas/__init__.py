@@ -8,7 +8,7 @@ and no semicolon, which would end a statement.
 
 from __future__ import annotations
 
-from biasspark.tables.schemas.attribution import (
+from biasspark.tables.schemas.attribution_schema import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
@@ -17,11 +17,11 @@ from biasspark.tables.schemas.attribution import (
     LOSS_BY_SEGMENT,
     PAIR_SEGMENTS,
 )
-from biasspark.tables.schemas.comparisons import MODEL_COMPARISONS
-from biasspark.tables.schemas.declaring import CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.schemas.gate import BIAS_ALERTS, COMPARISON_ALERTS, JACKKNIFE_STATISTICS
-from biasspark.tables.schemas.runs import BIAS_RUNS, REJECTED_ROWS
-from biasspark.tables.schemas.scores import (
+from biasspark.tables.schemas.comparison_schema import MODEL_COMPARISONS
+from biasspark.tables.schemas.dsl import CORPUS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.schemas.gate_schema import BIAS_ALERTS, COMPARISON_ALERTS, JACKKNIFE_STATISTICS
+from biasspark.tables.schemas.ledger_schema import BIAS_RUNS, REJECTED_ROWS
+from biasspark.tables.schemas.score_schema import (
     LABEL_BALANCE,
     PINNED_AUC,
     SCORE_HISTOGRAMS,
@@ -29,9 +29,9 @@ from biasspark.tables.schemas.scores import (
     THRESHOLD_RATES,
     THRESHOLD_SUMMARY,
 )
-from biasspark.tables.schemas.skew import PINNED_SKEW
-from biasspark.tables.schemas.suite import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
-from biasspark.tables.schemas.windows import N_NIGHTS, SCORE_BLOCKS, WINDOW_START, WINDOW_TABLES
+from biasspark.tables.schemas.skew_schema import PINNED_SKEW
+from biasspark.tables.schemas.suite_schema import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+from biasspark.tables.schemas.window_schema import N_NIGHTS, SCORE_BLOCKS, WINDOW_START, WINDOW_TABLES
 
 __all__ = [
     "ATTRIBUTION_CORRELATIONS",

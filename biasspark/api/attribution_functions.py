@@ -1,0 +1,387 @@
+"""The public functions of AUC attribution, for notebooks: the tables of its job on any DataFrame, on any session.
+
+The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
+counted, by ranking. All but `example_attributions`, whose table is as long as the corpus, compute when they are called
+and return a DataFrame that holds its rows. Each raises and warns as `example_attributions` does. Functions that search
+(`attribution_segments`, `attribution_slices`) and those that add up exactly (`attribution_correlations`,
+`loss_by_segment`) keep the ranked rows while they run, and release them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.api.computed import hold, warn
+from biasspark.api.keywords import Keywords, Models, check_frame, row_keywords
+from biasspark.attribution import examples
+from biasspark.spark_errors import translate_corpus_errors
+from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    LOSS_BY_SEGMENT,
+    PAIR_SEGMENTS,
+    Table,
+)
+from biasspark.workflows.attribution import Attributed, attribute, check_rows, ranked_rows
+from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs
+
+
+def example_attributions(
+    df: DataFrame,
+    *,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return every row's share of the AUC, exact: one row a (model, slice, row).
+
+    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
+    tie. Of n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. A row's
+    ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
+    the positives, as over the negatives, is AUC / 2.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row per example.
+    id : str
+        The column that identifies a row.
+    models : str, list of str, or dict of str to str
+        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
+    label : str
+        The label's column: boolean, or numeric with `label_threshold`.
+    label_threshold : float, optional
+        A row is positive at or above it.
+    label_positive : list, optional
+        The values of the label's column that are positive, in place of a threshold.
+    slices : dict of str to str, optional
+        Names and Spark SQL predicates of parts of the rows that are ranked on their own, too.
+    ranges : int, default 0
+        Into how many score ranges the ranking is cut; 0: chosen from the rows.
+    level : float, default 0.95
+        Of intervals.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``example_attributions`` less the run's. Lazy: it is as long as the corpus.
+
+    Raises
+    ------
+    ConfigError, InputError
+        With all faults at once; also if a model has no usable score.
+
+    Warns
+    -----
+    InputWarning
+        Of what a person should look at: many rejected rows, labels that are all alike, slices without a row.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> biasspark.example_attributions(
+    ...     df, id="row_id", models=["score"], label="target", label_threshold=0.5
+    ... ).orderBy("normalized_attribution").show()  # doctest: +SKIP
+
+    Notes
+    -----
+    The rows are scanned three times: twice when the function is called, for a survey and to rank scores, and once when
+    the table is computed. They are shuffled once.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
+    return examples.example_attributions(_attribute(df, keywords).ranked)
+
+
+def attribution_correlations(
+    df: DataFrame,
+    *,
+    link: str | Mapping[str, str] | None = None,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
+
+    Pearson's correlation, -1 to 1, over the rows of one label.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    link : "logit", or dict of str to str, optional
+        ``"logit"`` makes probabilities of scores that are log-odds, ``{"model": "logit"}`` of those of some models.
+        Without, correlations of scores outside 0 to 1 are NULL.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``attribution_correlations`` less the run's.
+
+    Notes
+    -----
+    Three scans and two shuffles.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
+    return _search(df, ATTRIBUTION_CORRELATIONS, keywords)
+
+
+def loss_by_segment(
+    df: DataFrame,
+    *,
+    segments: Mapping[str, str] | None = None,
+    link: str | Mapping[str, str] | None = None,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    segments : dict of str to str, optional
+        Names and Spark SQL predicates.
+    link : "logit", or dict of str to str, optional
+        As for `attribution_correlations`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``loss_by_segment`` less the run's.
+
+    Notes
+    -----
+    Four scans and three shuffles; without segments three and two.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
+    return _search(df, LOSS_BY_SEGMENT, keywords)
+
+
+def attribution_segments(
+    df: DataFrame,
+    *,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    targets: Sequence[str] = ("auc",),
+    compare: Sequence[Sequence[str]] = (),
+    tree: Mapping[str, Any] | None = None,
+    link: str | Mapping[str, str] | None = None,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return the trees that find where models gain and lose their AUC, one row per node, with honest estimates.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    numeric, categorical : list of str
+        Columns to split on.
+    targets : list of {"auc", "cross_entropy", "gini"}
+        What trees predict.
+    compare : list of (model, baseline)
+        Models whose difference of attributions a tree predicts, too.
+    tree : dict, optional
+        ``max_depth, min_leaf, min_gain, max_bins, honest_fraction, seed``, as in the configuration.
+    link : "logit", or dict of str to str, optional
+        As for `attribution_correlations`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``attribution_segments`` less the run's.
+
+    Notes
+    -----
+    Six scans, four of them to survey scores and columns and to rank scores, and three shuffles. Each pair of
+    ``compare`` ranks both models again, a scan and a shuffle, and once more for every slice. Trees grow on what is
+    kept.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keys = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare, "link": link}
+    keys |= {"tree": {} if tree is None else tree}
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    return _search(df, ATTRIBUTION_SEGMENTS, keywords)
+
+
+def attribution_slices(
+    df: DataFrame,
+    *,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    slice_search: Mapping[str, Any] | None = None,
+    tree: Mapping[str, Any] | None = None,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    numeric, categorical : list of str
+        Columns to split on.
+    slice_search : dict, optional
+        ``max_predicates, most, min_rows, max_bins``, as in the configuration.
+    tree : dict, optional
+        Of it ``honest_fraction, seed`` split the rows, and ``max_bins`` cuts the numeric columns.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``attribution_slices`` less the run's.
+
+    Notes
+    -----
+    Six scans, four of them to survey scores and columns and to rank scores, and three shuffles. Slices are searched in
+    what is kept.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    search = {} if slice_search is None else slice_search
+    keys = {"numeric": numeric, "categorical": categorical, "slice_search": search, "tree": tree}
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    return _search(df, ATTRIBUTION_SLICES, keywords)
+
+
+def pair_segments(
+    df: DataFrame,
+    *,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    pairs: Mapping[str, Any] | None = None,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
+
+    A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
+    explains these by least squares, so a tie pulls the mean of its node towards one half.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    numeric, categorical : list of str
+        Columns to split on.
+    pairs : dict, optional
+        ``positives, negatives, max_depth, min_leaf, min_side, seed``, as in the configuration. ``min_leaf``, the fewest
+        pairs of a leaf, is a tenth of them unless given: lower it where groups are rare.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``pair_segments`` less the run's.
+
+    Notes
+    -----
+    Five scans, four of them to survey scores and columns and to rank scores, and two shuffles.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    attributed = _attribute(df, keywords)
+    with keywords.name_faults(), translate_corpus_errors(attributed.corpus, attributed.expressions):
+        return hold(df, PAIR_SEGMENTS, segment_pairs(attributed))
+
+
+def auc_crosses(
+    df: DataFrame,
+    *,
+    groupings: Mapping[str, str],
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    groupings : dict of str to str
+        Names and columns, or Spark SQL expressions, whose values are the groups. Of more than 200, the rest is one.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``auc_crosses`` less the run's.
+
+    Notes
+    -----
+    Four scans, three of them for surveys and to rank scores, and two shuffles.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
+    attributed = _attribute(df, keywords)
+    with keywords.name_faults(), translate_corpus_errors(attributed.corpus, attributed.expressions):
+        return hold(df, AUC_CROSSES, cross_groups(attributed))
+
+
+def _search(df: DataFrame, table: Table, keywords: Keywords) -> DataFrame:
+    """Rank, search, and return one of the tables that are computed on the way."""
+    attributed = _attribute(df, keywords)
+    with keywords.name_faults(), ranked_rows(attributed) as losses:
+        tables, warnings = list_tables(attributed, losses)
+    warn(warnings)
+    rows = tables[table]
+    assert isinstance(rows, pa.Table)  # none of them grows with the corpus
+    return hold(df, table, rows)
+
+
+def _attribute(df: DataFrame, keywords: Keywords) -> Attributed:
+    """Survey a corpus and plan its ranking, stop at faults of its rows, and give warnings of them."""
+    check_frame(df)
+    with keywords.name_faults():
+        attributed = attribute(df, keywords.measures(), keywords.given["id"], "estimate")
+        _, warnings = check_rows(attributed)
+    warn(warnings)
+    return attributed

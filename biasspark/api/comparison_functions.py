@@ -1,0 +1,183 @@
+"""The public functions that hold models against each other: on the rows that both score, or metric by metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from biasspark.api.computed import hold, warn
+from biasspark.api.keywords import (
+    Engine,
+    IdentitiesLike,
+    Keywords,
+    Models,
+    Unannotated,
+    check_frame,
+    identity_keywords,
+    row_keywords,
+)
+from biasspark.columns import MODEL
+from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
+from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.report import side_by_side as comparison
+from biasspark.session import describe
+from biasspark.tables.frames import to_arrow, to_frame
+from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
+from biasspark.text import list_first, show_value
+from biasspark.workflows.compare import compare
+
+MOST_NAMED = 10
+
+
+def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
+    """Return two models side by side, one row per slice and identity: the five metrics of each, and their differences.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        What `bias_metrics` returns, or the table or view of published runs.
+    first, second : str
+        Two models in it.
+
+    Returns
+    -------
+    DataFrame
+        For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, -1 to 1, below 0 for
+        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. Also the rows in the identity, the
+        positives among them, and ``worst_auc``, the lowest of the three AUCs.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If both models are the same, or the frame holds no metrics, or none of one of the models.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
+    >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
+
+    Notes
+    -----
+    The metrics are collected when the function is called.
+    """
+    check_frame(metrics)
+    comparison.check_models(first, second)
+    with Keywords({}).name_faults():
+        rows = _collect_metrics(metrics)
+        models = sorted(set(map(str, rows[MODEL].to_pylist())))
+        listed = list_first([show_value(model) for model in models], MOST_NAMED) or "no row"
+        if faults := [
+            Fault((side,), model, f"The metrics have no such model. They have {listed}.", "Name one that they have.")
+            for side, model in (("first", first), ("second", second))
+            if model not in models
+        ]:
+            raise InputError(*faults)
+    warn(
+        f"model {show_value(model)}: no metric has a value in these metrics. Their reasons say why, in columns such as "
+        "subgroup_auc_reason."
+        for model in comparison.list_without_value(rows, (first, second))
+    )
+    compared = comparison.side_by_side(rows, first, second)
+    return to_frame(metrics.sparkSession, compared, from_arrow_schema(compared.schema))
+
+
+def _collect_metrics(metrics: DataFrame) -> pa.Table:
+    """Return the columns of metrics that a comparison takes.
+
+    Raises
+    ------
+    InputError
+        If the frame lacks some.
+    """
+    if missing := [name for name in comparison.NEEDED if name not in metrics.columns]:
+        what = f"there is no column {list_first(missing, MOST_NAMED)}."
+        fix = "Give what bias_metrics returns, or the table or view of published runs."
+        raise InputError(Fault(("metrics",), ABSENT, what, fix))
+    wanted = {*comparison.KEY, *comparison.NEEDED} & set(metrics.columns)
+    with describe(metrics.sparkSession, "collect the metrics"):
+        return to_arrow(metrics, pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted]))
+
+
+def model_comparisons(
+    df: DataFrame,
+    *,
+    baseline: str,
+    method: Literal["delong", "jackknife"] = "delong",
+    groups: int | None = None,
+    cluster: str | None = None,
+    id: str | None = None,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+) -> DataFrame:
+    """Return by how much every model differs from a baseline, metric by metric, on the rows that both score.
+
+    Of AUCs the difference is model - baseline, -1 to 1, below 0 for the worse; of gaps |model| - |baseline|, -1/2 to
+    1/2, above 0 for the worse. Each has an interval, a p-value and a verdict.
+
+    The other keywords are those of `bias_metrics`; the engine is "blocks" whatever is given.
+
+    Parameters
+    ----------
+    baseline : str
+        The model that the others of ``models`` are compared with.
+    method : {"delong", "jackknife"}
+        Variances from the paired placements of rows, or from leaving out one group of rows after another.
+    groups : int, default 100
+        Of the jackknife.
+    cluster : str, optional
+        A column whose equal values, such as an author's rows, the jackknife keeps in one group. A row on which it is
+        NULL or NaN stands for itself.
+    id : str, optional
+        The column that identifies a row; the jackknife needs it.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table ``model_comparisons`` less the run's.
+
+    Raises
+    ------
+    ConfigError, InputError
+        With all faults at once; also if a model has no usable score.
+
+    Warns
+    -----
+    InputWarning
+        Of what a person should look at: models that share no row with the baseline, or rows of one label alone;
+        clusters in fewer groups than a verdict takes; rows without a cluster, identities and slices without rows, and
+        many rejected rows.
+
+    Notes
+    -----
+    The rows are scanned twice, for a survey and to count them, and then once for every model other than the baseline
+    and every 32 identities, and each time shuffled twice, by the jackknife once; a row takes 8 bytes for each identity.
+    P-values are adjusted over one (slice, pair of models), crossed pairs separately.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver Operating
+    Characteristic Curves: A Nonparametric Approach", 1988.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    given = {"models": models, **rows, **identity_keywords(identities, identity_threshold, unannotated, engine)}
+    given |= {} if id is None else {"id": id}
+    keywords = Keywords(given, "compare", baseline=baseline, method=method, groups=groups, cluster=cluster)
+    check_frame(df)
+    with keywords.name_faults(), compare(df, keywords.measures(), id, "estimate" if id else "allow") as comparison:
+        compared = comparison.compute()
+    warn(comparison.list_warnings(compared))
+    return hold(df, MODEL_COMPARISONS, comparisons_table(compared, comparison.level))

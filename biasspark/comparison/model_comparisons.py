@@ -1,0 +1,185 @@
+"""The table ``model_comparisons``: AUCs of two models on the same rows -> differences and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.arrays import Floats
+from biasspark.columns import (
+    BETTER,
+    CELL_PAIRS,
+    INSUFFICIENT_DATA,
+    NEGATIVE,
+    NO_EVIDENCE,
+    POSITIVE,
+    SUITE_GAPS,
+    WORSE,
+)
+from biasspark.comparison.differences import DifferenceEstimate, Ends, PairedMetric, estimate_difference
+from biasspark.comparison.paired import PairedAucs, delong_aucs
+from biasspark.metrics.intervals import Interval, auc_interval
+from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
+from biasspark.metrics.suite import METRIC_OF_CELLS
+from biasspark.ranking.kernels.paired_products import Products
+from biasspark.tables.arrow import to_table
+from biasspark.tables.schemas import MODEL_COMPARISONS
+
+PAIRED_DELONG = "paired_delong"
+
+
+class CellPair(NamedTuple):
+    """One pair of cells of an identity."""
+
+    slice: str
+    identity: str
+    crossed: bool
+    low_cell: str
+    high_cell: str
+
+
+class ComparedPair(NamedTuple):
+    """A metric of a model and of its baseline on the same rows, and how the variances were made."""
+
+    model: str
+    baseline_model: str
+    slice: str
+    identity: str
+    crossed: bool
+    metric: str
+    paired: PairedMetric
+    method: str
+
+
+def list_cell_pairs(is_overall: bool) -> Sequence[tuple[str, str]]:
+    """Return the (low, high) cells of an identity, or of a whole slice."""
+    return ((NEGATIVE, POSITIVE),) if is_overall else CELL_PAIRS
+
+
+def pair_cells(sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]) -> dict[CellPair, PairedAucs]:
+    """Return both models' AUCs of pairs of cells, with variances by DeLong.
+
+    Parameters
+    ----------
+    sums : mapping of ((slice, identity), cell, opposite cell) to Products
+        The sums of both models' placements of the rows of one cell among those of another. Missing for empty cells.
+    pairs : iterable of CellPair
+    """
+
+    def products(pair: CellPair, cell: str, opposite: str) -> Products:
+        return sums.get(((pair.slice, pair.identity), cell, opposite), Products(0, 0, 0, 0, 0, 0))
+
+    return {
+        pair: delong_aucs(products(pair, pair.low_cell, pair.high_cell), products(pair, pair.high_cell, pair.low_cell))
+        for pair in pairs
+    }
+
+
+def name_models(
+    aucs: Mapping[CellPair, PairedAucs], models: tuple[str, str], level: float, method: str
+) -> list[ComparedPair]:
+    """Return the metrics of a model and its baseline, given the AUCs of their pairs of cells.
+
+    Parameters
+    ----------
+    aucs : mapping of CellPair to PairedAucs
+    models : (str, str)
+        The model and the baseline.
+    level : float
+        Of the intervals, in (0, 1).
+    method : str
+        How the variances were made.
+
+    Notes
+    -----
+    The intervals of gaps are by `auc_interval`, so by the normal distribution, also of a variance of few groups: they
+    only decide which signs gaps may have. With the same few clusters, intervals of differences of gaps cover them no
+    more than 1.1 % less often than those of AUCs do (``scripts/simulations/comparison_coverage.py``).
+    """
+
+    def column(name: str) -> Floats:
+        return np.array([getattr(both, name) for both in aucs.values()], np.float64)
+
+    sizes = column("n_low"), column("n_high")
+    first = auc_interval(column("auc"), column("auc_variance"), *sizes, level)
+    second = auc_interval(column("baseline_auc"), column("baseline_variance"), *sizes, level)
+    compared = []
+    for index, (pair, both) in enumerate(aucs.items()):
+        metric = METRIC_OF_CELLS[pair.low_cell, pair.high_cell]
+        intervals = _ends(first, index), _ends(second, index)
+        paired = PairedMetric.of(both, intervals, metric in SUITE_GAPS)
+        compared.append(ComparedPair(*models, pair.slice, pair.identity, pair.crossed, metric, paired, method))
+    return compared
+
+
+def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
+    """Return the table ``model_comparisons``.
+
+    Parameters
+    ----------
+    compared : sequence of ComparedPair
+        Both models' metrics, of any pairs of models.
+    level : float
+        Of the intervals, in (0, 1).
+
+    Notes
+    -----
+    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs among
+    themselves.
+    """
+    families: dict[tuple[Any, ...], list[ComparedPair]] = {}
+    for row in compared:
+        families.setdefault((row.model, row.baseline_model, row.slice, row.crossed), []).append(row)
+    rows: list[dict[str, Any]] = []
+    for family in families.values():
+        estimates = [estimate_difference(row.paired, level) for row in family]
+        verdicts = judge_differences(estimates, [row.paired.is_gap for row in family])
+        rows += map(_table_row, family, estimates, verdicts)
+    return to_table(
+        MODEL_COMPARISONS, **{name: [row[name] for row in rows] for name in MODEL_COMPARISONS.value_columns}
+    )
+
+
+def judge_differences(
+    estimates: Sequence[DifferenceEstimate], less_is_better: Sequence[bool]
+) -> list[tuple[float | None, str]]:
+    """Return the adjusted p-value and the verdict of each of the differences that are tested together.
+
+    P-values are adjusted by Benjamini and Hochberg; a verdict is `better` or `worse` where the adjusted one is below
+    0.05 and the difference points one way, `no_evidence` elsewhere, and `insufficient_data` where there is none.
+    """
+    adjusted = benjamini_hochberg([estimate.p_value for estimate in estimates])
+    return list(zip(adjusted, map(_verdict, estimates, adjusted, less_is_better), strict=True))
+
+
+def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_better: bool) -> str:
+    if estimate.difference is None or p_adjusted is None:
+        return INSUFFICIENT_DATA
+    if p_adjusted >= SIGNIFICANT or not estimate.one_sided:
+        return NO_EVIDENCE
+    return BETTER if (estimate.difference < 0) == less_is_better else WORSE
+
+
+def _table_row(row: ComparedPair, estimate: DifferenceEstimate, verdict: tuple[float | None, str]) -> dict[str, Any]:
+    paired = row.paired
+    return row._asdict() | {
+        "n_low": paired.n_low,
+        "n_high": paired.n_high,
+        "value": paired.value,
+        "baseline_value": paired.baseline_value,
+        "difference": estimate.difference,
+        "difference_low": estimate.low,
+        "difference_high": estimate.high,
+        "p_value": estimate.p_value,
+        "p_adjusted": verdict[0],
+        "verdict": verdict[1],
+        "n_groups": paired.n_groups,
+    }
+
+
+def _ends(interval: Interval, index: int) -> Ends:
+    low, high = float(interval.low[index]), float(interval.high[index])
+    return (None, None) if np.isnan(low) else (low, high)

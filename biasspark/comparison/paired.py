@@ -1,0 +1,80 @@
+"""Two AUCs that are not independent, and the variances of their difference and sum: paired DeLong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from biasspark.metrics.delong import delong_part
+from biasspark.ranking.kernels.paired_products import Products
+
+CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
+"""The factors of both AUCs in each combination that has a variance: either AUC, their difference and their sum."""
+
+
+class PairedAucs(NamedTuple):
+    """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
+
+    Attributes
+    ----------
+    n_low, n_high
+        Rows of the cells; of two runs the fewer.
+    auc, baseline_auc
+        In [0, 1]; None where a cell is empty.
+    auc_variance, baseline_variance, difference_variance, sum_variance
+        Of either AUC, of their difference and of their sum. None where a cell has fewer than two rows.
+    n_groups
+        How many groups have a row in any of the cells, of which the jackknife made the variances; None by DeLong.
+    """
+
+    n_low: int
+    n_high: int
+    auc: float | None = None
+    baseline_auc: float | None = None
+    auc_variance: float | None = None
+    baseline_variance: float | None = None
+    difference_variance: float | None = None
+    sum_variance: float | None = None
+    n_groups: int | None = None
+
+
+def delong_aucs(low: Products, high: Products) -> PairedAucs:
+    """Return both AUCs of two cells, and DeLong's variances.
+
+    Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
+
+        (S_AA + S_BB ± 2·S_AB) / m
+
+    with S the sample variances and covariance of placements as shares of n (DeLong, DeLong and Clarke-Pearson 1988).
+
+    Parameters
+    ----------
+    low, high : Products
+        The rows of either cell, placed among those of the other by the model and by the baseline; ties count half.
+
+    Returns
+    -------
+    PairedAucs
+        Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
+        difference of a model and itself.
+    """
+    if not low.n or not high.n:
+        return PairedAucs(low.n, high.n)
+    doubled_pairs = 2 * low.n * high.n
+    aucs = (high.first / doubled_pairs, high.second / doubled_pairs)
+    if min(low.n, high.n) < 2:
+        return PairedAucs(low.n, high.n, *aucs)
+    first, second, difference, total = (
+        float(_part(low, high.n, x, y) + _part(high, low.n, x, y)) for x, y in CONTRASTS
+    )
+    return PairedAucs(low.n, high.n, *aucs, first, second, difference, total)
+
+
+def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
+    """Return the part of one cell in the variance of x·A + y·B.
+
+    It is DeLong's part of these rows, of sums and squares that are linear in both placements.
+    """
+    total = x * rows.first + y * rows.second
+    squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
+    return delong_part(rows.n, n_opposite, total, squares)

@@ -1,0 +1,285 @@
+"""The part ``[gate]`` of a configuration: the rules that a run must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config.comparison_settings import Compare
+from biasspark.config.declaration import (
+    REQUIRED,
+    Kind,
+    Section,
+    Spot,
+    choice,
+    flag,
+    guess,
+    list_of,
+    number,
+    repeated,
+    setting,
+    string,
+    tables,
+    write,
+)
+from biasspark.config.identities import Identities
+from biasspark.config.optional_metrics import SUITE_METRICS
+from biasspark.config.reader import Written
+from biasspark.errors import Fault, Text
+from biasspark.text import list_choices, quote
+
+AUCS = (*SUITE_AUCS, OVERALL_METRIC)
+AT_THRESHOLDS = (*RATES, *RATE_GAPS)
+METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
+GAPS = (*SUITE_GAPS, *RATE_GAPS)
+SEVERITIES = (FAIL, WARN)
+COUNTS_AS = (PASS, WARN, FAIL)
+"""What a check without enough evidence may count as, the default first."""
+BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
+CHANGES = ("max_drop", "max_rise")
+MOST_RULES = 200
+_SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
+
+
+def _read_metric(spot: Spot) -> Any:
+    if spot.value == "pinned_auc":
+        return spot.refuse("The gate does not judge pinned AUC.", f"Name one of {list_choices(METRICS)}.")
+    return choice(*METRICS).read(spot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Section):
+    """One rule: a metric, where the rule applies, and one bound."""
+
+    name: str = setting(REQUIRED, string(), example="bpsn")
+    """What the alerts call it."""
+    metric: str = setting(REQUIRED, Kind("text", _read_metric, ""), example="bpsn_auc")
+    """A metric of the suite; `auc`, the AUC of a whole slice; or a rate at a threshold, or the gap of such a rate."""
+    threshold: float | None = setting(None, number(), example=0.5)
+    """The threshold of a rate or its gap. Other metrics have none."""
+    models: tuple[str, ...] = setting((), list_of(nonempty=True), default_text="every one", single="model")
+    """Models the rule applies to."""
+    slices: tuple[str, ...] = setting((ALL_ROWS,), list_of(nonempty=True), single="slice")
+    """Slices the rule applies to."""
+    baseline: str | None = setting(None, string(), example="old")
+    """The model to compare with, on the same rows; left out where the rule looks at one model at a time."""
+    identities: tuple[str, ...] | None = setting(
+        None, list_of(nonempty=True), default_text="every one", single="identity"
+    )
+    """Identities the rule applies to; by default all configured ones."""
+    crossed: bool = setting(False, flag())
+    """Whether this default includes crossed pairs."""
+    min: float | None = setting(None, number(), example=0.1)
+    """Bounds of the value. `max_abs` bounds the size of a gap, whatever its sign."""
+    max: float | None = setting(None, number(), example=0.1)
+    """See `min`."""
+    max_abs: float | None = setting(None, number(), example=0.1)
+    """See `min`."""
+    max_drop: float | None = setting(None, number(), example=0.1)
+    """Bounds of the change since the last accepted run, or from the baseline. `max_drop`: how far an AUC or a rate may
+    fall. `max_rise`: how far a rate may rise, or a gap move away from 0."""
+    max_rise: float | None = setting(None, number(), example=0.1)
+    """See `max_drop`."""
+    worst: bool = setting(False, flag())
+    """Whether the worst identity is also judged."""
+    severity: str = setting(SEVERITIES[0], choice(*SEVERITIES))
+    """What a broken rule does: `fail` or `warn`."""
+    insufficient: str | None = setting(None, choice(*COUNTS_AS), default_text="that of `[gate]`")
+    """What insufficient evidence counts as for this rule, in place of what `[gate]` says."""
+
+    @property
+    def kind(self) -> str:
+        """Which of the bounds it has."""
+        return next(kind for kind in BOUNDS if getattr(self, kind) is not None)
+
+    @property
+    def bound(self) -> float:
+        """The bound."""
+        return float(getattr(self, self.kind))
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the bound is one of a change: since the last accepted run, or from the baseline."""
+        return any(getattr(self, kind) is not None for kind in CHANGES)
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether the metric is a gap, which has a sign."""
+        return self.metric in GAPS
+
+    @property
+    def is_size_change(self) -> bool:
+        """Whether the bound is on a change of the absolute size of a gap."""
+        return self.is_change and self.is_gap
+
+    @property
+    def allowed_bounds(self) -> list[str]:
+        """The bounds that a rule on this metric may have; all of them on a metric that there is not."""
+        forbidden = {"max_abs", "max_rise"} if self.metric in AUCS else {"max_abs"} if self.metric in RATES else set()
+        forbidden |= {"max_drop"} if self.is_gap else set()
+        forbidden |= set(BOUNDS) - set(CHANGES) if self._is_compared else set()
+        return [bound for bound in BOUNDS if bound not in forbidden]
+
+    @property
+    def _is_compared(self) -> bool:
+        return self.baseline is not None and self.metric not in AT_THRESHOLDS
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults of a rule by itself: of its threshold, its selectors and its bound."""
+        if "threshold" in written and self.metric in SUITE_METRICS:
+            fix = f"Remove it, or take {RATE_GAPS[1]}."
+            yield written.fault("threshold", f"{self.metric} has no threshold.", fix)
+        if "threshold" not in written and self.metric in AT_THRESHOLDS:
+            yield written.complain("threshold", f"missing. {self.metric} needs one.", written.write(threshold=0.5))
+        keys = ("identity", "identities", "crossed", "worst")
+        if self.metric == OVERALL_METRIC and (given := [key for key in keys if written.keys.get(key)]):
+            what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
+            yield written.complain("", what, "Remove that, or take another metric.")
+        bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
+        if len(bounds) != 1:
+            listed = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
+            what = f"{' and '.join(bounds)} are given" if bounds else "there is no bound"
+            example = {"min": 0.8} if "min" in allowed and not self.is_gap else {allowed[-1]: 0.1}
+            fix_number = "Write one, or split the rule." if bounds else written.write(**example)
+            yield written.complain("", f"{what}. A rule has exactly one bound: {listed}.", fix_number)
+        for kind in bounds:
+            if kind in allowed:
+                yield from self._check_range(kind, written)
+            elif len(bounds) == 1:
+                yield self._refuse_bound(kind, written)
+
+    def _refuse_bound(self, kind: str, written: Written) -> Fault:
+        if self._is_compared and kind not in CHANGES:
+            rule = "A rule with a baseline bounds how much worse a model is than the baseline."
+            return written.fault(kind, rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
+        right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
+        return written.fault(kind, f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
+
+    def _check_range(self, kind: str, written: Written) -> Iterator[Fault]:
+        high = 0.5 if self.metric in SUITE_GAPS else 1.0
+        low = -high if self.is_gap and kind in ("min", "max") else 0.0
+        bound = getattr(self, kind)
+        if written.sound(kind) and not (low < bound < high or (kind in CHANGES and bound == low)):
+            excluded = f"{high} excluded" if kind in CHANGES else "both excluded"
+            rule = f"It must lie between {low} and {high}, {excluded}. Otherwise every value would pass, or none."
+            yield written.fault(kind, rule, "Correct it.")
+
+    def check_names(
+        self, written: Written, models: Sequence[str], slices: Sequence[str], identities: Identities | None
+    ) -> Iterator[Fault]:
+        """Yield the faults of models, slices and identities that do not exist.
+
+        Parameters
+        ----------
+        models, slices
+            Those that exist. Any model is accepted where there is none, which is another fault.
+        identities
+            None where they have faults of their own.
+        """
+        for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
+            for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
+                rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
+                yield written.entry_fault(key, name, rule, guess(name, known), _SINGLE[key])
+        if identities is not None and self.metric != OVERALL_METRIC:
+            for name in dict.fromkeys(self.identities or ()):
+                if unknown := _unknown_identity(name, identities):
+                    yield written.entry_fault("identities", name, *unknown, _SINGLE["identities"])
+
+    def check_baseline(
+        self, written: Written, models: Sequence[str], compare: Compare | None, is_sound: bool
+    ) -> Iterator[Fault]:
+        """Yield the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
+        compared = compare.compared(models) if compare else ()
+        uncompared = [name for name in self.models if name not in compared]
+        rule: Text = ""
+        fix: Text = "Remove it, or take another metric."
+        if self.metric in AT_THRESHOLDS:
+            rule = "jobs/compare_models.py compares AUCs and their gaps only."
+        elif self.baseline not in models:
+            rule, fix = f"There is no such model. The models are {list_choices(models)}.", guess(self.baseline, models)
+        elif self.baseline in self.models:
+            rule, fix = "It is also the model. A model is compared with a different one.", "Name another."
+        elif not is_sound:
+            return
+        elif compare is None:
+            rule = "[compare] is missing, and jobs/compare_models.py judges the rule by it."
+            fix = write(("compare", "baseline"), self.baseline)
+        elif self.baseline != compare.baseline:
+            rule = f"The baseline of [compare] is {quote(compare.baseline)}."
+            fix = "Write the same in both."
+        elif uncompared:
+            listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
+            rule = f"[compare] compares {listed} with it, and not {list_choices(uncompared)}."
+        if rule:
+            yield written.fault("baseline", rule, fix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate(Section):
+    """The rules that a run must keep."""
+
+    alpha: float = setting(0.05, number(0, 0.5))
+    """The level of significance, for p-values adjusted over the rows of a rule."""
+    paired: bool = setting(False, flag())
+    """Whether changes of AUCs since the last accepted run are judged on rows paired by their ids."""
+    insufficient: str = setting(COUNTS_AS[0], choice(*COUNTS_AS))
+    """What insufficient evidence counts as: `pass` lets the run be accepted, `warn` does so with a warning, and `fail`
+    fails the gate. A rule may say otherwise."""
+    rule: tuple[Rule, ...] = setting(
+        (),
+        tables(Rule, MOST_RULES, "Let one rule cover more identities."),
+        default_text="required",
+        example={"name": "bpsn", "metric": "bpsn_auc"},
+    )
+    """The rules."""
+
+    @property
+    def run_rules(self) -> tuple[Rule, ...]:
+        """The rules on a run by itself and since the last accepted run: ``jobs/bias_metrics.py`` judges them."""
+        return tuple(rule for rule in self.rule if rule.baseline is None)
+
+    @property
+    def change_rules(self) -> tuple[Rule, ...]:
+        """The rules on a change of an AUC since the last accepted run, or of the size of its gap."""
+        return tuple(rule for rule in self.run_rules if rule.is_change and rule.threshold is None)
+
+    @property
+    def rate_change_rules(self) -> tuple[Rule, ...]:
+        """The rules on a change of a rate since the last accepted run, or of the size of its gap."""
+        return tuple(rule for rule in self.rate_rules if rule.is_change)
+
+    @property
+    def rate_rules(self) -> tuple[Rule, ...]:
+        """The rules on rates at thresholds and on their gaps."""
+        return tuple(rule for rule in self.run_rules if rule.threshold is not None)
+
+    @property
+    def comparison_rules(self) -> tuple[Rule, ...]:
+        """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
+        return tuple(rule for rule in self.rule if rule.baseline is not None)
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults that there is no rule, or two of one name, or none for what is paired."""
+        if not self.rule:
+            yield written.complain("", "there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
+        for name in repeated(rule.name for rule in self.rule if rule.name):
+            yield written.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
+        if self.paired and self.rule and not self.change_rules:
+            rule = "No rule is on a change of an AUC since the last accepted run."
+            yield written.fault("paired", rule, "Remove the line, or write a rule with max_drop or max_rise.")
+
+
+def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | None:
+    """Return why nothing gives an identity, or a pair of that name; None where it may be there."""
+    pairs = identities.split_pair(name)
+    if identities.can_give(name) or any(identities.may_precede(*pair) for pair in pairs):
+        return None
+    if pairs:
+        first, second = pairs[0]
+        if first == second:
+            return "A pair joins two different identities.", f"Write {quote(first)}, or name another one."
+        return "A pair is named in the order of [identities].", f"Write {quote(f'{second}{PAIR}{first}')}."
+    known = identities.shown_names
+    return f"Nothing in [identities] gives it. The identities are {', '.join(known) or 'none'}.", guess(name, known)

@@ -1,0 +1,79 @@
+"""From a TOML file, or from tables, to a checked configuration. Every fault comes out at once, in one `ConfigError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from biasspark.config.configuration import Config, Measures
+from biasspark.config.identities import Identities
+from biasspark.config.reader import Reader, plain
+from biasspark.config.toml_file import apply_overrides, read_toml
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a configuration file, and what the command line changes in it by ``table.key=value``.
+
+    Relative paths in it are looked up next to it, then in the working folder; an output that exists in neither is made
+    in the working folder.
+
+    Raises
+    ------
+    ConfigError
+        With every fault. If the file cannot be read or is not TOML, with that alone.
+    """
+    table, faults = apply_overrides(read_toml(Path(path)), overrides)
+    reader = Reader(Path(path).parent, _left_out(table))
+    reader.faults.extend(faults)
+    return reader.read(Config, table)
+
+
+def parse_config(table: Mapping[str, Any], base: Path) -> Config:
+    """Check a whole configuration that was read already; relative paths in it are looked up in the folder ``base``.
+
+    Raises
+    ------
+    ConfigError
+        With every fault.
+    """
+    return Reader(base, _left_out(table)).read(Config, table)
+
+
+def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True) -> Measures:
+    """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
+
+    Parameters
+    ----------
+    table : mapping
+        Tables of a configuration. ``models`` may be a list of columns, ``identities`` a list of columns or an
+        `Identities`. What is None counts as absent.
+    base : Path, optional
+        The folder in which relative term files are looked up first; the working folder unless given.
+    scored : bool
+        Whether there are models; without, only labels can be counted.
+
+    Raises
+    ------
+    ConfigError
+        With every fault.
+    """
+    given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
+    left_out = _left_out(table) | (set() if scored else {"models"})
+    return Reader(base or Path.cwd(), left_out).read(Measures, given)
+
+
+def parse_identities(value: object, base: Path | None = None) -> Identities:
+    """Check identities: a list of columns, the table ``[identities]`` as a dict, or an `Identities`.
+
+    Raises
+    ------
+    ConfigError
+        With every fault.
+    """
+    return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
+
+
+def _left_out(table: Mapping[str, Any]) -> set[str]:
+    """Return the required tables that need not be there: attribution alone needs no identities."""
+    return {"identities"} if table.get("attribution") is not None else set()

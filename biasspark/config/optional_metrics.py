@@ -1,0 +1,214 @@
+"""The parts of a configuration that are measured only where it has them: each a table that turns its part on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Self
+
+from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
+from biasspark.config.declaration import (
+    REQUIRED,
+    Kind,
+    Section,
+    Spot,
+    choice,
+    flag,
+    guess,
+    is_finite_number,
+    list_of,
+    named,
+    number,
+    setting,
+    string,
+    table,
+    whole,
+)
+from biasspark.config.reader import Written
+from biasspark.errors import Fault
+from biasspark.text import show_value
+
+SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
+MOST_TRIALS = 100_000
+MOST_THRESHOLDS = 10_001
+MOST_BINS = 10_000
+MOST_BUCKETS = 100
+LONGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedAuc(Section):
+    """Pinned AUC: always by its closed form, and with `trials` also sampled, as it was published."""
+
+    trials: int = setting(0, whole(0, MOST_TRIALS))
+    """How often the pinned set is also drawn."""
+    seed: int = setting(1, whole())
+    """Fixes the draws."""
+    include_subgroup_in_background: bool = setting(True, flag())
+    """True draws the background from all rows, as the papers say; false from the rows outside the subgroup, as the
+    authors' published code does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedSkew(Section):
+    """How pinned AUC moves although the model does not: a part of one cell of an identity is dropped at random."""
+
+    identity: str = setting(REQUIRED, string(), example="gay")
+    """The identity, which cannot be a crossed pair."""
+    cell: str = setting(FOUR_CELLS[0], choice(*FOUR_CELLS))
+    """The cell whose rows are dropped."""
+    fraction: float = setting(0.5, number(0, 1))
+    """The part of the cell that is dropped."""
+    trials: int = setting(100, whole(1, MOST_TRIALS))
+    """How often rows are dropped."""
+    seed: int = setting(1, whole())
+    """Fixes which rows are dropped."""
+
+    def n_dropped(self, n_rows: int) -> int:
+        """Return the fraction of so many rows, halves rounded up, of the decimal that was written.
+
+        0.29 of 50 is 14.5, of the binary number next to 0.29 a little less.
+        """
+        return math.floor(Fraction(repr(self.fraction)) * n_rows + Fraction(1, 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid(Section):
+    """Equally spaced thresholds: both ends and what lies between."""
+
+    low: float = setting(0.0, number())
+    """The lowest threshold."""
+    high: float = setting(1.0, number())
+    """The highest threshold."""
+    steps: int = setting(100, whole(1, MOST_THRESHOLDS - 1))
+    """The number of steps from one to the other."""
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the fault that the grid has no width."""
+        if not self.low < self.high and written.sound("low", "high"):
+            what = f"low = {show_value(self.low)} is not below high = {show_value(self.high)}."
+            yield written.complain("", what, "Swap them.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds(Section):
+    """The thresholds at which rows are decided; a score equal to one is decided positive.
+
+    Once read, ``at`` holds all of them, ascending.
+    """
+
+    at: tuple[float, ...] = setting((), list_of(number(), nonempty=True), example=[0.5, 0.8])
+    """Single thresholds. Give these, a grid, or both."""
+    grid: Grid | None = setting(None, table(Grid), example={"steps": 100})
+    """Equally spaced thresholds: both ends and what lies between."""
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults that there are no thresholds, or too many."""
+        if "at" not in written and "grid" not in written:
+            what = "neither at nor grid is given. A threshold is required."
+            yield written.complain("", what, written.write(at=[0.5]))
+        if (n_thresholds := len(self._all())) > MOST_THRESHOLDS:
+            what = f"there are {n_thresholds:,} thresholds. At most {MOST_THRESHOLDS:,} are allowed."
+            yield written.complain("", what, "Take a coarser grid.")
+
+    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+        """Return all thresholds as a list."""
+        return replace(self, at=self._all(), grid=None)
+
+    def _all(self) -> tuple[float, ...]:
+        grid = divide(self.grid.low, self.grid.high, self.grid.steps) if self.grid else ()
+        return tuple(sorted({*(threshold + 0.0 for threshold in self.at), *grid}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histograms(Section):
+    """The scores of each model, counted in bins of equal width."""
+
+    bins: int = setting(100, whole(1, MOST_BINS))
+    """The number of bins; fewer where scores hardly differ."""
+
+
+def _read_buckets(spot: Spot) -> Any:
+    """Read ascending whole numbers between which lengths are counted."""
+    edges = spot.value if isinstance(spot.value, list | tuple) else ()
+    whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge <= LONGEST for edge in edges)
+    if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):
+        return tuple(map(int, edges))
+    return spot.refuse(f"It must be a list of 2 to {MOST_BUCKETS} whole numbers, not negative and ascending.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelBalance(Section):
+    """Label balance, by text length where `text` or `length` is given."""
+
+    text: str | None = setting(None, string())
+    """The column of the text, whose length counts."""
+    length: str | None = setting(None, string())
+    """The column of the length. Give this or `text`."""
+    buckets: tuple[int, ...] = setting(
+        (20, 60, 180, 540, 1620, 4860), Kind("list of whole numbers", _read_buckets), example=[20, 60, 180]
+    )
+    """The cuts between lengths, ascending: each begins a bucket, and the last one ends the bucket before it."""
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults that lengths come from two columns, or are cut without one."""
+        if "text" in written and "length" in written:
+            what = "text and length are both given. A length comes from one of them."
+            yield written.complain("", what, "Remove one.")
+        if "buckets" in written and "text" not in written and "length" not in written:
+            rule = "Without text or length nothing is put into them."
+            yield written.fault("buckets", rule, written.write(text="comment_text"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates(Section):
+    """The mean score of each template and identity."""
+
+    column: str = setting(REQUIRED, string(), example="template")
+    """The column of the template from which a row's text was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinimumCellRows(Section):
+    """The fewest rows that each of the two cells of a metric must have for the metric to have a value."""
+
+    min_rows: int = setting(0, whole())
+    """Of every suite metric, and of `auc`."""
+    metrics: dict[str, int] = setting({}, named("a metric", whole()))
+    """Of single metrics, in place of `min_rows`."""
+
+    def check(self, written: Written) -> Iterator[Fault]:
+        """Yield the faults of metrics that are not those of the suite."""
+        for name in [name for name in self.metrics if name not in SUITE_METRICS]:
+            what = f"there is no such metric. The metrics are {', '.join(SUITE_METRICS)}."
+            yield written.table("metrics").complain(name, what, guess(name, SUITE_METRICS))
+
+    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+        """Return the settings with the metrics in the order of the suite."""
+        return replace(self, metrics={name: self.metrics[name] for name in SUITE_METRICS if name in self.metrics})
+
+    def rows_needed(self, metric: str) -> int:
+        """Return how many rows a cell of this metric needs."""
+        return self.metrics.get(metric, self.min_rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy(Section):
+    """Small-cell suppression: the numbers of smaller groups are not published."""
+
+    min_group_rows: int = setting(10, whole(1))
+    """The fewest rows of a group whose numbers are published."""
+
+
+def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
+    """Return the ends of equal parts of an interval: both its ends exactly, and of [0, 1] the numbers k / parts.
+
+    They ascend. Where there are fewer doubles between ``low`` and ``high`` there are fewer parts, and one if both are
+    equal.
+    """
+    rounded = (low * (1 - part / parts) + high * (part / parts) for part in range(1, parts))
+    inside = {end for end in rounded if low < end < high}
+    return (low, *sorted(inside), high)

@@ -1,0 +1,114 @@
+"""The configuration's TOML file, and what ``--set`` changes in it."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from biasspark.config.repeated_keys import KEY, repeated_key, split_key
+from biasspark.errors import ABSENT, ConfigError, Fault
+from biasspark.text import quote, show_key
+
+ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, is not UTF-8 or is not TOML, with the line.
+    """
+    where = quote(str(path))
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{where}: {describe_unreadable(error)}. The configuration is a TOML file. Name one with --config."
+        ) from None
+    try:
+        text = decode_utf8(raw)
+        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: it is nested too deeply. Make it flatter.") from None
+    except tomllib.TOMLDecodeError as error:
+        if fault := repeated_key(text, str(error)):
+            raise ConfigError(f"{where}: {fault}") from None
+        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
+    except ValueError:
+        raise ConfigError(f"{where}: a number in it has too many digits. Write it shorter.") from None
+
+
+def decode_utf8(raw: bytes) -> str:
+    """Decode UTF-8, with or without the mark that some editors put before it, and with any line ends."""
+    return raw.decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def describe_unreadable(error: Exception) -> str:
+    """Return why a file could not be read: ``no such file or directory``."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return reason[:1].lower() + reason[1:]
+
+
+def describe_undecodable(error: UnicodeDecodeError) -> str:
+    """Return where a file stops being UTF-8."""
+    lines = error.object[: error.start].split(b"\n")
+    return f"line {len(lines)}, byte {len(lines[-1]) + 1} is not UTF-8"
+
+
+def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
+    """Set keys of a configuration as ``table.key=value`` says, the later of two winning.
+
+    Parameters
+    ----------
+    table : mapping
+        The configuration; it is not changed.
+    overrides : sequence of str
+        Each a dotted TOML key, ``=``, and a TOML value. What is not a TOML value is taken as text.
+
+    Returns
+    -------
+    tuple
+        The changed configuration, and the faults of malformed overrides.
+    """
+    changed, faults = copy.deepcopy(dict(table)), []
+    for override in overrides:
+        assignment = ASSIGNMENT.fullmatch(override)
+        path = split_key(assignment[1]) if assignment else []
+        if assignment is None or not path:
+            # Only the part before "=" is shown: the value may be a password.
+            what = f"--set {quote(override.partition('=')[0])}: this is not a dotted TOML key with a value."
+            fix = "It must read table.key=value. Write, for example, --set label.threshold=0.5."
+            faults.append(Fault((), ABSENT, what, fix))
+        elif parent := _set_value(changed, path, parse_value(assignment[2])):
+            shown, table_name = (".".join(map(show_key, keys)) for keys in (path, parent))
+            rule = f"--set {shown}: {table_name} is not a table. Only a table has keys."
+            faults.append(Fault((), ABSENT, rule, f"Set {table_name} itself."))
+    return changed, faults
+
+
+def parse_value(text: str) -> Any:
+    """Return a TOML value; text that is not TOML as it is."""
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return document["value"] if len(document) == 1 else text
+
+
+def _set_value(table: dict[str, Any], path: list[str], value: Any) -> list[str]:
+    """Set a key, making tables on the way; return the path of what should be a table and is not."""
+    inner: Any = table
+    for depth, part in enumerate(path[:-1], 1):
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return path[:depth]
+    inner[path[-1]] = value
+    return []

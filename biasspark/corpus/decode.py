@@ -1,0 +1,177 @@
+"""EXAMPLES in Spark SQL: its bit fields, who is in which identity, and counts of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from biasspark.arrays import Ints
+from biasspark.columns import SCORE_REASONS
+from biasspark.corpus.encoding import Encoding, Source
+from biasspark.corpus.identity_sources import WORD_LETTER
+from biasspark.corpus.values import combine
+
+
+def field(what: str, number: int, encoding: Encoding) -> Column:
+    """Return the value of a bit field of EXAMPLES: see `Encoding.fields`."""
+    item = encoding.fields[what, number]
+    return F.shiftright(encoding.word_columns[item.word], item.shift).bitwiseAND(F.lit((1 << item.width) - 1))
+
+
+def name_of(number: Column, names: tuple[str, ...]) -> Column:
+    """Return the name of a number."""
+    return F.element_at(F.array(*map(F.lit, names)), number + 1)
+
+
+def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFrame:
+    """Return each row once for every value that is not NULL, with that value in a new column.
+
+    NULLs are filtered after the array is exploded. Filtered before, Spark would infer that some elements are left, and
+    compute them once more from the columns of the corpus to filter by it, in code that is not compiled.
+    """
+    return rows.select("*", F.explode(F.array(*values)).alias(name)).where(F.col(name).isNotNull())
+
+
+def states(encoding: Encoding) -> list[Column]:
+    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL where unknown.
+
+    Spark's AND has three values: a crossed pair is out where one side is out, else unknown where one is unknown.
+    """
+    singles = single_states(encoding)
+    return singles + [singles[a] & singles[b] for a, b in encoding.pairs]
+
+
+def single_states(encoding: Encoding) -> list[Column]:
+    """Return `states` without crossed pairs; no row is in ``(overall)``, which has no subgroup."""
+    singles = [F.lit(False)]
+    for index, source in enumerate(encoding.sources):
+        known = _source_states(index, source, encoding)
+        singles += known if source.nullable else [F.coalesce(state, F.lit(False)) for state in known]
+    return singles
+
+
+def _source_states(index: int, source: Source, encoding: Encoding) -> list[Column]:
+    if source.kind == "flags":
+        return [_flag_state(encoding.number[name], index, encoding) for name in source.identities]
+    values = F.col(encoding.value_columns[index])
+    if source.kind == "terms":
+        return [_any_is(values, pattern) for _, pattern in source.patterns]
+    if source.kind == "array":
+        # A null element means nothing, but would make array_contains NULL where the value is not there.
+        return [F.array_contains(F.array_compact(values), F.lit(value)) for value in source.values]
+    return [values == F.lit(value) for value in source.values]
+
+
+def _any_is(terms: Column, pattern: str) -> Column:
+    return F.exists(terms, lambda term: term.rlike(f"(?iu)^{pattern}(?!{WORD_LETTER})"))
+
+
+def _flag_state(number: int, index: int, encoding: Encoding) -> Column:
+    member = field("member", number, encoding) == 1
+    if index not in encoding.nullable_sources:
+        return member
+    known = field("known", encoding.nullable_sources.index(index), encoding) == 1
+    return F.when(known & (field("unknown", number, encoding) == 0), member)
+
+
+def count_rows(examples: DataFrame, encoding: Encoding, more: Sequence[Column] = ()) -> DataFrame:
+    """Return one row: `counts`, in the order of `Encoding.count_keys`, and more aggregates."""
+    counts = F.array(*(F.count(F.when(condition, F.lit(1))) for condition in _conditions(encoding)))
+    return examples.agg(counts.alias("counts"), *more)
+
+
+def counts_for(models: Sequence[str], encoding: Encoding) -> Column:
+    """Return whether a row of EXAMPLES counts for each of some models; of none, whether it has a label."""
+    scores = [field("score_reason", encoding.models.index(name), encoding) for name in models]
+    return reduce(Column.__and__, (reason == 0 for reason in [field("row_reason", 0, encoding), *scores]))
+
+
+def count_positives(models: Sequence[str], encoding: Encoding) -> Column:
+    """Return how many positive rows of EXAMPLES count for each of some models: an aggregate."""
+    return F.count_if(counts_for(models, encoding) & (field("label", 0, encoding) == 1))
+
+
+def count_sides(encoding: Encoding) -> Column:
+    """Return for every single identity how many usable rows are in it, and how many outside: an aggregate."""
+    usable = _is_usable(encoding)
+    _, *members = single_states(encoding)
+    sides = [(F.count_if(usable & state), F.count_if(usable & ~state)) for state in members]
+    return F.array(*(F.struct(inside.alias("inside"), outside.alias("outside")) for inside, outside in sides))
+
+
+def list_empty_slices(encoding: Encoding) -> Column:
+    """Return the names of the slices that have no usable row: an aggregate."""
+    inside = [F.lit(True), *(field("slice", number, encoding) == 1 for number in range(1, len(encoding.slices)))]
+    counts = [F.count_if(_is_usable(encoding) & each) for each in inside]
+    empty = [F.when(count == 0, F.lit(name)) for name, count in zip(encoding.slices, counts, strict=True)]
+    return F.array_compact(F.array(*empty))
+
+
+def list_score_bounds(encoding: Encoding) -> Column:
+    """Return the least and the greatest score of each model, on the rows that count for it: an aggregate."""
+    scores = [
+        F.when(counts_for((model,), encoding), F.col(name) + F.lit(0.0))  # -0.0 becomes 0.0
+        for model, name in zip(encoding.models, encoding.score_columns, strict=True)
+    ]
+    return F.array(*(F.struct(F.min(score).alias("lowest"), F.max(score).alias("highest")) for score in scores))
+
+
+def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
+    """Return negatives and positives of every identity by length bin: see `biasspark.ranking.counts.Counts.labels`.
+
+    Runs one Spark action, which scans the corpus.
+    """
+    n_bins = encoding.n_length_bins or 0
+    _, *members = single_states(encoding)
+    length_bin = field("length_bin", 0, encoding) if n_bins else F.lit(0)
+    is_positive = field("label", 0, encoding) == 1
+    labelled = examples.where(field("row_reason", 0, encoding) == 0).groupBy(length_bin.cast("int").alias("length_bin"))
+    counted = labelled.agg(
+        *(
+            F.array(*(F.count_if(label & state) for state in (F.lit(True), *members))).alias(name)
+            for name, label in (("n_negative", ~is_positive), ("n_positive", is_positive))
+        )
+    )
+    labels = np.zeros((encoding.first_pair, n_bins + 1, 2), np.int64)
+    for row in counted.collect():
+        labels[:, row["length_bin"]] = np.stack([row["n_negative"], row["n_positive"]], axis=1)
+    return labels
+
+
+def _is_usable(encoding: Encoding) -> Column:
+    """Return whether a row of EXAMPLES counts for any model; where there are none, whether it has a label."""
+    subsets: list[tuple[str, ...]] = [(name,) for name in encoding.models] or [()]
+    return combine(Column.__or__, [counts_for(subset, encoding) for subset in subsets])
+
+
+def _conditions(encoding: Encoding) -> list[Column]:
+    """Return the condition on a row of each count, in the order of `Encoding.count_keys`."""
+    row_reason, by_number = field("row_reason", 0, encoding), states(encoding)
+    stays = row_reason == 0
+    reasons = [field("score_reason", n, encoding) for n in range(len(encoding.models))]
+    fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons)) if reasons else F.lit(False)
+
+    def condition(what: str, number: int) -> Column:
+        match what:
+            case "rows":
+                chosen = F.lit(True)
+            case "rejected":
+                chosen = ~stays | fails_all
+            case "row_reason":
+                chosen = row_reason == number
+            case "score_reason":
+                model, code = divmod(number, len(SCORE_REASONS))
+                chosen = stays & (reasons[model] == code + 1)
+            case "scored_label":
+                chosen = stays & (field("label", 0, encoding) == 1) & (reasons[number] == 0)
+            case "pair":
+                chosen = by_number[number]
+            case _:
+                chosen = stays & (field(what, number, encoding) == 1)
+        return chosen
+
+    return [condition(*key) for key in encoding.count_keys]

@@ -1,0 +1,147 @@
+"""Lake table -> EXAMPLES: every row with its label, scores and memberships, packed as the encoding says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
+
+from biasspark.columns import ALL_ROWS
+from biasspark.config import LabelBalance, Measures, too_many_pairs
+from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
+from biasspark.corpus.encoding import Encoding, Field
+from biasspark.corpus.identity_sources import annotation_out_of_range, build_sources, flag_columns, value_column
+from biasspark.corpus.survey import Survey
+from biasspark.corpus.values import column, combine, is_unreadable, number
+from biasspark.errors import ABSENT, Fault, InputError
+
+
+def build_encoding(measures: Measures, survey: Survey) -> Encoding:
+    """Return the names of everything that EXAMPLES holds, and where it is.
+
+    Raises
+    ------
+    InputError
+        If two identities have one name, or there are more crossed pairs than are allowed.
+    """
+    identities, balance = measures.identities, measures.label_balance
+    encoding = Encoding(
+        models=tuple(measures.models),
+        slices=(ALL_ROWS, *measures.slices),
+        sources=build_sources(identities, survey.values),
+        crossed=identities.crossed.pairs,
+        min_rows=identities.crossed.min_rows,
+        n_length_bins=len(list_length_bins(balance)) if balance else None,
+        text_columns=survey.text_columns,
+    )
+    if fault := too_many_pairs(len(encoding.singles), identities.crossed):
+        raise InputError(fault)
+    if repeated := sorted(name for name, count in Counter(encoding.names).items() if count > 1):
+        problem = (
+            f"{', '.join(map(repr, repeated[:10]))} would name more than one identity, a value in the corpus among "
+            "them. Each identity has a different name."
+        )
+        raise InputError(
+            Fault(("identities",), ABSENT, problem, "Rename the column or predicate, or filter the value.")
+        )
+    return encoding
+
+
+def keep_scored(corpus: DataFrame, measures: Measures) -> DataFrame:
+    """Return the rows that every model scores. Lazy."""
+    scored = [score_reason(name, corpus.schema) == 0 for name in measures.models.values()]
+    return corpus.where(combine(Column.__and__, scored))
+
+
+def encode_examples(
+    corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None, payload: Sequence[Column] = ()
+) -> DataFrame:
+    """Return EXAMPLES: the words, scores and values of the encoding, one row for each row of the corpus.
+
+    Parameters
+    ----------
+    payload : sequence of Column
+        More columns of a row.
+
+    Notes
+    -----
+    Lazy, and computed where the corpus is scanned: thresholds, predicates and regular expressions run in the JVM. Text
+    is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
+    """
+    schema = corpus.schema
+    parts = _field_values(measures, encoding, schema, id_column)
+    columns = {}
+    for index, name in enumerate(encoding.word_columns):
+        shifted = [_shift(parts[key], item) for key, item in encoding.fields.items() if item.word == index]
+        columns[name] = combine(Column.bitwiseOR, shifted).cast("bigint")
+    for name, score in zip(encoding.score_columns, measures.models.values(), strict=True):
+        # 0 where rejected: a column without NULL crosses to Python without a copy.
+        columns[name] = known_score(score, schema).otherwise(F.lit(0.0))
+    for index, name in encoding.value_columns.items():
+        columns[name] = value_column(encoding.sources[index], measures.identities, schema)
+    return corpus.select(*(value.alias(name) for name, value in columns.items()), *payload)
+
+
+def list_length_bins(balance: LabelBalance) -> tuple[tuple[int, int], ...]:
+    """Return the least and the greatest length of every bin; none where no length is known."""
+    if balance.text is None and balance.length is None:
+        return ()
+    return tuple((low, high - 1) for low, high in pairwise(balance.buckets))
+
+
+def _length_bin(balance: LabelBalance, schema: StructType) -> Column:
+    """Return the length bin of a row, counted from 1; 0 where its length is unknown or in no bin.
+
+    The length of a text is its characters (Unicode code points).
+    """
+    if balance.text is not None:
+        length = F.char_length(column(balance.text))
+    else:
+        assert balance.length is not None
+        length = number(balance.length, schema[balance.length].dataType)
+    chosen = F.when(length < balance.buckets[0], F.lit(0))
+    for index, edge in enumerate(balance.buckets[1:], 1):
+        chosen = chosen.when(length < edge, F.lit(index))
+    return chosen.otherwise(F.lit(0))
+
+
+def _field_values(
+    measures: Measures, encoding: Encoding, schema: StructType, id_column: str | None
+) -> dict[tuple[str, int], Column]:
+    """Return the value of every bit field of the encoding."""
+    identities = measures.identities
+    parts = {
+        ("label", 0): label_of(measures.label, schema),
+        ("row_reason", 0): row_reason(measures.label, schema, id_column),
+        ("annotation", 0): annotation_out_of_range(identities, schema),
+    }
+    parts |= {
+        ("unreadable", n): is_unreadable(name, identities.threshold) for n, name in enumerate(encoding.text_columns)
+    }
+    if encoding.n_length_bins and measures.label_balance:
+        parts["length_bin", 0] = _length_bin(measures.label_balance, schema)
+    parts |= {("score_reason", n): score_reason(name, schema) for n, name in enumerate(measures.models.values())}
+    parts |= {("slice", n): F.expr(predicate) for n, predicate in enumerate(measures.slices.values(), 1)}
+    for index, source in enumerate(encoding.sources):
+        if source.kind == "flags":
+            flags = flag_columns(source, identities, schema)
+            known = combine(Column.__or__, [flag.isNotNull() for flag in flags.values()])
+            for name, flag in flags.items():
+                parts["member", encoding.number[name]] = flag
+                parts["unknown", encoding.number[name]] = flag.isNull()
+        else:
+            known = value_column(source, identities, schema).isNotNull()
+        if source.nullable:
+            parts["known", encoding.nullable_sources.index(index)] = known
+    return parts
+
+
+def _shift(value: Column, item: Field) -> Column:
+    """Move a value to its bits of the word; a condition that is NULL is false."""
+    if item.width > 1:
+        return F.shiftleft(value.cast("bigint"), item.shift)
+    return F.when(value, F.lit(1 << item.shift)).otherwise(F.lit(0))

@@ -1,0 +1,289 @@
+"""What the bits and columns of EXAMPLES mean: the agreement between the corpus and the ranking. No Spark.
+
+A row of EXAMPLES is narrow, because handing rows to Python is most of the cost of ranking them: one score per model,
+a few BIGINT words that pack label, reasons, slices and memberships, and one column of strings for each source whose
+identities are values of the data (a categorical column, an array, the terms found in a text). The kernels on the
+executors read this, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import combinations, product
+from typing import Literal
+
+import numpy as np
+
+from biasspark.arrays import Ints
+from biasspark.columns import ANNOTATION_OUT_OF_RANGE, OVERALL, PAIR, ROW_REASONS, SCORE_REASONS
+
+WORD_BITS = 63  # the sign bit stays clear
+_N_SCORE_REASONS = len(SCORE_REASONS)
+
+SourceKind = Literal["flags", "category", "array", "terms"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A bit field of one word: ``(words[word] >> shift) & (2 ** width - 1)``."""
+
+    word: int
+    shift: int
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """Identities that become known together: all are unknown on a row on which their source is.
+
+    Attributes
+    ----------
+    kind
+        What membership is read from: bits, the value of a category, those of an array, or the terms found in a text.
+    nullable
+        Whether the source can be unknown on a row. If not, every row is in the known population of its identities.
+    values
+        For a category or an array, the identity by value.
+    patterns
+        For terms, (identity, regular expression for any of its terms) pairs.
+    """
+
+    name: str
+    kind: SourceKind
+    nullable: bool
+    identities: tuple[str, ...]
+    values: dict[str, str] = field(default_factory=dict)
+    patterns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The dictionary encoding of EXAMPLES: names of models, slices and identities by number, and the place of each bit.
+
+    Identities are numbered: 0 is ``(overall)``, then the configured ones in their order, then the crossed pairs. The
+    first slice has all rows.
+
+    Attributes
+    ----------
+    crossed, min_rows
+        Whether pairs of identities are ranked, and the fewest rows of one that is listed.
+    n_length_bins
+        Bins of text lengths in which labels are counted; None where labels are not counted.
+    text_columns
+        Columns of annotations that are text, in which those that cannot be read are counted.
+    keeps_state
+        Whether the ranking returns its sorted blocks, to be merged with those of other runs.
+    """
+
+    models: tuple[str, ...]
+    slices: tuple[str, ...]
+    sources: tuple[Source, ...]
+    crossed: bool = False
+    min_rows: int = 0
+    n_length_bins: int | None = None
+    text_columns: tuple[str, ...] = ()
+    keeps_state: bool = False
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle the fields alone: cached properties would make an equal plan look new to Spark's cache."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @cached_property
+    def singles(self) -> tuple[str, ...]:
+        """Names of the configured identities, crossed pairs left out."""
+        return tuple(name for source in self.sources for name in source.identities)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Numbers of the two sides of every crossed pair."""
+        return tuple(combinations(range(1, self.first_pair), 2)) if self.crossed else ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of every identity by number."""
+        singles = (OVERALL, *self.singles)
+        return singles + tuple(f"{singles[a]}{PAIR}{singles[b]}" for a, b in self.pairs)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of every configured identity by name."""
+        return {name: number for number, name in enumerate(self.singles, 1)}
+
+    @cached_property
+    def first_pair(self) -> int:
+        """Number of the first crossed pair."""
+        return len(self.singles) + 1
+
+    @cached_property
+    def source_of(self) -> tuple[int, ...]:
+        """Index in `sources` of every configured identity; entry 0, of ``(overall)``, is -1."""
+        return (-1, *(index for index, source in enumerate(self.sources) for _ in source.identities))
+
+    @cached_property
+    def nullable_sources(self) -> tuple[int, ...]:
+        """Indices of the sources that can be unknown on a row; bit k of a row's pattern is set if the k-th is known."""
+        return tuple(index for index, source in enumerate(self.sources) if source.nullable)
+
+    @cached_property
+    def open_sources(self) -> tuple[int, ...]:
+        """Indices of the sources whose identities are the values of the data, so that other runs may have more."""
+        return tuple(index for index, source in enumerate(self.sources) if source.kind in ("category", "array"))
+
+    @cached_property
+    def base_masks(self) -> tuple[int, ...]:
+        """For every identity, as bits, the nullable sources one of which is known on the rows of its known population.
+
+        0 stands for all rows. A crossed pair is out where one side is known to be out, so its known population has the
+        rows on which either source is known; where the other side is not out, the row is an entry of kind unknown.
+        """
+        bit = {index: 1 << n for n, index in enumerate(self.nullable_sources)}
+        masks = [bit.get(index, 0) for index in self.source_of]
+        pairs = (masks[a] | masks[b] if masks[a] and masks[b] else 0 for a, b in self.pairs)
+        return (*masks, *pairs)
+
+    @cached_property
+    def score_columns(self) -> tuple[str, ...]:
+        """DOUBLE, never NULL: the value of a rejected score means nothing."""
+        return tuple(f"score_{n}" for n in range(len(self.models)))
+
+    @cached_property
+    def value_columns(self) -> dict[int, str]:
+        """Column of strings by index in `sources`, for the sources whose identities are values."""
+        return {index: f"values_{index}" for index, source in enumerate(self.sources) if source.kind != "flags"}
+
+    @cached_property
+    def word_columns(self) -> tuple[str, ...]:
+        """BIGINT words of bit fields."""
+        return tuple(f"word_{n}" for n in range(1 + max(item.word for item in self.fields.values())))
+
+    @cached_property
+    def fields(self) -> dict[tuple[str, int], Field]:
+        """Every bit field by (what, number).
+
+        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``length_bin``
+        of the text, from 1 on, 0 outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left
+        out; ``known`` by nullable source; ``member`` and ``unknown`` by identity. On a row on which its source is
+        unknown, every ``unknown`` is set and means nothing.
+        """
+        flags = [source for source in self.sources if source.kind == "flags"]
+        widths = {("label", 0): 1, ("row_reason", 0): len(ROW_REASONS).bit_length(), ("annotation", 0): 1}
+        widths |= {("unreadable", n): 1 for n in range(len(self.text_columns))}
+        if self.n_length_bins:
+            widths["length_bin", 0] = max(2, self.n_length_bins.bit_length())
+        widths |= {("score_reason", n): _N_SCORE_REASONS.bit_length() for n in range(len(self.models))}
+        widths |= {("slice", n): 1 for n in range(1, len(self.slices))}
+        widths |= {("known", n): 1 for n in range(len(self.nullable_sources))}
+        widths |= {("member", self.number[name]): 1 for source in flags for name in source.identities}
+        widths |= {
+            ("unknown", self.number[name]): 1 for source in flags if source.nullable for name in source.identities
+        }
+        packed, word, shift = {}, 0, 0
+        for key, width in widths.items():
+            if shift + width > WORD_BITS:
+                word, shift = word + 1, 0
+            packed[key] = Field(word, shift, width)
+            shift += width
+        return packed
+
+    @cached_property
+    def count_keys(self) -> tuple[tuple[str, int], ...]:
+        """What is counted over all rows read, in order: (what, number of the model, reason code, column or pair).
+
+        ``rejected`` rows count for no model, ``label`` ones are positive, scored or not, and ``scored_label`` ones are
+        positive and count for a model.
+        """
+        return (
+            *(("rows", 0), ("rejected", 0), ("annotation", 0), ("label", 0)),
+            *(("scored_label", number) for number in range(len(self.models))),
+            *(("row_reason", code) for code in range(1, len(ROW_REASONS) + 1)),
+            *(("score_reason", number) for number in range(len(self.models) * _N_SCORE_REASONS)),
+            *(("unreadable", n) for n in range(len(self.text_columns))),
+            *(("pair", self.first_pair + n) for n in range(len(self.pairs))),
+        )
+
+    @cached_property
+    def first_pair_count(self) -> int:
+        """Index in `count_keys` of the first crossed pair; the pairs are the last, in their order."""
+        return len(self.count_keys) - len(self.pairs)
+
+    def list_identities(self, counts: Sequence[int] | Ints) -> list[int]:
+        """Return the numbers of ``(overall)``, of all identities and of crossed pairs with `min_rows` rows or more.
+
+        `counts` are those of all rows read, in the order of `count_keys`.
+        """
+        n_rows = np.asarray(counts[self.first_pair_count :], np.int64)
+        enough = np.flatnonzero(n_rows >= self.min_rows) + self.first_pair
+        return [*range(self.first_pair), *enough.tolist()]
+
+    def read_row_counts(self, counts: Sequence[int]) -> RowCounts:
+        """Return the counts of all rows read, given in the order of `count_keys`, by name."""
+        by_key = dict(zip(self.count_keys, map(int, counts), strict=True))
+        of_rows = {reason: by_key["row_reason", code] for code, reason in enumerate(ROW_REASONS, 1)}
+        of_scores: dict[str, dict[str, int]] = {name: {} for name in self.models}
+        for number, (name, reason) in enumerate(product(self.models, SCORE_REASONS)):
+            of_scores[name][reason] = by_key["score_reason", number]
+        rejects = of_rows | {reason: sum(counts[reason] for counts in of_scores.values()) for reason in SCORE_REASONS}
+        rejects[ANNOTATION_OUT_OF_RANGE] = by_key["annotation", 0]
+        n_labelled = by_key["rows", 0] - sum(of_rows.values())
+        return RowCounts(
+            n_rows=by_key["rows", 0],
+            n_rejected=by_key["rejected", 0],
+            rejects=_nonzero(rejects),
+            n_eligible={name: n_labelled - sum(counts.values()) for name, counts in of_scores.items()},
+            rejected_scores={name: _nonzero(counts) for name, counts in of_scores.items()},
+            unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
+            n_positive=by_key["label", 0],
+            eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
+        )
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows read and rejected.
+
+    Attributes
+    ----------
+    n_rows, n_rejected
+        All rows read, and those that count for no model.
+    rejects
+        Rejects by reason, those of single models added up; reasons that never apply are left out.
+    n_eligible
+        Rows that count, by model.
+    rejected_scores
+        By model, the rejects of its scores by reason; reasons that never apply are left out.
+    unreadable
+        By column, the annotations that are neither numbers nor booleans, on rows that are not rejected for all models.
+    n_positive
+        Positive rows among those that are not rejected for all models.
+    eligible_positives
+        Positive rows that count, by model.
+    """
+
+    n_rows: int
+    n_rejected: int
+    rejects: dict[str, int]
+    n_eligible: dict[str, int] = field(default_factory=dict)
+    rejected_scores: dict[str, dict[str, int]] = field(default_factory=dict, compare=False)
+    unreadable: dict[str, int] = field(default_factory=dict)
+    n_positive: int = field(default=0, compare=False)
+    eligible_positives: dict[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def n_labelled(self) -> int:
+        """Rows that are not rejected for all models: those that only their scores can reject."""
+        return self.n_rows - sum(self.rejects.get(reason, 0) for reason in ROW_REASONS)
+
+
+def _nonzero(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def any_term(terms: Iterable[str]) -> str:
+    """Return a regular expression for any of the terms, the longest first, for Python and Java alike.
+
+    Python's escapes are Java's, too: a backslash before what is neither letter nor digit.
+    """
+    return f"(?:{'|'.join(re.escape(term) for term in sorted(set(terms), key=len, reverse=True))})"

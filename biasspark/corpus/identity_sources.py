@@ -1,0 +1,112 @@
+"""Where identities come from: columns, categories, an array, predicates, terms; each in, out or unknown on a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+from pyspark.sql.types import NumericType, StringType, StructType
+
+from biasspark.config import Identities, Measures
+from biasspark.corpus.encoding import Source, any_term
+from biasspark.corpus.values import at_least, category, column, combine, outside
+
+COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
+
+WORD_LETTER = r"[\p{L}\p{N}_]"
+"""What Python's `\\w` is, in Java; Java's own, even with (?U), takes marks for letters and leaves superscripts out."""
+
+AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
+
+
+def select_identity(measures: AnyMeasures, identity: str) -> AnyMeasures:
+    """Return the measures with one identity, ranked by blocks, and nothing else to measure.
+
+    If it may be a value of a column, the columns of values stay, and their other values are ranked, too, at the cost of
+    the rows that have them.
+    """
+    return replace(
+        measures,
+        identities=measures.identities.select(identity),
+        ranking=replace(measures.ranking, engine="blocks"),
+        pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
+        thresholds=None,
+        histograms=None,
+        label_balance=None,
+        templates=None,
+    )
+
+
+def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:
+    """List the sources in the order of the configuration.
+
+    Parameters
+    ----------
+    values : mapping of str to sequence of str
+        For each categorical column and the array column, its distinct values in order.
+    """
+    nullable = identities.unannotated == "exclude"
+    sources = []
+    if identities.columns:
+        sources.append(Source(COLUMNS, "flags", nullable, identities.columns))
+    for name in identities.categorical:
+        named = {value: f"{name}={value}" for value in values[name]}
+        sources.append(Source(name, "category", nullable, tuple(named.values()), named))
+    if identities.array:
+        named = {value: value for value in values[identities.array]}
+        sources.append(Source(identities.array, "array", nullable, tuple(named), named))
+    if identities.predicates:
+        sources.append(Source(PREDICATES, "flags", nullable=False, identities=tuple(identities.predicates)))
+    if identities.terms:
+        patterns = tuple((name, any_term(terms)) for name, terms in identities.terms.list.items())
+        sources.append(Source(TERMS, "terms", nullable, tuple(name for name, _ in patterns), patterns=patterns))
+    return tuple(sources)
+
+
+def flag_columns(source: Source, identities: Identities, schema: StructType) -> dict[str, Column]:
+    """Return the membership of each identity of a source of flags: BOOLEAN, NULL where it is unknown."""
+    if source.name == PREDICATES:
+        return {name: F.expr(predicate) for name, predicate in identities.predicates.items()}
+    return {name: _annotated(name, identities, schema) for name in identities.columns}
+
+
+def value_column(source: Source, identities: Identities, schema: StructType) -> Column:
+    """Return the strings from which the memberships of a source of values are read; NULL where they are unknown."""
+    if source.kind == "category":
+        return category(source.name, schema[source.name].dataType)
+    if source.kind == "array":
+        return column(source.name)
+    assert identities.terms is not None
+    return terms_in(
+        column(identities.terms.column), [term for terms in identities.terms.list.values() for term in terms]
+    )
+
+
+def terms_in(text: Column, terms: Sequence[str]) -> Column:
+    """Return the terms that are whole words of a text, as they are spelled there: at each position the longest.
+
+    The search only looks ahead, so a term within another one matches as well.
+    """
+    pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
+    return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
+
+
+def annotation_out_of_range(identities: Identities, schema: StructType) -> Column:
+    """Return whether any annotation of a row lies outside the configured range."""
+    ranged = [_is_out_of_range(name, identities, schema) for name in identities.columns if identities.range]
+    return combine(Column.__or__, ranged or [F.lit(False)])
+
+
+def _annotated(name: str, identities: Identities, schema: StructType) -> Column:
+    is_member = at_least(name, schema[name].dataType, identities.threshold)
+    return is_member if identities.range is None else F.when(~_is_out_of_range(name, identities, schema), is_member)
+
+
+def _is_out_of_range(name: str, identities: Identities, schema: StructType) -> Column:
+    kind = schema[name].dataType
+    if identities.range is None or not isinstance(kind, NumericType | StringType):
+        return F.lit(False)
+    return outside(name, kind, identities.range)

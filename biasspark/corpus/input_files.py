@@ -1,0 +1,238 @@
+"""The files of a corpus: which there are, and a stop where Spark would skip or misread some in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import date
+from itertools import takewhile
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.config import Corpus
+from biasspark.errors import Fault, InputError, has_condition, redact
+from biasspark.spark_errors import is_of_spark, plain_path
+from biasspark.text import format_count, list_first
+
+CORRUPT = "_corrupt_record"
+"""The column in which Spark keeps lines of JSON that it cannot read."""
+
+_FILE_FORMATS = {"parquet", "orc", "json", "csv"}
+_WITH_A_LOG = {"delta", "iceberg", "hudi"}  # which lists the files that count
+_FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
+_OF_PATTERNS = "*?[]{},\\"
+_STARTS_A_LONG_RECORD = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
+_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro", "csv": "CSV", "json": "JSON"}
+_MAGIC = {"PAR1": "parquet", "ORC": "orc", "Obj\x01": "avro"}  # the first characters of a file
+_COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is compressed, and the ending that Spark knows
+    "\x1f\ufffd": ("gzip", ".gz"),
+    "BZh": ("bzip2", ".bz2"),
+    "(\ufffd/\ufffd": ("zstd", ".zst"),
+    "PK\x03\x04": ("zip", ""),
+}
+_SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}  # and how TOML writes them
+_LONGEST_NAME, _LONGEST_LINE = 64, 10_000
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
+
+
+class Files(NamedTuple):
+    """The files of a corpus.
+
+    Attributes
+    ----------
+    rows
+        One row per file, of any format; None for a format with a log of its files.
+    path
+        The path of the corpus, or a pattern of the folders of a run date.
+    """
+
+    rows: DataFrame | None
+    path: str
+
+    @property
+    def names(self) -> list[str] | None:
+        """The URIs of all data files, escaped, in order."""
+        if self.rows is None:
+            return None
+        names = map(_one_slash, self.rows.inputFiles())
+        return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
+
+
+def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
+    """Return the files of the run date if its column is among the first partitions of the path, otherwise all.
+
+    So the files of other days are not even listed. All are if the configuration chooses files by itself or merges the
+    schemas of all, and if no folder is of the date.
+    """
+    path, name = str(corpus.path), corpus.run_date_column
+    if corpus.format.lower() in _WITH_A_LOG:
+        return Files(None, path)
+    chooses = not (_FILE_OPTIONS | {"mergeschema"}).isdisjoint(map(str.lower, corpus.options))
+    if name and not chooses and not set(path + name) & set(_OF_PATTERNS):
+        # A folder may be of a time of day, and of a date without zeros.
+        dates = dict.fromkeys((run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}"))
+        folders = f"{{{','.join(f'{name}={day}' for day in dates)}}}*"
+        for above in ("", "*=*/", "*=*/*=*/"):
+            pattern = f"{path.rstrip('/')}/{above}{folders}"
+            if (rows := _list_if_any(spark, pattern)) is not None:
+                return Files(rows, pattern)
+    return Files(_list(spark, path), path)
+
+
+def _list(spark: SparkSession, path: str) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+
+
+def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
+    try:
+        rows = _list(spark, path)
+        return rows if rows.inputFiles() else None  # Connect looks for files only when asked
+    except AnalysisException as error:
+        if has_condition(error, "PATH_NOT_FOUND"):
+            return None
+        raise
+
+
+def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
+    """Stop at files of no bytes, which Spark skips in silence: a copy that failed would look like a small run."""
+    with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
+    if empty := [name for name in names if unquote(name) not in with_bytes]:  # escaped, unlike the column
+        raise InputError(
+            f"corpus: path {redact(path)}: {format_count(len(empty), 'file')} {'have' if len(empty) > 1 else 'has'} no "
+            f"bytes. Data files are never empty: a copy has failed. Replace or remove {_list_files(empty)}."
+        )
+
+
+def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
+    """Stop at files below the path that Spark skips in silence, in folders that are no partitions."""
+    if corpus.format.lower() not in _FILE_FORMATS or not _FILE_OPTIONS.isdisjoint(map(str.lower, corpus.options)):
+        return
+    if skipped := list_skipped_files(names, {_one_slash(name) for name in rows.inputFiles()}, rows.columns):
+        raise InputError(
+            f"corpus: path {redact(str(corpus.path))}: {format_count(len(skipped), 'file')} below it would not be "
+            "read, since Spark reads either the files of a folder or those of its partitions, `column=value`. Move "
+            f"them, or set `options = {{ recursiveFileLookup = true }}` to read all: {_list_files(skipped)}."
+        )
+
+
+def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
+    """Return the files that Spark skips.
+
+    Parameters
+    ----------
+    names
+        The URIs of all files below the path, escaped.
+    read
+        Those that Spark says it reads.
+    columns
+        Of the corpus. Where folders ``column=value`` give one, Spark reads only files within such folders after all.
+    """
+    depths = {name: _count_partitions(name, columns) for name in names}
+    deepest = max(depths.values(), default=0)
+    return [name for name in names if name not in read or depths[name] < deepest]
+
+
+def _count_partitions(name: str, columns: Collection[str]) -> int:
+    """Return how many folders around a file give columns of the corpus."""
+    folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
+    return sum(folder.partition("=")[0] in columns for folder in folders)
+
+
+def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
+    """Stop at JSON that is read one record per line though its first line is none: every column would be NULL."""
+    if {key.lower(): value for key, value in corpus.options.items()}.get("multiline") == "true":
+        return
+    is_long = rows.columns == [CORRUPT]
+    if corpus.schema or (not is_long and CORRUPT in rows.columns):
+        first = rows.sparkSession.read.text(path).where(F.trim("value") != "").limit(1)
+        is_long = not first.where(F.col("value").rlike(_STARTS_A_LONG_RECORD)).isEmpty()
+    if is_long:
+        raise InputError(
+            f"corpus: path {redact(str(corpus.path))}: a line of JSON is not a whole record. JSON is read one record "
+            "per line. Where a record, or an array of records, spans several lines, set `options = { multiLine = "
+            "true }`."
+        )
+
+
+class Guess(NamedTuple):
+    """The format of a file, and what separates its fields if that is not a comma."""
+
+    format: str
+    separator: str = ""
+
+
+def file_of_error(error: Exception, names: Sequence[str]) -> str:
+    """Return the first of some files, by their URIs, that an error names; the first of all where it names none."""
+    text = str(error)
+    return next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
+
+
+def is_no_header(name: str) -> bool:
+    """Return whether the first name of a header line is none, as in a file of another format."""
+    return name.startswith((*_MAGIC, *_COMPRESSED, '{"', '[{"', "{'"))
+
+
+def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
+    """Stop if the first line of a file, by its escaped URI, shows that it is of another format. Runs one small job."""
+    line = _read_first_line(spark, unquote(name))
+    for magic, (compression, ending) in _COMPRESSED.items():
+        if line.startswith(magic):
+            rule = (
+                f"{redact(plain_path(unquote(name)))} is compressed with {compression}, and its name does not say so."
+            )
+            fix = f"Let the name end with {ending}: Spark goes by that." if ending else "Unpack it: Spark reads no zip."
+            raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
+    guess = guess_format(line)
+    configured = corpus.format.lower()
+    if guess is None or guess.format == configured:
+        return
+    wanted, actual = _NAMES.get(configured, configured), _NAMES[guess.format]
+    options = f' and `options = {{ sep = "{guess.separator}" }}`' if guess.separator else ""
+    raise InputError(
+        f"corpus: path {redact(str(corpus.path))}: {redact(plain_path(unquote(name)))} is not "
+        f"{'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like {actual}. Set `[corpus] format = "
+        f'"{guess.format}"`{options} if all files are {actual}; otherwise remove the file.'
+    )
+
+
+def guess_format(line: str) -> Guess | None:
+    """Guess the format of a file from its first line; None where that shows none."""
+    text = line.lstrip("\ufeff \t")
+    for magic, name in _MAGIC.items():
+        if text.startswith(magic):
+            return Guess(name)
+    if not text.replace("\t", " ").rstrip().isprintable():
+        return None
+    if re.match(r"\[?\s*\{\s*(\"|$)|\[\s*$", text):
+        return Guess("json")
+    separator = max(_SEPARATORS, key=text.count)
+    fields = [field.strip(" \"'\r\n") for field in text.split(separator)]
+    may_be_names = all(0 < len(field) <= _LONGEST_NAME and not _NUMBER.fullmatch(field) for field in fields)
+    is_header = may_be_names and 1 < len(fields) == len(set(fields))
+    return Guess("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
+
+
+def _read_first_line(spark: SparkSession, path: str) -> str:
+    try:
+        lines = spark.read.text(path).where(F.trim("value") != "").limit(1)
+        # As bytes, since those of a binary file are no UTF-8.
+        first = lines.select(F.substring("value", 1, _LONGEST_LINE).cast("binary").alias("value")).collect()
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        return ""  # it cannot be read as text either
+    return bytes(first[0]["value"]).decode("utf-8", errors="replace") if first else ""
+
+
+def _list_files(names: Sequence[str]) -> str:
+    """Join files as a person writes them, the first of many."""
+    return list_first([plain_path(unquote(name)) for name in names], 20)
+
+
+def _one_slash(name: str) -> str:
+    """Return a file's URI with one slash after its scheme: Spark writes file:/ here and file:/// there."""
+    return re.sub(r"^(\w+):/+", r"\1:/", name)

@@ -1,0 +1,207 @@
+"""Lake table -> corpus: the rows that the configuration names, with every fault of the input in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+
+import pyspark.sql.functions as F
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
+
+from biasspark.columns import MALFORMED
+from biasspark.config import FILTER, Corpus, Measures
+from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault, list_columns
+from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, type_columns
+from biasspark.corpus.eligibility import DUPLICATE
+from biasspark.corpus.input_files import (
+    CORRUPT,
+    file_of_error,
+    is_no_header,
+    open_files,
+    refuse_empty_files,
+    refuse_other_format,
+    refuse_records_of_many_lines,
+    refuse_skipped_files,
+)
+from biasspark.corpus.values import column, try_cast
+from biasspark.errors import ABSENT, Fault, InputError, redact
+from biasspark.session import analyse, describe, kept
+from biasspark.spark_errors import is_other_format, translate_spark_errors
+
+# RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
+_CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
+
+
+def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
+    """Return the corpus of a run: lazy, all columns of the source, the configured rows.
+
+    Unless ``options`` says otherwise a CSV file has a header line, and is as RFC 4180 has it: quotes within quotes are
+    doubled, and lines may end there. Its columns are read as text and cast where they are used, so that a bad value
+    costs its row and no other; those that an expression names are numbers if all their values are (`type_columns`, one
+    more scan). Lines with too many or too few fields are marked (`mark_malformed`).
+
+    Parameters
+    ----------
+    measures : Measures, optional
+        What is to be measured; given, the schema is checked for it (`check_schema`) with all else.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be found or opened or holds an empty file; or with every column that is missing or
+        mistyped and every predicate that does not fit.
+    """
+    source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
+    with translate_spark_errors(f"corpus: {source}"):
+        rows = _load(spark, corpus, run_date)
+        if corpus.is_untyped:
+            rows = type_columns(rows, corpus, measures)
+        analyse(rows)
+    plain = rows.drop(MALFORMED)
+    configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
+    has_names = corpus.table is not None or corpus.format.lower() != "csv"
+    columns = ColumnNames(plain.columns, has_names or not configured.isdisjoint(plain.columns))
+    faults: list[Fault | str] = []
+    if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
+        faults.append(fault)
+    if corpus.filter and (fault := expression_fault(plain, FILTER, corpus.filter, columns)):
+        faults.append(fault)
+    if measures:
+        try:
+            check_schema(rows, measures, corpus.id, columns, _fix_of_missing(corpus))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    if corpus.run_date_column:
+        rows = rows.where(_day(rows, corpus.run_date_column) == F.lit(run_date))
+    if corpus.filter:
+        is_chosen = F.expr(corpus.filter)
+        # Whether a record that cannot be read would be chosen is unknown: it stays, to be counted.
+        rows = rows.where(F.col(MALFORMED) | is_chosen if MALFORMED in rows.columns else is_chosen)
+    return rows
+
+
+def list_repeated_ids(corpus: DataFrame, id_column: str) -> DataFrame:
+    """Return the ids that more than one row has. Lazy. Cost: one scan, of the ids alone, and a shuffle of them."""
+    ids = corpus.select(column(id_column).alias("_biasspark_id")).groupBy("_biasspark_id").count()
+    return ids.where("count > 1").select("_biasspark_id", F.lit(True).alias(DUPLICATE))
+
+
+def mark_duplicates(corpus: DataFrame, id_column: str, repeated: DataFrame) -> DataFrame:
+    """Mark every row whose id is in `list_repeated_ids`.
+
+    Lazy. Rows are shuffled only where too many ids repeat for the list of them to be sent to every executor.
+    """
+    return corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
+
+
+@contextmanager
+def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str) -> Iterator[DataFrame]:
+    """Give the rows with the repeated ids marked, if these are rejected, and keep the list of them for the block."""
+    if duplicates != "reject" or id_column is None:
+        yield corpus
+        return
+    with kept(list_repeated_ids(corpus, id_column)) as repeated:
+        yield mark_duplicates(corpus, id_column, repeated)
+
+
+def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int]]:
+    """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
+
+    Notes
+    -----
+    Runs one Spark job when called: a scan of the run date's column and of what the filter reads, an aggregate, and a
+    row per day on the driver. Other faults of the files are not looked for.
+    """
+    assert corpus.run_date_column is not None
+    rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
+    is_chosen = F.expr(corpus.filter) if corpus.filter else F.lit(True)
+    days = rows.groupBy(_day(rows, corpus.run_date_column).alias("day")).agg(
+        F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")
+    )
+    with describe(spark, "list the dates of the corpus"):
+        counts = days.where(F.col("day").between(date(1900, 1, 1), date.max)).orderBy("day").collect()
+    return [(row["day"], row["n_rows"], row["n_chosen"]) for row in counts]
+
+
+def _day(rows: DataFrame, name: str) -> Column:
+    """Return the day of each row as a date; NULL where a text holds none."""
+    is_text = isinstance(rows.schema[name].dataType, StringType)
+    return try_cast(name, "DATE") if is_text else F.to_date(column(name))
+
+
+def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
+    if corpus.table is not None:
+        return spark.table(corpus.table)
+    assert corpus.path is not None
+    files, kind = open_files(spark, corpus, run_date), corpus.format.lower()
+    names = files.names
+    if files.rows is not None and names is not None:
+        refuse_empty_files(files.rows, names, corpus.path)
+    reader = _reader(spark, corpus)
+    if files.path != corpus.path:
+        reader = reader.option("basePath", corpus.path)
+    try:
+        rows = analyse(reader.load(files.path))
+    except IllegalArgumentException:
+        options = ", ".join(sorted(corpus.options)) or "none"
+        problem = f"Spark's reader of {corpus.format} refuses the value of one of {options}."
+        raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
+    except Exception as error:
+        if names and is_other_format(error):
+            refuse_other_format(spark, corpus, file_of_error(error, names))
+        raise
+    if names is not None:
+        refuse_skipped_files(rows, names, corpus)
+    if names and (rows.columns == [CORRUPT] or (kind == "csv" and is_no_header(rows.columns[0]))):
+        refuse_other_format(spark, corpus, names[0])
+    if kind == "json":
+        refuse_records_of_many_lines(rows, corpus, files.path)
+        if CORRUPT in rows.columns and not corpus.schema:
+            return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
+    if kind == "csv":
+        if not corpus.schema and _has_checked_header(corpus):
+            refuse_unnamed(_reader(spark, corpus), rows, files.path)
+        return mark_malformed(reader, rows, files.path, corpus)
+    return rows
+
+
+def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
+    reader = spark.read.format(corpus.format)
+    given = {key.lower(): value for key, value in corpus.options.items()}
+    defaults = dict(_CSV_DEFAULTS) if corpus.format.lower() == "csv" else {}
+    if defaults and len(given.get("quote", "")) == 1:
+        defaults["escape"] = given["quote"]
+    # Of one option that is given twice, in small and in capital letters, Spark takes the last and Connect either.
+    for key, value in ({key: defaults[key] for key in defaults if key.lower() not in given} | corpus.options).items():
+        reader = reader.option(key, value)
+    return reader.schema(corpus.schema) if corpus.schema else reader
+
+
+def _has_checked_header(corpus: Corpus) -> bool:
+    options = {key.lower(): value.lower() for key, value in corpus.options.items()}
+    return options.get("header", "true") == "true" and options.get("enforceschema", "false") == "false"
+
+
+def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault | None:
+    path = ("corpus", "run_date_column")
+    if name not in rows.columns:
+        fix = "Name one that it has, or remove the line to read all rows."
+        return columns.missing(path, name, "The corpus has no such column.", name, fix)
+    kind = rows.schema[name].dataType
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):
+        return None
+    problem = f"It is of type {kind.simpleString()}. It must be a date, a time, or a text that holds a date."
+    return Fault(path, name, problem, "Name another column, or cast it.")
+
+
+def _fix_of_missing(corpus: Corpus) -> str:
+    """Return how to fix a missing column: of files that each have a schema the first may lack it."""
+    of_files = corpus.path and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
+    if of_files and "mergeschema" not in map(str.lower, corpus.options):
+        return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
+    return NAME_ANOTHER

@@ -1,0 +1,98 @@
+"""Mean scores by sentence template: each real text is unique, but sentences of a template differ in names alone."""
+
+from __future__ import annotations
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from biasspark.columns import IDENTITY, MODEL, OVERALL, WITHHELD
+from biasspark.config import Measures, Privacy
+from biasspark.corpus.decode import each_present, field, name_of, single_states
+from biasspark.corpus.encode import encode_examples
+from biasspark.corpus.encoding import Encoding
+from biasspark.corpus.values import category
+
+_TEMPLATE = "template"
+
+
+def template_scores(
+    corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None = None
+) -> DataFrame:
+    """Return one row for each (model, template, identity) that has rows: how many, their mean score and its deviation.
+
+    Parameters
+    ----------
+    measures : Measures
+        With ``templates``, the column with the template of a row; rows where it is NULL are left out.
+
+    Returns
+    -------
+    DataFrame
+        The table ``template_scores``, less the run's columns. ``(overall)`` is all rows of the template, crossed pairs
+        are left out. Lazy.
+
+    Notes
+    -----
+    Mean and standard deviation (n - 1) add up distinct scores in ascending order, so that the bits depend on no
+    partitioning. Costs a scan of the corpus, and a shuffle of a row for each distinct score of a (model, template,
+    identity). The scores of one of these are held together, which suits test sets. The time is linear in their number.
+    """
+    assert measures.templates is not None
+    template = measures.templates.column
+    kind = corpus.schema[template].dataType
+    examples = encode_examples(corpus, measures, encoding, id_column, [category(template, kind).alias(_TEMPLATE)])
+    _, *states = single_states(encoding)
+    members = [F.lit(0), *(F.when(state, F.lit(number)) for number, state in enumerate(states, 1))]  # 0 has all rows
+    scored = [
+        F.when(
+            field("score_reason", number, encoding) == 0,
+            F.struct(F.lit(number).alias(MODEL), (F.col(name) + F.lit(0.0)).alias("score")),
+        )
+        for number, name in enumerate(encoding.score_columns)
+    ]
+    rows = examples.where((field("row_reason", 0, encoding) == 0) & F.col(_TEMPLATE).isNotNull())
+    rows = each_present(each_present(rows, IDENTITY, members), "scored", scored).select(_TEMPLATE, IDENTITY, "scored.*")
+    counts = rows.groupBy(MODEL, _TEMPLATE, IDENTITY, "score").agg(F.count(F.lit(1)).alias("n"))
+    scores = counts.groupBy(MODEL, _TEMPLATE, IDENTITY).agg(
+        F.sort_array(F.collect_list(F.struct("score", "n"))).alias("scores"), F.sum("n").alias("n_rows")
+    )
+    n_rows = F.col("n_rows").cast("double")
+    total = F.aggregate("scores", F.lit(0.0), lambda total, one: total + one["score"] * one["n"])
+    scores = scores.withColumn("mean_score", total / n_rows)
+    named = scores.select(
+        name_of(F.col(MODEL), encoding.models).alias(MODEL),
+        _TEMPLATE,
+        name_of(F.col(IDENTITY), encoding.names[: encoding.first_pair]).alias(IDENTITY),
+        "n_rows",
+        "mean_score",
+        F.sqrt(F.try_divide(_sum_of_squares(), n_rows - 1)).alias("sd_score"),
+    )
+    return _suppress(named, measures.privacy)
+
+
+def _sum_of_squares() -> Column:
+    """Return the sum of n (score - mean)^2.
+
+    The mean travels with the sum. If the term named it instead, the optimizer could replace its name by its expression,
+    and it would be computed again for each score.
+    """
+    start = F.struct(F.lit(0.0).alias("total"), F.col("mean_score").alias("mean"))
+
+    def add(state: Column, one: Column) -> Column:
+        total = state["total"] + (one["score"] - state["mean"]) ** 2 * one["n"]
+        return F.struct(total.alias("total"), state["mean"].alias("mean"))
+
+    return F.aggregate("scores", start, add, lambda state: state["total"])
+
+
+def _suppress(rows: DataFrame, privacy: Privacy | None) -> DataFrame:
+    """Return the rows without the numbers of small groups, and of groups whose background in ``(overall)`` is small."""
+    if privacy is None:
+        return rows.withColumn("reason", F.lit(None).cast("string"))
+    siblings = Window.partitionBy(MODEL, _TEMPLATE)
+    background = F.max(F.when(F.col(IDENTITY) == OVERALL, F.col("n_rows"))).over(siblings) - F.col("n_rows")
+    least = privacy.min_group_rows
+    small = (F.col("n_rows") < least) | ((background > 0) & (background < least))
+    marked = rows.withColumn("reason", F.when(small, F.lit(WITHHELD)))
+    numbers = ("n_rows", "mean_score", "sd_score")
+    return marked.withColumns({name: F.when(F.col("reason").isNull(), F.col(name)) for name in numbers})

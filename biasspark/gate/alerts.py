@@ -1,0 +1,292 @@
+"""Alerts: from the p-values row by row to the outcome of a rule of the gate, and the sentence that says it.
+
+A row fails where the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is below the
+level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value. What
+insufficient evidence counts as, the configuration says. A model without a usable score always fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, SUITE_AUCS, SUITE_GAPS
+from biasspark.config import Gate, Intervals, Rule
+from biasspark.metrics.multiple_testing import benjamini_hochberg
+from biasspark.tables.arrow import to_table
+from biasspark.tables.schemas import Table
+from biasspark.text import show_p_value, show_visibly
+
+_CLAIMS = {
+    "min": ("below", "at least"),
+    "max": ("above", "at most"),
+    "max_abs": ("further from 0 than", "no further from 0 than"),
+    "max_drop": ("fell by more than", "fell by no more than"),
+    "max_rise": ("rose by more than", "rose by no more than"),
+}
+"""What violation and compliance claim, by the kind of the bound."""
+
+_SIZE_CLAIMS = ("moved away from 0 by more than", "moved away from 0 by no more than")
+"""The same of the size of a gap."""
+
+_BASELINE_CLAIMS = {
+    "max_drop": ("lower by more than", "lower by no more than"),
+    "max_rise": ("further from 0 by more than", "further from 0 by no more than"),
+}
+"""The same of a model that is compared with a baseline."""
+
+Key = tuple[str, str, str]
+"""Model, slice and identity."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, None those that a table lacks."""
+
+    rule: str
+    model: str
+    baseline_model: str | None = None
+    slice: str
+    identity: str
+    metric: str
+    threshold: float | None = None
+    value: float | None = None
+    value_low: float | None = None
+    value_high: float | None = None
+    bound: float
+    baseline_run_id: str | None = None
+    outcome: str = INSUFFICIENT
+    message: str = ""
+    severity: str = FAIL
+    bound_kind: str
+    baseline_value: float | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    p_violation: float | None = None
+    p_compliance: float | None = None
+    p_violation_adjusted: float | None = None
+    p_compliance_adjusted: float | None = None
+    paired: bool | None = None
+    decided: bool = False
+
+    @classmethod
+    def of(cls, rule: Rule, key: Key, **columns: Any) -> Alert:
+        """Return the alert of a rule on a model, slice and identity, with further columns."""
+        model, slice_name, identity = key
+        return cls(
+            rule=rule.name,
+            model=model,
+            baseline_model=rule.baseline,
+            slice=slice_name,
+            identity=identity,
+            metric=rule.metric,
+            threshold=rule.threshold,
+            bound=rule.bound,
+            severity=rule.severity,
+            bound_kind=rule.kind,
+            **columns,
+        )
+
+    @property
+    def metric_text(self) -> str:
+        """What the alert is about; model and slice have columns of their own."""
+        if self.metric == OVERALL_METRIC:
+            return self.metric
+        if self.identity == OVERALL and self.metric in (*SUITE_AUCS, *SUITE_GAPS):
+            return f"{self.metric} of the worst identity"
+        return f"{self.metric}{_at_threshold(self.threshold)} of {show_visibly(self.identity)}"
+
+
+@dataclass(frozen=True)
+class RuleEvaluation:
+    """A rule with what holds for all rules of a run.
+
+    Attributes
+    ----------
+    alpha
+        The level of the tests, in (0, 1/2).
+    level
+        That of the intervals, in (0, 1).
+    insufficient
+        What insufficient evidence counts as.
+    missing_models
+        Models without one usable score.
+    """
+
+    rule: Rule
+    alpha: float
+    level: float = Intervals.level
+    insufficient: str = Gate.insufficient
+    missing_models: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, rule: Rule, gate: Gate, level: float, missing_models: Collection[str]) -> RuleEvaluation:
+        """Return the evaluation of a rule of a gate."""
+        return cls(rule, gate.alpha, level, rule.insufficient or gate.insufficient, frozenset(missing_models))
+
+
+def applies_to(rule: Rule, key: Key, metric: str, crossed: bool, threshold: float | None = None) -> bool:
+    """Return whether a rule is on a metric of a model, slice and identity."""
+    model, slice_name, identity = key
+    if (
+        (metric, threshold) != (rule.metric, rule.threshold)
+        or model not in rule.models
+        or slice_name not in rule.slices
+    ):
+        return False
+    if rule.identities is not None:
+        return identity in rule.identities
+    return metric == OVERALL_METRIC or rule.crossed or not crossed
+
+
+def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
+    """Return what the rule names and a run does not have; where it names no identity, where there is none at all."""
+    present = set(keys)
+    groups = [(model, slice_name) for model in rule.models for slice_name in rule.slices]
+    if rule.identities is None:
+        measured = {key[:2] for key in present}
+        return [(*group, OVERALL) for group in groups if group not in measured]
+    return [(*group, name) for group in groups for name in rule.identities if (*group, name) not in present]
+
+
+def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
+    """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
+
+    Parameters
+    ----------
+    evaluation : RuleEvaluation
+    tested : iterable of Alert
+        With both p-values, None where there is no evidence, and the message that says why there is none.
+    """
+    rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
+    violation = benjamini_hochberg([row.p_violation for row in rows])
+    compliance = benjamini_hochberg([row.p_compliance for row in rows])
+    n_tested = sum(row.p_violation is not None for row in rows)
+    alerts = [
+        _decide_row(evaluation, replace(row, p_violation_adjusted=against, p_compliance_adjusted=in_favor), n_tested)
+        for row, against, in_favor in zip(rows, violation, compliance, strict=True)
+    ]
+    if evaluation.rule.worst:
+        alerts += _worst_identities(evaluation.rule, alerts)
+    return [_count_insufficient(evaluation, alert) for alert in alerts]
+
+
+def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
+    """Return the alerts of all rules as a table."""
+    rows = [asdict(alert) for of_rule in alerts for alert in of_rule]
+    return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
+
+
+def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
+    """Return the alert with its outcome and message; without evidence the message says why already.
+
+    Where a row is undecided only because so many rows of the rule were tested, the message says that, and where paired
+    rows are alike, that they are too few: their interval excludes the bound.
+    """
+    against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
+    if against is None or in_favor is None:
+        return alert
+    violated, kept = (f"{claim} {alert.bound:g}" for claim in _claims(evaluation.rule))
+    if against < evaluation.alpha:
+        outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
+    elif in_favor < evaluation.alpha:
+        outcome, text = PASS, f"{kept} (adjusted {_format_p(in_favor)})"
+    else:
+        outcome = INSUFFICIENT
+        text = f"undecided, {violated} (adjusted {_format_p(against)}) or {kept} (adjusted {_format_p(in_favor)})"
+        for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
+            if p is not None and p < evaluation.alpha:
+                text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
+                text += f"{n_tested} tests"
+        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= evaluation.alpha:
+            text += "; alike row by row, on too few rows to show that the bound is kept"
+    return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
+
+
+def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
+    """Return the alert with the outcome that a missing model, or insufficient evidence, counts as."""
+    missing = [name for name in (alert.model, alert.baseline_model) if name in evaluation.missing_models]
+    if missing:
+        why = f"model {show_visibly(str(missing[0]))} has no usable score"
+        return replace(alert, outcome=FAIL, message=f"{alert.metric_text} has no value: {why}.")
+    if alert.outcome != INSUFFICIENT:
+        return replace(alert, decided=True)
+    if evaluation.insufficient == PASS:
+        return alert
+    message = f"{alert.message} Insufficient evidence counts as {evaluation.insufficient}."
+    return replace(alert, outcome=evaluation.insufficient, message=message)
+
+
+def _worst_identities(rule: Rule, alerts: Sequence[Alert]) -> list[Alert]:
+    """Return the alert on the worst identity of every (model, slice).
+
+    It is a violation where the strongest case shows it, and compliance where even the weakest case does.
+    """
+    groups: dict[tuple[str, str], list[Alert]] = {}
+    for alert in alerts:
+        if alert.identity != OVERALL:  # which says that there is no identity
+            groups.setdefault((alert.model, alert.slice), []).append(alert)
+    return [_worst_identity(rule, key, rows) for key, rows in groups.items()]
+
+
+def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
+    broken = [alert for alert in alerts if alert.outcome == rule.severity]
+    undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
+    texts = [f"broken by {_list_identities(broken, len(alerts))}"] if broken else []
+    texts += [f"undecided for {_list_identities(undecided, len(alerts))}"] if undecided else []
+    baselines = {alert.baseline_run_id for alert in alerts}
+    against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
+    in_favor = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
+    worst = f"{rule.metric}{_at_threshold(rule.threshold)} of the worst identity"
+    return Alert.of(
+        rule,
+        (*key, OVERALL),
+        baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
+        outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
+        message=f"{worst}: {'; '.join(texts) or f'kept by all {len(alerts)} identities'}.",
+        p_violation_adjusted=min(against, default=None),
+        p_compliance_adjusted=max(in_favor) if len(in_favor) == len(alerts) else None,
+    )
+
+
+def _claims(rule: Rule) -> tuple[str, str]:
+    if rule.baseline is not None:
+        return _BASELINE_CLAIMS[rule.kind]
+    return _SIZE_CLAIMS if rule.is_size_change else _CLAIMS[rule.kind]
+
+
+def _is_alike(alert: Alert) -> bool:
+    """Return whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
+    is_paired = bool(alert.paired) or alert.baseline_model is not None
+    return is_paired and alert.change is not None and alert.change_low == alert.change_high
+
+
+def _at_threshold(threshold: float | None) -> str:
+    return "" if threshold is None else f" at {threshold:g}"
+
+
+def _format_p(p: float) -> str:
+    """Return a p-value in two digits; of a tiny one only that it is below the least that is shown on the screen."""
+    return f"p {show_p_value(p)}" if p < 1e-4 else f"p {p:.2g}"
+
+
+def _describe_value(alert: Alert) -> str:
+    value = f"{alert.metric_text} is {alert.value:.4f}"
+    if alert.baseline_model is None:
+        value += f" ({alert.value_low:.4f} to {alert.value_high:.4f})"
+    if alert.change is None:
+        return value
+    change = f"a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
+    change += ", paired by id" if alert.paired else ""
+    if alert.baseline_model is None:
+        return f"{value} after {alert.baseline_value:.4f} in {alert.baseline_run_id}, {change}"
+    return f"{value}, that of {show_visibly(alert.baseline_model)} {alert.baseline_value:.4f}, {change}"
+
+
+def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:
+    names = [show_visibly(alert.identity) for alert in alerts[:most]] + ["..."] * (len(alerts) > most)
+    return f"{len(alerts)} of {n_all} identities ({', '.join(names)})"

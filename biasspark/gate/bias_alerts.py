@@ -1,0 +1,220 @@
+"""The table ``bias_alerts``: every rule of the gate on what a run measured, and on what earlier runs did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.arrays import Floats
+from biasspark.columns import CROSSED, IDENTITY, MODEL, RATE_GAPS, RATES, SLICE, SUITE_GAPS
+from biasspark.comparison.differences import PairedMetric
+from biasspark.comparison.jackknife import pair_sides
+from biasspark.comparison.paired import PairedAucs
+from biasspark.config import Gate, Rule
+from biasspark.distributions import normal_quantile
+from biasspark.gate.alerts import RuleEvaluation, alerts_table, applies_to
+from biasspark.gate.run_rules import EvaluatedRow, Measured, MetricKey, evaluate_rule
+from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
+from biasspark.metrics.proportions import Share, newcombe_difference, wilson_interval
+from biasspark.metrics.suite import METRIC_OF_CELLS
+from biasspark.metrics.thresholds import BACKGROUND, SHARES
+from biasspark.tables.schemas import BIAS_ALERTS
+
+Row = Mapping[str, Any]
+
+_RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
+
+
+class GateInput(NamedTuple):
+    """What the gate evaluates of a run.
+
+    Attributes
+    ----------
+    statistics : pyarrow.Table
+        ``u_statistics``.
+    rates : pyarrow.Table, optional
+        ``threshold_rates``, where thresholds are configured.
+    jackknife : pyarrow.Table, optional
+        ``jackknife_statistics``, where runs are paired.
+    missing_models : tuple of str
+        Models without one usable score.
+    """
+
+    statistics: pa.Table
+    rates: pa.Table | None = None
+    jackknife: pa.Table | None = None
+    missing_models: tuple[str, ...] = ()
+
+
+class Baselines(NamedTuple):
+    """What changes are measured against.
+
+    Attributes
+    ----------
+    latest : mapping of MetricKey to Measured
+        Of each metric what it had in the latest accepted run that has an interval of it.
+    paired : mapping of MetricKey to PairedAucs
+        Both runs' AUCs with variances by leaving the same groups of ids out of both.
+    """
+
+    latest: Mapping[MetricKey, Measured] = {}
+    paired: Mapping[MetricKey, PairedAucs] = {}
+
+
+def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) -> pa.Table:
+    """Return the table ``bias_alerts``.
+
+    Parameters
+    ----------
+    run : GateInput
+        What is evaluated.
+    baselines : Baselines
+        What changes are measured against.
+    gate : Gate
+        The rules; those that name a baseline model are left out.
+    level : float
+        Of the intervals, in (0, 1).
+    """
+    measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
+
+    def select(rule: Rule) -> list[EvaluatedRow]:
+        return [_evaluated(row, baselines) for row in measured if _is_on(rule, row)]
+
+    evaluations = [RuleEvaluation.of(rule, gate, level, run.missing_models) for rule in gate.run_rules]
+    return alerts_table(BIAS_ALERTS, [evaluate_rule(one, select(one.rule)) for one in evaluations])
+
+
+def measure_rules(
+    statistics: pa.Table | None, rates: pa.Table | None, rules: Sequence[Rule], level: float
+) -> list[Measured]:
+    """Return what rules are on: AUCs and gaps from ``u_statistics``, rates and their gaps from ``threshold_rates``."""
+    rate_rules = [rule for rule in rules if rule.threshold is not None]
+    measured = [] if statistics is None else _measure_aucs(statistics, rules, level)
+    return measured + ([] if rates is None or not rate_rules else _measure_rates(rates, rate_rules, level))
+
+
+def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
+    """Return of each metric the first row that has an interval: given the latest run first, that of the latest.
+
+    An interval is where an AUC has a variance, or a rate is over any row.
+    """
+    latest: dict[MetricKey, Measured] = {}
+    for row in rows:
+        if row.value is not None and (row.decisions or row.variance is not None):
+            latest.setdefault(row.key, row)
+    return latest
+
+
+def pair_runs(
+    jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
+) -> dict[MetricKey, PairedAucs]:
+    """Return both runs' AUCs of what changes are measured of, with variances by leaving out groups of ids.
+
+    Parameters
+    ----------
+    jackknife, before : pyarrow.Table
+        ``jackknife_statistics`` of the run, and of accepted runs, by the same groups.
+    latest : mapping of MetricKey to Measured
+        What changes are measured against, from `choose_latest`.
+    """
+    baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
+    pairs = {}
+    for row in jackknife.to_pylist():
+        key = _key(row)
+        baseline = baselines.get((key, latest[key].run_id)) if key in latest else None
+        if baseline is not None:
+            pairs[key] = pair_sides(row, baseline)
+    return pairs
+
+
+def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
+    """Return the AUCs that rules are on."""
+    metrics = {rule.metric for rule in rules}
+    rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
+    auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
+    interval = auc_interval(auc, variance, n_low, n_high, level)
+    return [
+        Measured(
+            key=_key(row),
+            crossed=row[CROSSED],
+            reason=row["reason"],
+            value=row["auc"],
+            low=_known(low),
+            high=_known(high),
+            variance=row["auc_variance"],
+            n_low=row["n_low"],
+            n_high=row["n_high"],
+            by_logit=method == LOGIT_DELONG,
+            run_id=row.get("run_id"),
+        )
+        for row, low, high, method in zip(rows, *interval, strict=True)
+    ]
+
+
+def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
+    """Return the rates and gaps that rules are on."""
+    z = normal_quantile(level)
+    thresholds = pa.array(sorted({rule.threshold for rule in rules if rule.threshold is not None}))
+    rows = rates.filter(_of_rules(rules) & pc.is_in(pc.field("threshold"), thresholds)).to_pylist()
+    measured = []
+    for metric in sorted({rule.metric for rule in rules}):
+        rate, is_gap = _RATE_OF.get(metric, metric), metric in RATE_GAPS
+        subgroup, background = (_share(rows, side, rate) for side in ("", BACKGROUND))
+        ends = newcombe_difference(subgroup, background, z) if is_gap else wilson_interval(subgroup, z)
+        counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
+        for row, low, high, decisions in zip(rows, *ends, counts, strict=True):
+            measured.append(
+                Measured(
+                    key=(row[MODEL], row[SLICE], row[IDENTITY], metric, row["threshold"]),
+                    crossed=row[CROSSED],
+                    reason=row["reason"] or "no rows to compute it from",
+                    value=row[metric],
+                    low=_known(low),
+                    high=_known(high),
+                    decisions=() if np.isnan(decisions).any() else tuple(map(float, decisions)),
+                    run_id=row.get("run_id"),
+                )
+            )
+    return measured
+
+
+def _share(rows: Sequence[Row], side: str, rate: str) -> Share:
+    """Return a rate of each row with its counts, NaN where they are withheld."""
+    counted, among = (np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
+    return Share(counted, among)
+
+
+def _of_rules(rules: Sequence[Rule]) -> pc.Expression:
+    """Return whether any rule is on the model and slice of a row."""
+    models, slices = ({name for rule in rules for name in getattr(rule, names)} for names in ("models", "slices"))
+    return pc.is_in(pc.field(MODEL), pa.array(sorted(models))) & pc.is_in(pc.field(SLICE), pa.array(sorted(slices)))
+
+
+def _key(row: Row) -> MetricKey:
+    """Return the metric of a row of ``u_statistics`` or ``jackknife_statistics``."""
+    return row[MODEL], row[SLICE], row[IDENTITY], METRIC_OF_CELLS[row["low_cell"], row["high_cell"]], None
+
+
+def _column(rows: Sequence[Row], name: str) -> Floats:
+    return np.array([row[name] for row in rows], np.float64)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _is_on(rule: Rule, row: Measured) -> bool:
+    *key, metric, threshold = row.key
+    return applies_to(rule, (key[0], key[1], key[2]), metric, row.crossed, threshold)
+
+
+def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
+    """Return a metric now, with that in the run to compare with."""
+    before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
+    if before is not None and aucs is not None and aucs.difference_variance is not None:
+        paired = PairedMetric.of(aucs, ((row.low, row.high), (before.low, before.high)), row.key[3] in SUITE_GAPS)
+    return EvaluatedRow(row.key[:3], row, before, paired)

@@ -1,0 +1,84 @@
+"""Rates and gaps of two rates, and how far bounds lie from them: by Wilson's interval and Newcombe's. numpy only.
+
+**A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
+(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), the standard error being that of
+θ. As z grows from 0, it comes to end at θ when both sides are equal, so that θ lies
+
+    z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
+
+standard errors below p: the inverse of the interval is the score test. At θ = 0 and 1 no row is counted, or every one.
+A single row that is otherwise disproves it, so that such a bound is infinitely far from every rate but itself. A rate
+over no rows has no value.
+
+Counts leap, so the chance that a rate of just θ seems to be above it at 0.05 is not quite that: 7.5 % at the most where
+θ allows ten rows or more to be counted, nθ, 12 % where it allows one, 20 % where a fifth of one. That it seems to be
+below has 7.5 % at the most.
+
+**A gap** is p - q, of the share p in a subgroup and q in its background, or in two runs. Newcombe's interval of it
+grows with z, so a bound is as many standard errors away as make the interval end there; that z takes the place of an
+AUC's in `biasspark.gate.rule_tests`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biasspark.arrays import Flags, Floats
+from biasspark.gate.rule_tests import errors_of_difference, within_range
+from biasspark.metrics.proportions import Share
+
+
+class Rates(Share):
+    """Rates with the counts that they come of, one per entry; NaN where there is none."""
+
+    @property
+    def complement(self) -> Rates:
+        """1 - value: the rows that are not counted."""
+        return Rates(self.among - self.counted, self.among)
+
+    @property
+    def absolute(self) -> Rates:
+        """The lesser of value and 1 - value."""
+        return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each rate lies above θ, the error being that of θ."""
+        p, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
+        with np.errstate(all="ignore"):
+            z = (p - at) / np.sqrt(at * (1 - at) / self.among)
+        return within_range(p, at, z)
+
+
+@dataclass(frozen=True)
+class RateGaps:
+    """Gaps of rates that are independent of each other, one per entry."""
+
+    subgroup: Rates
+    background: Rates
+
+    @property
+    def value(self) -> Floats:
+        """The gap + 1/2, as of gaps of AUCs: in [-1/2, 3/2], NaN where a rate is over no rows."""
+        return self.subgroup.value - self.background.value + 0.5
+
+    @property
+    def complement(self) -> RateGaps:
+        """1 - value: subgroup and background exchanged."""
+        return RateGaps(self.background, self.subgroup)
+
+    @property
+    def absolute(self) -> RateGaps:
+        """The lesser of value and 1 - value: where the gap is above 0, subgroup and background exchanged."""
+        above = self.value > 0.5
+        return RateGaps(_where(above, self.background, self.subgroup), _where(above, self.subgroup, self.background))
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each value lies above θ; infinite where no interval reaches θ."""
+        return errors_of_difference(self.subgroup, self.background, self.value - theta)
+
+
+def _where(flags: Flags, first: Rates, second: Rates) -> Rates:
+    """Return of each entry the first where its flag is set, else the second."""
+    return Rates(np.where(flags, first.counted, second.counted), np.where(flags, first.among, second.among))

@@ -1,1 +1,0 @@
-"""The further maps: like `biasspark.pipeline`, each joins stages, in the order in which data flow."""

@@ -1,0 +1,232 @@
+"""Warnings: scores, labels, identities and slices that are probably not what somebody thinks they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from biasspark.columns import ALL_ROWS
+from biasspark.expressions.sql import write_name
+from biasspark.text import format_share, list_first, show_value
+
+FEW_DISTINCT = 100
+GIANT_TIE = 0.5
+MOST_NAMED = 10
+MANY_REJECTED = 0.01
+FEW_ROWS = 30
+"""Of fewer rows only a missing label is a warning: of two one is half, and what looks peculiar is chance."""
+
+_MISSING_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
+
+
+@dataclass(frozen=True)
+class ScoreProfile:
+    """The scores of one model over all rows that count.
+
+    Attributes
+    ----------
+    n_rows, n_distinct, largest_tie
+        Rows, distinct scores, and rows that share the most frequent score; None where they were not counted.
+    lowest, highest
+        None where no row counts.
+    overall_auc
+        The AUC of all rows. None where it is not defined.
+    best_subgroup_auc
+        The largest subgroup AUC over identities. None where none is defined.
+    reason
+        Why all rows together have no AUC; None where they have one.
+    """
+
+    model: str
+    n_rows: int
+    n_distinct: int | None
+    largest_tie: int | None
+    lowest: float | None = None
+    highest: float | None = None
+    overall_auc: float | None = None
+    best_subgroup_auc: float | None = None
+    reason: str | None = None
+
+
+def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
+    """Return a sentence for each peculiarity of each model's scores, with what it probably means."""
+    return tuple(f"model {profile.model}: {text}" for profile in profiles for text in _peculiarities(profile))
+
+
+def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence for each reason that is given to more than `MANY_REJECTED` of some rows or scores."""
+    return tuple(
+        f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
+        for reason, count in rejects.items()
+        if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
+    )
+
+
+def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
+    """Return a sentence on labels that are all alike, given the rows with a label and the positives among them."""
+    if n_positive not in (0, n_rows):
+        return ()
+    label = "negative" if n_positive else "positive"
+    return (f"label: none of the {n_rows:,} rows with a label is {label}. Check the label.",)
+
+
+def positive_value_warnings(values: Iterable[object]) -> tuple[str, ...]:
+    """Return a sentence on each value that would be positive, and that no row has."""
+    return tuple(
+        f"label: no row has the positive value {show_value(value)}. Is it written as in the data?" for value in values
+    )
+
+
+def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return a sentence on each column that is used twice, given pairs of a column and its use.
+
+    A model whose scores are the label is perfect, and two models with one column are alike.
+    """
+    by_column: dict[str, list[str]] = {}
+    for name, use in uses:
+        by_column.setdefault(name, []).append(use)
+    return tuple(
+        f"column {show_value(name)} is used as {', '.join(of_column[:-1])} and {of_column[-1]}. Is that meant?"
+        for name, of_column in by_column.items()
+        if len(of_column) > 1
+    )
+
+
+def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence on the annotations that are neither numbers nor booleans, given how many by column."""
+    if not unreadable:
+        return ()
+    counts = [f"{count:,} of '{name}'" for name, count in unreadable.items()]
+    return (
+        "identities: values that are neither numbers nor booleans count as missing: "
+        f"{list_first(counts, MOST_NAMED)}. If each value is an identity, name the column in `categorical`; if one is, "
+        f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'.",
+    )
+
+
+def identity_warnings(
+    identities: Sequence[str], no_subgroup: Collection[str], no_background: Collection[str]
+) -> tuple[str, ...]:
+    """Return a sentence on the identities that lack a subgroup, a background, or both: their metrics have no value.
+
+    Parameters
+    ----------
+    identities
+        All of them, in order.
+    no_subgroup
+        Those in which no row is.
+    no_background
+        Those that no row is outside of.
+    """
+    texts = {
+        (True, True): "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
+        (True, False): (
+            "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
+        ),
+        (False, True): (
+            "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
+            'means "not mentioned", set `unannotated = "background"`.'
+        ),
+    }
+    by_sides = {
+        sides: [name for name in identities if (name in no_subgroup, name in no_background) == sides] for sides in texts
+    }
+    return tuple(
+        f"identities: {_count(names, identities, 'identity', 'identities')} {_fill(texts[sides], names)}"
+        for sides, names in by_sides.items()
+        if names
+    )
+
+
+def side_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the warnings of `identity_warnings`, given the usable rows in each identity and outside of it."""
+    no_subgroup, no_background = (
+        [name for name, counts in zip(identities, sides, strict=True) if not counts[side]] for side in (0, 1)
+    )
+    return identity_warnings(identities, no_subgroup, no_background)
+
+
+def slice_warnings(slices: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the slices that no usable row is in, given all of them in order. That of all rows may be."""
+    return _warn_of_empty("slice", [name for name in slices if name != ALL_ROWS], no_rows)
+
+
+def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the named segments that no usable row is in, given all of them in order."""
+    return _warn_of_empty("segment", segments, no_rows)
+
+
+def _warn_of_empty(what: str, names: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
+    if not (empty := [name for name in names if name in no_rows]):
+        return ()
+    text = _fill("{have} no usable row: {names}. Is a predicate misspelled?", empty)
+    return (f"{what}s: {_count(empty, names, what, what + 's')} {text}",)
+
+
+def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
+    """Return a sentence on each model whose scores are all on one side of all thresholds, which decide nothing then."""
+    return tuple(
+        f"model {profile.model}: all its scores are {side}, so all rows are decided alike. "
+        "Are thresholds and scores on the same scale?"
+        for profile in profiles
+        if profile.n_rows >= FEW_ROWS and (side := _describe_side(profile, thresholds))
+    )
+
+
+def _count(chosen: Sequence[str], names: Sequence[str], singular: str, plural: str) -> str:
+    """Say how many of all names are chosen."""
+    if len(chosen) < len(names):
+        return f"{len(chosen):,} of {len(names):,} {plural}"
+    return f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {singular}"
+
+
+def _fill(text: str, names: Sequence[str]) -> str:
+    """Return a text with names, and its verbs in their number."""
+    be, have = ("is", "has") if len(names) == 1 else ("are", "have")
+    return text.format(be=be, have=have, names=list_first([show_value(name) for name in names], MOST_NAMED))
+
+
+def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:
+    """Say on which side of all thresholds the scores are; None where they are on either, or there are no thresholds."""
+    if not thresholds or profile.lowest is None or profile.highest is None:
+        return None
+    least, greatest = min(thresholds), max(thresholds)
+    if profile.highest < least:
+        return f"below the least threshold, {least:g}"
+    return f"above the greatest threshold, {greatest:g}" if profile.lowest > greatest else None
+
+
+def _describe_missing_label(label: str) -> str:
+    return f"no row with a score is {label}, so no AUC has a value. Check the label."
+
+
+def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
+    if profile.n_rows == 0:
+        yield "no row has a usable score. Check the score column and the label; rejected_rows gives the reasons."
+        return
+    if profile.reason in _MISSING_LABEL:
+        yield _describe_missing_label(_MISSING_LABEL[profile.reason])
+    if profile.n_rows < FEW_ROWS:
+        return
+    if profile.lowest == profile.highest:
+        yield f"all its {profile.n_rows:,} scores are the same value, so every AUC is 0.5. Is it the right column?"
+        return
+    yield from _repeated_values(profile)
+    of_identities = profile.best_subgroup_auc is not None
+    auc = profile.best_subgroup_auc if of_identities else profile.overall_auc
+    if auc is not None and auc < 0.5:
+        which = "subgroup AUC is below 0.5 for every identity" if of_identities else "AUC is below 0.5"
+        yield f"its {which}. Does a higher score mean less likely positive?"
+
+
+def _repeated_values(profile: ScoreProfile) -> Iterator[str]:
+    """Yield what the number of distinct scores and the largest tie show, where they were counted."""
+    if profile.n_distinct is None or profile.largest_tie is None:
+        return
+    if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
+        yield "its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores."
+    elif profile.n_distinct < FEW_DISTINCT < profile.n_rows:
+        yield f"its {profile.n_rows:,} scores have only {profile.n_distinct} distinct values. Were they rounded?"
+    if profile.largest_tie >= GIANT_TIE * profile.n_rows:
+        share = format_share(profile.largest_tie, profile.n_rows)
+        yield f"{share} of its scores are the same value. Is that a default for rows that were not scored?"

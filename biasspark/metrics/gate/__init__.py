@@ -1,1 +1,0 @@
-"""The rules of the gate, on a night and on two models: evidence -> alerts."""

@@ -1,0 +1,80 @@
+"""How often every identity is positive by text length, and how many negatives would balance it (Mitigating)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.arrays import Ints, divide
+from biasspark.columns import EVERY_LENGTH, WITHHELD
+from biasspark.config import Privacy
+from biasspark.metrics.suppression import is_small
+from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.schemas import LABEL_BALANCE
+
+
+def label_balance(
+    labels: Ints, identities: Sequence[str], length_bins: Sequence[tuple[int, int]], privacy: Privacy | None = None
+) -> pa.Table:
+    """Return the table ``label_balance``: one row for each (identity, length bin), with the mitigation plan.
+
+    Parameters
+    ----------
+    labels : int64 array, shape (identities, length bins + 1, 2)
+        Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`. The first identity is
+        ``(overall)``, which counts every row.
+    identities : sequence of str
+        Their names.
+    length_bins : sequence of (int, int)
+        The least and the greatest length of every bin.
+    privacy : Privacy, optional
+        Suppresses the numbers of small groups.
+
+    Notes
+    -----
+    The bin ``(all)`` holds every labelled row, of whatever length. Its plan (`negatives_to_add`) is the sum over the
+    bins; where there are none, that of all rows.
+    """
+    counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)
+    n_rows, n_positive = counted.sum(axis=2), counted[:, :, 1]
+    planned = np.frompyfunc(negatives_to_add, 4, 1)(n_rows, n_positive, n_rows[0], n_positive[0])
+    if length_bins and n_positive[0, -1] > 0:
+        planned[:, -1] = [sum(filter(None, bins)) for bins in planned[:, :-1]]
+    hidden = is_small(n_rows, n_rows[0] - n_rows, privacy).ravel()
+    rate, n_identities = divide(n_positive, n_rows), len(identities)
+    low, high = zip(*length_bins, (None, None), strict=True)
+    return to_table(
+        LABEL_BALANCE,
+        identity=np.repeat(np.array(identities, object), len(low)),
+        bucket=[*(f"{low}-{high}" for low, high in length_bins), EVERY_LENGTH] * n_identities,
+        length_low=[*low] * n_identities,
+        length_high=[*high] * n_identities,
+        n_rows=masked(n_rows.ravel(), hidden),
+        n_positive=masked(n_positive.ravel(), hidden),
+        positive_rate=masked(rate.ravel(), hidden),
+        overall_positive_rate=masked(np.tile(rate[0], n_identities), hidden),
+        n_negatives_to_add=masked(planned.ravel(), hidden),
+        reason=masked(np.full(len(hidden), WITHHELD, object), ~hidden),
+    )
+
+
+def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:
+    """Return how many negatives bring the share of positives of an identity down to that of all rows.
+
+    The least a, 0 or more, with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers.
+
+    Parameters
+    ----------
+    n_rows, n_positive, n_all, n_all_positive : int
+        n and P of the identity, n* and P* of all rows.
+
+    Returns
+    -------
+    int or None
+        None where P* is 0: no number of negatives reaches it.
+    """
+    if n_all_positive == 0:
+        return None
+    return max(0, -(-n_positive * n_all // n_all_positive) - n_rows)

@@ -1,0 +1,48 @@
+"""When a p-value is evidence, many of them together, and the interval of a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+from biasspark.distributions import normal_quantile
+
+SIGNIFICANT = 0.05
+"""A p-value below is taken as evidence; the gate has a level of its own."""
+
+
+def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
+
+    Parameters
+    ----------
+    mean, variance : float or None
+        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
+    level : float
+        Nominal coverage, in (0, 1).
+    """
+    if mean is None or variance is None:
+        return None, None
+    half = normal_quantile(level) * sqrt(variance)
+    return mean - half, mean + half
+
+
+def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
+    """Return an interval without what lies outside the range of the estimate."""
+    low, high = ends
+    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted so that, of those below q, no more than a share q are false discoveries, on average.
+
+    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and
+    Hochberg, JRSS B 1995, 57:289). None stays None, and is not one of the m.
+    """
+    order = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    least = 1.0
+    for rank, (p_value, index) in reversed(list(enumerate(order, start=1))):
+        least = min(least, p_value * len(order) / rank)
+        adjusted[index] = least
+    return adjusted

@@ -1,0 +1,117 @@
+"""Pinned AUC moves with the prevalence of positives, the suite stands still (Pinned, section 3): the experiment.
+
+Dropping rows of one cell changes no order of scores. So a trial ranks nothing anew: U over the rows that are kept is a
+sum over their placements, and the pinned AUC is a weighted mean of four AUCs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan, nan, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS, SUMMARIZED_AUCS
+from biasspark.config import PinnedSkew
+from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc, pinned_terms
+from biasspark.metrics.suite import SUITE
+from biasspark.metrics.u_statistics import UStatistics
+from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.schemas import PINNED_SKEW
+
+_CELLS = [CELL_PAIRS[metric.pair] for name in PINNED_TERMS for metric in SUITE if metric.name == name]
+
+
+Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
+"""How many rows of the cell each trial drops, and of each trial twice U between the rows of the cell that it keeps and
+the rows of the other label, in the subgroup and in the background."""
+
+
+def pinned_skew(
+    statistics: UStatistics,
+    kept: Mapping[tuple[str, str], Kept],
+    skew: PinnedSkew,
+    include_subgroup: bool = True,
+) -> pa.Table:
+    """Return the table ``pinned_skew``: one row for each (model, slice).
+
+    Parameters
+    ----------
+    statistics : UStatistics
+        With the groups of the identity.
+    kept : mapping of (model, slice) to Kept
+        What is left of each ranking. Missing for a slice without rows.
+    skew : PinnedSkew
+        Identity, cell, and how much of the cell is dropped how often.
+    include_subgroup : bool
+        How the background of the pinned AUC is drawn, as in `biasspark.metrics.pinned.pinned_weights`.
+
+    Notes
+    -----
+    Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
+    form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
+    noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is
+    its value before, to the bit.
+    """
+    cell, rows = FOUR_CELLS.index(skew.cell), np.flatnonzero(statistics.groups.identity == skew.identity)
+    measured = []
+    for group in rows:
+        key = statistics.groups.model[group], statistics.groups.slice[group]
+        of_group = (0, ()) if statistics.suppressed[group] else kept.get(key, (0, ()))
+        sizes, aucs = statistics.counts.cells[:, group], pinned_terms(statistics)[:, group]
+        measured.append(_measure(sizes, aucs, cell, of_group, include_subgroup))
+    hidden = statistics.suppressed[rows]
+    columns: dict[str, Any] = {name: [row[name] for row in measured] for name in measured[0]}
+    return to_table(
+        PINNED_SKEW,
+        model=statistics.groups.model[rows],
+        slice=statistics.groups.slice[rows],
+        identity=skew.identity,
+        cell=skew.cell,
+        fraction=skew.fraction,
+        trials=skew.trials,
+        n_rows=masked(statistics.counts.cells[cell, rows], hidden),
+        **columns | {"n_dropped": masked(columns["n_dropped"], hidden)},
+    )
+
+
+def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:
+    """Return the AUCs of one (model, slice): of all rows, by the closed form, and over the trials."""
+    (n_dropped, two_u), left = kept, sizes.copy()
+    left[cell] -= n_dropped
+    before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
+    trials = np.repeat(aucs[:, None], len(two_u), axis=1)
+    for term, cells in enumerate(_CELLS):
+        low, high = map(FOUR_CELLS.index, cells)
+        if cell in (low, high):
+            side = (low + high - cell) // 2  # of the other cell: 0 in the subgroup, 1 in the background
+            two_pairs = 2 * int(left[low]) * int(left[high])
+            trials[term] = [trial[side] / two_pairs if two_pairs else nan for trial in two_u]
+    row = {"n_dropped": n_dropped, "pinned_auc": before, "pinned_auc_skewed": skewed}
+    over_trials = {"pinned_auc": (pinned_auc(left[:, None], trials, include_subgroup), skewed)}
+    for name in SUMMARIZED_AUCS:
+        term = PINNED_TERMS.index(name)
+        row[name] = float(aucs[term])
+        over_trials[name] = trials[term], row[name]
+    for name, (values, expected) in over_trials.items():
+        row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"] = mean_and_sd(values.tolist(), expected)
+    return row
+
+
+def mean_and_sd(values: Sequence[float], expected: float) -> tuple[float, float]:
+    """Return mean and standard deviation (n - 1) of values, added up in their order; NaN where there is none.
+
+    By moves from the value that is expected: what never moves keeps its value to the bit, and has a deviation of 0.
+    """
+    if not values or isnan(expected):
+        return nan, nan
+    total = squares = 0.0
+    for value in values:
+        move = value - expected
+        total += move
+        squares += move * move
+    spread = max(squares - total * total / len(values), 0.0)
+    return expected + total / len(values), sqrt(spread / (len(values) - 1)) if len(values) > 1 else nan

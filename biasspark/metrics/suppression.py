@@ -1,0 +1,62 @@
+"""Small-cell suppression: values that rest on too few rows, and all numbers of groups that are too small.
+
+It is applied to the few arrays of which all tables are made. What is missing there is NULL in whatever follows from it,
+and left out of every sum, minimum and mean.
+
+A group is the rows of an identity with a label and a score in a slice, those of its background, which are a group of
+their own, or those of a slice. Where a group is smaller than the minimum, the counts of its identity are suppressed
+with its values: subtracted from those of the slice, they would reveal it. An empty background reveals nobody. What
+other tables, nights and overlapping identities reveal when they are subtracted from each other is not checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from biasspark.arrays import Flags, Ints
+from biasspark.columns import BELOW_MINIMUM_ROWS, OVERALL_METRIC, WITHHELD
+from biasspark.config import MinimumCellRows, Privacy
+from biasspark.metrics.suite import SUITE
+from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics
+from biasspark.ranking.counts import Counts
+
+
+def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> UStatistics:
+    """Return the statistics without AUCs and variances over cells with fewer rows than their metric needs.
+
+    Counts and U stay: they are what they are, whatever the number. The reason becomes ``below_minimum_rows`` where
+    there was a value.
+    """
+    if evidence is None:
+        return statistics
+    needed = np.zeros_like(statistics.n_low)
+    for metric in SUITE:
+        needed[metric.pair] = evidence.rows_needed(metric.name)
+    needed[OVERALL_PAIR, statistics.groups.is_overall] = evidence.rows_needed(OVERALL_METRIC)
+    too_few = ~np.isnan(statistics.auc) & (np.minimum(statistics.n_low, statistics.n_high) < needed)
+    return statistics.without(too_few, BELOW_MINIMUM_ROWS)
+
+
+def suppress_statistics(statistics: UStatistics, privacy: Privacy | None) -> UStatistics:
+    """Return the statistics without any number of identities and slices whose group, or background, is too small."""
+    suppressed = suppressed_groups(statistics.counts, privacy)
+    hidden = np.broadcast_to(suppressed, statistics.auc.shape)
+    return replace(statistics.without(hidden, WITHHELD), suppressed=suppressed)
+
+
+def suppressed_groups(counts: Counts, privacy: Privacy | None) -> Flags:
+    """Return which (model, slice, identity) groups are too small, or have too small a background, to be published."""
+    subgroup, background = counts.cells[0] + counts.cells[1], counts.cells[2] + counts.cells[3]
+    is_overall = counts.groups.is_overall  # has its rows in the background
+    return is_small(np.where(is_overall, background, subgroup), np.where(is_overall, 0, background), privacy)
+
+
+def is_small(group: Ints, background: Ints, privacy: Privacy | None) -> Flags:
+    """Return whether a group, or what is left without it, has too few rows; an empty background is none."""
+    if privacy is None:
+        return np.zeros(group.shape, bool)
+    least = privacy.min_group_rows
+    small: Flags = (group < least) | ((background > 0) & (background < least))
+    return small

@@ -1,0 +1,145 @@
+"""AUC and DeLong's variance of every pair of cells, from the integers that a ranking counts.
+
+For two cells (low, high) of n and m rows, AUC = U / (n·m) = 2U / (2·n·m): how often a row of the high cell scores above
+a row of the low cell, ties half. Every metric of the suite is one of these (`biasspark.metrics.suite`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.arrays import Flags, Floats, Ints, Strings, divide
+from biasspark.columns import (
+    BACKGROUND_NEGATIVE,
+    BACKGROUND_POSITIVE,
+    CELL_PAIRS,
+    FOUR_CELLS,
+    NEGATIVE,
+    POSITIVE,
+)
+from biasspark.metrics.delong import delong_variance
+from biasspark.ranking.counts import Counts, Groups
+from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.schemas import U_STATISTICS
+
+LOW = np.array([FOUR_CELLS.index(low) for low, _ in CELL_PAIRS])
+HIGH = np.array([FOUR_CELLS.index(high) for _, high in CELL_PAIRS])
+"""The low and the high cell of each pair, as indices into `FOUR_CELLS`."""
+
+OVERALL_PAIR = CELL_PAIRS.index((BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
+"""The pair that holds the AUC of a whole slice: ``(overall)`` has a background alone."""
+
+
+@dataclass(frozen=True)
+class UStatistics:
+    """U statistics of the six pairs of cells of every group.
+
+    Attributes
+    ----------
+    counts : Counts
+        The groups, the sizes of their cells, and the sums of their pairs.
+    auc : float64 array, shape (6, groups)
+        In [0, 1], NaN where `reason` says why.
+    variance : float64 array, shape (6, groups)
+        DeLong's, 0 or more; NaN where a cell has fewer than two rows.
+    reason : array of str or None, shape (6, groups)
+        Why there is no AUC: the empty cell, ``below_minimum_rows`` or ``withheld``.
+    suppressed : bool array, shape (groups,)
+        Groups whose numbers are not published, since they are too small.
+    """
+
+    counts: Counts
+    auc: Floats
+    variance: Floats
+    reason: Strings
+    suppressed: Flags
+
+    @property
+    def groups(self) -> Groups:
+        """The (model, slice, identity) of each entry of the last axis."""
+        return self.counts.groups
+
+    @property
+    def n_low(self) -> Ints:
+        """Rows of the low cell of each pair, shape (6, groups)."""
+        sizes: Ints = self.counts.cells[LOW]
+        return sizes
+
+    @property
+    def n_high(self) -> Ints:
+        """Rows of the high cell of each pair, shape (6, groups)."""
+        sizes: Ints = self.counts.cells[HIGH]
+        return sizes
+
+    def without(self, hidden: Flags, reason: str) -> UStatistics:
+        """Return the statistics without the AUCs and variances of some pairs, for one reason."""
+        return replace(
+            self,
+            auc=np.where(hidden, np.nan, self.auc),
+            variance=np.where(hidden, np.nan, self.variance),
+            reason=np.where(hidden, reason, self.reason),
+        )
+
+    def table(self) -> pa.Table:
+        """Return the table ``u_statistics``: six rows per identity, and one for each whole slice."""
+        groups, is_overall = self.groups, self.groups.is_overall
+        group, pair = np.nonzero(~is_overall[:, None] | (np.arange(len(CELL_PAIRS)) == OVERALL_PAIR))
+        cells = np.array(CELL_PAIRS, object)
+        names = np.where(is_overall[group, None], np.array([(NEGATIVE, POSITIVE)], object), cells[pair])
+        hidden = self.suppressed[group]
+        two_u, sum_sq_low, sum_sq_high = (self.counts.sums[pair, index, group] for index in range(3))
+        return to_table(
+            U_STATISTICS,
+            **{name: values[group] for name, values in groups._asdict().items()},
+            low_cell=names[:, 0],
+            high_cell=names[:, 1],
+            n_low=masked(self.n_low[pair, group], hidden),
+            n_high=masked(self.n_high[pair, group], hidden),
+            u_doubled=masked(two_u, hidden),
+            low_square_sum=masked(sum_sq_low, hidden),
+            high_square_sum=masked(sum_sq_high, hidden),
+            auc=self.auc[pair, group],
+            auc_variance=self.variance[pair, group],
+            reason=self.reason[pair, group],
+        )
+
+
+def u_statistics(counts: Counts) -> UStatistics:
+    """Return AUC and variance of every pair of cells.
+
+    Notes
+    -----
+    Of two empty cells `reason` names the subgroup's, because that is the one the reader asks about, else the low one.
+    """
+    n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
+    two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
+    auc = divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))
+    variance = delong_variance(n_low, n_high, two_u, sum_sq_low, sum_sq_high)
+    return UStatistics(counts, auc, variance, _reasons(counts), np.zeros(auc.shape[1], bool))
+
+
+def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
+    """Yield the group of each (model, slice), and those of its identities by name, crossed pairs left out.
+
+    What is summed, or is the worst, over identities is so in the order of names: it does not depend on that of a
+    configuration.
+    """
+    starts = np.flatnonzero(groups.is_overall).tolist()
+    for start, end in pairwise([*starts, len(groups.identity)]):
+        members = np.flatnonzero(~groups.crossed[start + 1 : end]) + start + 1
+        yield start, members[np.argsort(groups.identity[members], kind="stable")]
+
+
+def _reasons(counts: Counts) -> Strings:
+    reasons = np.full((len(CELL_PAIRS), counts.cells.shape[1]), None, object)
+    for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):  # the first empty cell stands
+        names = np.where(counts.groups.is_overall, f"no_{cell.partition('_')[2]}s", f"no_{cell}s")
+        for pair, cells in enumerate(CELL_PAIRS):
+            if cell in cells:
+                reasons[pair, size == 0] = names[size == 0]
+    return reasons

@@ -1,0 +1,197 @@
+"""COUNTS: everything that a ranking counts of a corpus, as arrays on the driver. numpy only.
+
+COUNTS does not grow with the corpus: its size is models x slices x identities. Every table of a run follows from it by
+arithmetic (``biasspark.metrics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from biasspark.arrays import BigInts, Flags, Floats, Ints, Strings
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS, OVERALL
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.errors import ConfigError, corpus_changed
+from biasspark.ranking.kernels.placements import Profile
+from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
+
+MOST_STATISTICS = 20_000_000
+"""Rows of U statistics that the driver holds at most: about 2 GiB."""
+
+
+class Groups(NamedTuple):
+    """The (model, slice, identity) groups that are measured, one entry each, ordered by model, slice and identity.
+
+    Attributes
+    ----------
+    model, slice, identity : arrays of str, shape (groups,)
+        Names. ``(overall)`` stands for the whole slice.
+    crossed : bool array, shape (groups,)
+        True for the pairs of two identities.
+    """
+
+    model: Strings
+    slice: Strings
+    identity: Strings
+    crossed: Flags
+
+    @property
+    def is_overall(self) -> Flags:
+        """True for the groups that stand for a whole slice."""
+        return np.equal(self.identity, OVERALL)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Everything that a ranking counts of a corpus.
+
+    Attributes
+    ----------
+    groups : Groups
+        What the last axis of the arrays stands for.
+    numbers : int64 array
+        The numbers of the identities that each (model, slice) has.
+    cells : int64 array, shape (4, groups)
+        Rows of each cell, in the order of `columns.FOUR_CELLS`. ``(overall)`` has its rows in the background.
+    sums : array of Python integers, shape (6, 3, groups)
+        For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of squares of the doubled
+        placements of the rows of the low and of the high cell. ``(overall)`` has only the pair of its background.
+    at_or_above : mapping of str to int64 array, shape (4, groups of the model, edges + 1)
+        By model, the rows of each cell: all of them, then those with a score at or above each edge. Empty without
+        edges.
+    labels : int64 array, shape (identities, length bins + 1, 2), or None
+        Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin;
+        bin 0 is outside all. ``(overall)``, the first, counts every row. None where labels are not counted.
+    row_counts : RowCounts
+    profiles : mapping of str to Profile
+        The scores of each model that has any.
+    max_range_rows : mapping of str to int
+        By model, the rows of the score range that has most.
+    pair_rows : int64 array
+        Rows of every crossed pair of identities, listed or not.
+    """
+
+    groups: Groups
+    numbers: Ints
+    cells: Ints
+    sums: BigInts
+    row_counts: RowCounts
+    profiles: Mapping[str, Profile]
+    at_or_above: Mapping[str, Ints] = field(default_factory=dict)
+    labels: Ints | None = None
+    max_range_rows: Mapping[str, int] = field(default_factory=dict)
+    pair_rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+def list_groups(encoding: Encoding, numbers: Sequence[int] | Ints) -> Groups:
+    """Return the groups of every model and slice with the identities of these numbers."""
+    listed = np.asarray(numbers)
+    names = np.asarray(encoding.names, object)[listed]
+    models, slices = np.asarray(encoding.models, object), np.asarray(encoding.slices, object)
+    return Groups(
+        model=np.repeat(models, len(slices) * len(listed)),
+        slice=np.tile(np.repeat(slices, len(listed)), len(models)),
+        identity=np.tile(names, len(models) * len(slices)),
+        crossed=np.tile(listed >= encoding.first_pair, len(models) * len(slices)),
+    )
+
+
+def make_counts(
+    encoding: Encoding,
+    row_counts: Sequence[int] | Ints,
+    counted: Mapping[tuple[int, int, int], RangeCounts],
+    edges: Sequence[Floats],
+    labels: Ints | None,
+) -> Counts:
+    """Return COUNTS from what an engine counted.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    row_counts : sequence of int
+        What was counted of the whole corpus, in the order of `Encoding.count_keys`.
+    counted : mapping of (int, int, int) to RangeCounts
+        Over the whole score line, by the numbers of the model, the slice and the first of some identities; missing
+        where there are no rows.
+    edges : sequence of float64 arrays
+        For each model, the edges at which rows were counted.
+    labels : int64 array, optional
+        See `Counts.labels`.
+
+    Raises
+    ------
+    ConfigError
+        If the U statistics would not fit the driver.
+    """
+    row_counts = np.asarray(row_counts, np.int64)
+    numbers = np.asarray(encoding.list_identities(row_counts))
+    shape = len(encoding.models), len(encoding.slices), len(numbers)
+    check_size(*shape)
+    cells = np.zeros((len(FOUR_CELLS), *shape), np.int64)
+    sums = np.zeros((len(CELL_PAIRS), 3, *shape), object)
+    at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(of_model) + 1), np.int64) for of_model in edges]
+    profiles, max_range_rows = {}, {}
+    for (model, slice_number, first), counts in sorted(counted.items()):
+        n_rows = counts.n_rows
+        chosen = (numbers >= first) & (numbers < first + n_rows.shape[1])
+        inside = numbers[chosen] - first
+        cells[:, model, slice_number, chosen] = n_rows[:, inside]
+        sums[:, :, model, slice_number, chosen] = np.stack(counts.pairs[2:], axis=1)[:, :, inside]
+        if at_or_above:
+            at_or_above[model][:, slice_number, chosen] = count_at_or_above(counts.bins)[:, inside]
+        if slice_number == first == 0:
+            profiles[encoding.models[model]] = counts.profile
+            max_range_rows[encoding.models[model]] = counts.max_range_rows
+    of_models = (counts.reshape(len(FOUR_CELLS), -1, counts.shape[-1]) for counts in at_or_above)
+    return Counts(
+        groups=list_groups(encoding, numbers),
+        numbers=numbers,
+        cells=cells.reshape(len(FOUR_CELLS), -1),
+        sums=sums.reshape(len(CELL_PAIRS), 3, -1),
+        row_counts=encoding.read_row_counts(row_counts.tolist()),
+        profiles=profiles,
+        at_or_above=dict(zip(encoding.models, of_models, strict=False)),
+        labels=labels,
+        max_range_rows=max_range_rows,
+        pair_rows=row_counts[encoding.first_pair_count :],
+    )
+
+
+def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
+    """Refuse a corpus that has other rows than were ranked, by the rows of the cells of some groups.
+
+    Parameters
+    ----------
+    cells : int64 array
+        As `Counts.cells`; of groups that are not chosen they mean nothing.
+    chosen : bool array, shape (groups,)
+
+    Raises
+    ------
+    InputError
+        If they differ.
+    """
+    for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
+        model, slice_name, identity, _ = (column[group] for column in counts.groups)
+        raise corpus_changed(f"{model}, slice '{slice_name}' has other rows of '{identity}' than when it was ranked")
+
+
+def check_size(n_models: int, n_slices: int, n_identities: int) -> None:
+    """Refuse a configuration whose U statistics would not fit the driver.
+
+    Raises
+    ------
+    ConfigError
+        If there would be more than `MOST_STATISTICS` rows of them.
+    """
+    n_rows = n_models * n_slices * n_identities * len(CELL_PAIRS)
+    if n_rows > MOST_STATISTICS:
+        raise ConfigError(
+            f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities give {n_rows:,} rows of U "
+            f"statistics. The driver holds {MOST_STATISTICS:,} at most. Leave out crossed pairs or raise their "
+            "min_rows, or measure fewer models or slices at a time."
+        )

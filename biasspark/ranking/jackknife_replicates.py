@@ -1,0 +1,107 @@
+"""The replicates of the delete-a-group jackknife: EXAMPLES with groups -> U of every model, and U without each group.
+
+EXAMPLES --cut--> blocks by group --one shuffle--> sums by group of ranges --small shuffle--> ``jackknife_statistics``
+
+The algebra is in `kernels.group_replicates`; what a worker holds in memory in `range_job`: while it measures, also the
+rows of every identity's cells by (group, score), one identity after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Floats
+from biasspark.columns import CELL_PAIRS, GROUP, NEGATIVE, POSITIVE
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.kernels.group_replicates import GroupedSets, GroupSums, merge_groups, no_sums, sum_groups
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS
+from biasspark.ranking.kernels.reference_sets import ReferenceSets
+from biasspark.ranking.range_job import RangeJob
+from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
+from biasspark.tables.arrow import to_table
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS
+
+_CHUNK = 32
+
+
+def count_replicates(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
+) -> pa.Table:
+    """Return U of every model on the rows that it scores, and what is left of it without each group of rows.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES, as the encoding describes it, and INT ``jackknife_group``, below `n_groups`.
+    boundaries : sequence of float64 arrays
+        For each model, where its score ranges meet; no result depends on them.
+    identities : sequence of int
+        Numbers in the encoding, ascending; 0 is ``(overall)``.
+
+    Returns
+    -------
+    pyarrow.Table
+        The table ``jackknife_statistics``, less the run's columns.
+
+    Notes
+    -----
+    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24 per membership; then distinct
+    (score, group) times identities of arithmetic, and a shuffle of 250 bytes for each range, identity and group.
+    """
+    sets = ReferenceSets.of(encoding.base_masks, identities)
+    chunks = [range(len(identities))[start : start + _CHUNK] for start in range(0, len(identities), _CHUNK)]
+
+    def cut(rows: TaskRows) -> Iterator[Part]:
+        return cut_by_group(rows, boundaries, sets, n_groups)
+
+    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+        cells, memberships = (read_blocks(parts, kind, n_groups) for kind in (Kind.CELLS, Kind.MEMBERSHIPS))
+        grouped = GroupedSets(cells, memberships, sets, n_groups)
+        return ((chunk.start, sum_groups(grouped, chunk).encode()) for chunk in chunks)
+
+    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        return reduce(merge_groups, map(GroupSums.decode, ranges)).encode()
+
+    job = RangeJob(encoding, boundaries, measure, combine, len(chunks))
+    combined = job.run(examples, cut, GROUP)
+    table: list[tuple[Any, ...]] = []
+    for model, model_name in enumerate(encoding.models):
+        for slice_number, slice_name in enumerate(encoding.slices):
+            for chunk in chunks:
+                data = combined.get((model, slice_number, chunk.start))
+                sums = GroupSums.decode(data) if data else no_sums(len(chunk), n_groups)
+                for index, number in enumerate(identities[chunk.start : chunk.stop]):
+                    group, crossed = (model_name, slice_name, encoding.names[number]), number >= encoding.first_pair
+                    pairs = _list_pairs(sums, index, overall=number == 0)
+                    table += ((*group, *cells, crossed, *of_pair) for cells, of_pair in pairs)
+    columns = zip(JACKKNIFE_STATISTICS.value_columns, map(list, zip(*table, strict=True)), strict=True)
+    return to_table(JACKKNIFE_STATISTICS, **dict(columns))
+
+
+def cut_by_group(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets, n_groups: int) -> Iterator[Part]:
+    """Sort the rows that are in a known population into blocks, by key and group."""
+    groups = rows.column(GROUP).to_numpy().astype(np.int64)
+    keyed = [
+        keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
+        for keys in identity_keys(rows, sets)
+    ]
+    return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
+
+
+def _list_pairs(sums: GroupSums, index: int, *, overall: bool) -> Iterator[tuple[tuple[str, str], tuple[Any, ...]]]:
+    """Give every pair of cells of an identity, and its sums with all groups and without each.
+
+    ``(overall)`` has one pair, its background.
+    """
+    for pair in [BACKGROUND_PAIR] if overall else range(len(CELL_PAIRS)):
+        low, high = (sums.n_rows[index, cell] for cell in CELLS_OF_PAIRS[pair])
+        n_low, n_high, two_u = int(low.sum()), int(high.sum()), int(sums.two_u[index, pair])
+        left = [(total - of_groups).tolist() for total, of_groups in ((n_low, low), (n_high, high))]
+        left.append((two_u - sums.touched[index, pair]).tolist())
+        yield (NEGATIVE, POSITIVE) if overall else CELL_PAIRS[pair], (n_low, n_high, two_u, *left)

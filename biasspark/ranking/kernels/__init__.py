@@ -1,0 +1,1 @@
+"""The arithmetic of the ranking, on arrays. numpy only."""

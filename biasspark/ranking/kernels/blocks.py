@@ -1,0 +1,180 @@
+"""Sorted score blocks: what a task hands to the ranking instead of rows. numpy only.
+
+A block holds, for one (model, slice) and one range of the score line, sorted scores by *key*. A key is an integer that
+says what the rows have in common besides their score: see `cell_key` and `membership_key`. Repeated scores of a key
+collapse into one score and a count, so a block is never larger than the number of distinct scores, and a shuffled score
+costs 8 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints
+from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.sorted_runs import collapse, find_distinct, find_starts, merge_runs, split_by_code
+
+MANY_KEYS = 64
+"""From here on one sort of all keys is faster than one of each."""
+
+
+def cell_key(known: Ints, label: Ints) -> Ints:
+    """Return the key of a row by its label and the nullable sources that are known on it, as bits."""
+    return (known << 1) | label
+
+
+def membership_key(identity: Ints, unknown: Ints, label: Ints) -> Ints:
+    """Return the key of a row that is in an identity, or of which that is unknown."""
+    return (identity << 2) | (unknown << 1) | label
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sorted scores by key.
+
+    Attributes
+    ----------
+    keys : int64 array, shape (k,)
+        Ascending, unique.
+    lengths : int64 array, shape (k,)
+        How many entries of `scores` belong to each key.
+    scores : float64 array, shape (n,)
+        Finite, ascending within a key, keys one after another.
+    counts : int64 array, shape (n,) or (0,)
+        How many rows have that key and score; empty where that is one everywhere.
+    """
+
+    keys: Ints
+    lengths: Ints
+    scores: Floats
+    counts: Ints
+
+    @staticmethod
+    def of(keys: Ints, scores: Floats, counts: Ints) -> Block:
+        """Return the block of distinct (key, score), ascending, and how many rows have each."""
+        return Block(*collapse(keys), scores, counts[:0] if (counts == 1).all() else counts)
+
+    @property
+    def full_counts(self) -> Ints:
+        """The counts of all entries, also where all are one."""
+        return self.counts if len(self.counts) else np.ones(len(self.scores), np.int64)
+
+    @property
+    def rows_of_keys(self) -> Ints:
+        """How many rows have each key."""
+        if not len(self.counts):
+            return self.lengths
+        return np.add.reduceat(self.counts, np.cumsum(self.lengths) - self.lengths)
+
+    def encode(self) -> bytes:
+        """Return the block as bytes; a count is mostly one byte, and its score eight."""
+        return pack([self.keys, self.lengths, self.scores, narrow(self.counts)])
+
+    @staticmethod
+    def decode(data: bytes | memoryview) -> Block:
+        """Return the block that `encode` wrote; only counts are copied."""
+        keys, lengths, scores, counts = unpack(data)
+        return Block(keys, lengths, scores, counts.astype(np.int64))
+
+    def cells(self) -> Iterator[tuple[int, Floats, Ints]]:
+        """Yield every key with its scores and their counts."""
+        ends, counts = np.cumsum(self.lengths), self.full_counts
+        for key, start, end in zip(self.keys, ends - self.lengths, ends, strict=True):
+            yield int(key), self.scores[start:end], counts[start:end]
+
+
+def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Sort rows by key and score and cut them at the boundaries.
+
+    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it).
+
+    Parameters
+    ----------
+    keys : int64 array, shape (n,)
+        Not negative, of few distinct values: each is sorted by itself, as vectorised sorting is fastest.
+    scores : float64 array, shape (n,)
+        Finite, no -0.0.
+    boundaries : float64 array, shape (ranges - 1,)
+        Ascending. They only balance the work; no result depends on them.
+
+    Yields
+    ------
+    (int, Block)
+        The non-empty ranges, ascending.
+    """
+    distinct = find_distinct(keys)
+    if len(distinct) > MANY_KEYS:
+        yield from sort_memberships(keys, scores, boundaries)
+        return
+    yield from cut_runs([(int(key), *collapse(np.sort(scores[keys == key]))) for key in distinct], boundaries)
+
+
+def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Do what `sort_cells` does for any number of distinct keys, by one sort of (range, key, score)."""
+    by_score = np.argsort(scores)
+    keys, scores = keys[by_score], scores[by_score]
+    ranges = np.searchsorted(boundaries, scores, "right")
+    distinct, dense = np.unique(keys, return_inverse=True)
+    codes = ranges * len(distinct) + dense
+    small = codes.astype(np.uint16) if (len(boundaries) + 1) * len(distinct) < 1 << 16 else codes  # radix sort
+    order = np.argsort(small, kind="stable")
+    codes, scores = codes[order], scores[order]
+    new = find_starts(codes, scores)
+    counts = np.diff(np.r_[new, len(codes)])
+    codes, scores = codes[new], scores[new]
+    cuts = np.searchsorted(codes, np.arange(len(boundaries) + 2) * len(distinct))
+    for score_range, (start, end) in enumerate(pairwise(cuts)):
+        if end > start:
+            of_range = slice(start, end)
+            yield score_range, Block.of(distinct[codes[of_range] % len(distinct)], scores[of_range], counts[of_range])
+
+
+def cut_runs(runs: Sequence[tuple[int, Floats, Ints]], boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Cut the ascending scores of every key, and their counts, at the boundaries: see `sort_cells`."""
+    edges = [np.r_[0, np.searchsorted(scores, boundaries), len(scores)] for _, scores, _ in runs]
+    for score_range in range(len(boundaries) + 1):
+        inside = [
+            (key, scores[start:end], counts[start:end])
+            for (key, scores, counts), edge in zip(runs, edges, strict=True)
+            for start, end in [edge[score_range : score_range + 2]]
+            if end > start
+        ]
+        if inside:
+            yield score_range, block_of(inside)
+
+
+def block_of(runs: Sequence[tuple[int, Floats, Ints]]) -> Block:
+    """Return a block of the ascending scores of every key, by ascending key, and their counts."""
+    nothing = np.empty(0, np.int64)
+    keys = np.concatenate([nothing, *(np.full(len(scores), key, np.int64) for key, scores, _ in runs)])
+    scores = np.concatenate([np.empty(0), *(scores for _, scores, _ in runs)])
+    return Block.of(keys, scores, np.concatenate([nothing, *(counts for _, _, counts in runs)]))
+
+
+def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
+    """Return the distinct scores of every key over all blocks, ascending, and their counts."""
+    runs: dict[int, list[tuple[Floats, Ints]]] = {}
+    for block in blocks:
+        for key, scores, counts in block.cells():
+            runs.setdefault(key, []).append((scores, counts))
+    return {key: merge_runs(*zip(*of_key, strict=True)) for key, of_key in runs.items()}
+
+
+def list_entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:
+    """Return the key, the score and the count of every entry of some blocks."""
+    nothing = np.empty(0, np.int64)
+    keys = np.concatenate([nothing, *(np.repeat(block.keys, block.lengths) for block in blocks)])
+    scores = np.concatenate([np.empty(0), *(block.scores for block in blocks)])
+    return keys, scores, np.concatenate([nothing, *(block.full_counts for block in blocks)])
+
+
+def split_by_range(scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Ints]]:
+    """Yield each range that holds scores, ascending, with their indices in order: see `sort_cells` for the ranges."""
+    ranges = np.searchsorted(boundaries, scores, "right").astype(np.uint16)  # radix sort
+    for score_range, inside in enumerate(split_by_code(ranges, len(boundaries) + 1)):
+        if len(inside):
+            yield score_range, inside

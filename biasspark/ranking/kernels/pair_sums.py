@@ -1,0 +1,115 @@
+"""The three sums of two cells from which their AUC and its variance follow, and how sums of score ranges add up.
+
+Of a low and a high cell, with n and m rows, a low row is rightly ordered with the high rows above it and a high row
+with the low rows below it. With d the doubled placement of a row (`sorted_runs.doubled_placement`), the sums are
+
+    2U = Σ_low d = Σ_high d,    Σ_low d²,    Σ_high d².
+
+numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from biasspark.arrays import BigInts, Ints
+from biasspark.ranking.kernels.exact import join_wide, split_wide
+
+SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE = range(4)
+"""The four cells of an identity, in the order of `columns.FOUR_CELLS`."""
+
+N_CELLS = 4
+CELLS_OF_PAIRS = (
+    (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
+    (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE),
+    (BACKGROUND_NEGATIVE, SUBGROUP_POSITIVE),
+    (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE),
+    (BACKGROUND_NEGATIVE, SUBGROUP_NEGATIVE),
+    (BACKGROUND_POSITIVE, SUBGROUP_POSITIVE),
+)
+"""The low and the high cell of each pair, in the order of `columns.CELL_PAIRS`."""
+
+N_PAIRS, BACKGROUND_PAIR = len(CELLS_OF_PAIRS), 3
+LOW_CELLS, HIGH_CELLS = ([pair[side] for pair in CELLS_OF_PAIRS] for side in (0, 1))
+
+
+class PairSums(NamedTuple):
+    """Sums over pairs of a low and a high cell, an entry for each pair, as Python integers.
+
+    Attributes
+    ----------
+    n_low, n_high
+        Rows of the cells; shapes that broadcast to that of the sums.
+    two_u
+        2 x pairs with the high row's score above, + ties.
+    low_squares, high_squares
+        Sum over the rows of that cell of its doubled placement, squared.
+    """
+
+    n_low: BigInts
+    n_high: BigInts
+    two_u: BigInts
+    low_squares: BigInts
+    high_squares: BigInts
+
+    @staticmethod
+    def of_cells(n_rows: Ints, sums: Sequence[BigInts] | BigInts) -> PairSums:
+        """Return the sums of the six pairs of four cells.
+
+        Parameters
+        ----------
+        n_rows : int array, shape (4, identities)
+            Rows of each cell, in the order of `columns.FOUR_CELLS`.
+        sums : array of Python integers, shape (3, 6, identities)
+            2U and both sums of squares.
+        """
+        return PairSums.of(n_rows[LOW_CELLS], n_rows[HIGH_CELLS], *sums)
+
+    @staticmethod
+    def of(n_low: Ints, n_high: Ints, two_u: BigInts, low_squares: BigInts, high_squares: BigInts) -> PairSums:
+        """Return sums, all of them as Python integers."""
+        arrays = (n_low, n_high, two_u, low_squares, high_squares)
+        return PairSums(*(array.astype(object) for array in arrays))
+
+    def pack(self) -> list[Ints]:
+        """Return the sums as int64 arrays: see `codec`."""
+        return [self.n_low.astype(np.int64), self.n_high.astype(np.int64), split_wide(np.stack(self[2:]))]
+
+    @staticmethod
+    def unpack(n_low: Ints, n_high: Ints, limbs: Ints) -> PairSums:
+        """Return the sums that `pack` gave."""
+        return PairSums.of(n_low, n_high, *join_wide(limbs))
+
+    def exchanged(self) -> PairSums:
+        """Return the sums with the cells exchanged.
+
+        A doubled placement d among a cell of n rows becomes 2n - d, and Σ(2n - d)² over m rows is
+        4n²m - 4n·Σd + Σd².
+        """
+        n, m, two_u = self.n_low, self.n_high, self.two_u
+        return PairSums(
+            m,
+            n,
+            2 * n * m - two_u,
+            4 * n * n * m - 4 * n * two_u + self.high_squares,
+            4 * m * m * n - 4 * m * two_u + self.low_squares,
+        )
+
+    def merge(self, higher: PairSums) -> PairSums:
+        """Return the sums of a stretch of the score line and of one that lies above it, together.
+
+        Each low row of the lower stretch has the b high rows of the higher one above it, so its doubled placement
+        grows by 2b, and Σ(d + 2b)² = Σd² + 4b·Σd + 4b²n over n rows. The a low rows of the lower stretch likewise lie
+        below each high row of the higher one. The other rows keep their placements.
+        """
+        a, b = self.n_low, higher.n_high
+        return PairSums(
+            self.n_low + higher.n_low,
+            self.n_high + higher.n_high,
+            self.two_u + higher.two_u + 2 * a * b,
+            self.low_squares + 4 * b * self.two_u + 4 * b * b * self.n_low + higher.low_squares,
+            self.high_squares + higher.high_squares + 4 * a * higher.two_u + 4 * a * a * higher.n_high,
+        )

@@ -1,0 +1,173 @@
+"""Sampled trials of the pinned AUC, within one range of the score line and over all of them. numpy only.
+
+A trial pools equally many rows of the subgroup and of a background, and takes the AUC of the pool (Mitigating; Pinned).
+At least one of the two sets is taken whole, so only the other is drawn. The rows of a set are numbered by their place
+in the order (score, label) over the whole score line, and a draw is a subset of places: rows of the same score and
+label are worth the same, so nothing depends on how the rows lie. Rank offsets tell where a range begins in that order.
+
+The cost of a trial is the rows drawn, and never more than the distinct scores of the range.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from biasspark.arrays import Ints
+from biasspark.ranking.kernels.identity_scores import IdentityScores, RangeScores
+from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, place_runs
+from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
+
+ALL_KNOWN, BACKGROUND, SUBGROUP = 0, 1, 2
+"""The set that is drawn from."""
+
+BATCH_ROWS = 1 << 18
+"""Trials are measured together up to so many drawn rows: calls of numpy cost more than few rows."""
+
+
+class Draw(NamedTuple):
+    """What the trials of an identity draw: `size` of the `total` rows of a set, `below` of which lie in lower ranges.
+
+    The other set is taken whole, and has `size` rows.
+    """
+
+    source: int
+    total: int
+    below: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What fixes the draws of a model and slice, by names: a new identity changes no draw of another.
+
+    Attributes
+    ----------
+    n_trials, seed
+    include_subgroup
+        Whether the background that is drawn from includes the subgroup.
+    model, slice, identities
+        Names; of the identities in their order.
+    """
+
+    n_trials: int
+    seed: int
+    include_subgroup: bool
+    model: str
+    slice: str
+    identities: tuple[str, ...]
+
+    def choose(self, below: Sequence[int], total: Sequence[int]) -> Draw:
+        """Choose the set that is drawn from, given the rows of subgroup and background in lower ranges and in all."""
+        subgroup, background = total
+        if self.include_subgroup:
+            return Draw(ALL_KNOWN, subgroup + background, sum(below), subgroup)
+        if subgroup <= background:
+            return Draw(BACKGROUND, background, below[1], subgroup)
+        return Draw(SUBGROUP, subgroup, below[0], background)
+
+    def subsets(self, index: int, draw: Draw) -> Iterator[Subset]:
+        """Give the places of each trial of an identity."""
+        names = (stable_number(name) for name in (self.model, self.slice, self.identities[index]))
+        key = (self.seed, *names, draw.source)
+        return (Subset(draw.total, draw.size, (*key, trial)) for trial in range(self.n_trials))
+
+
+def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials) -> Iterator[Ints]:
+    """Draw the part of every trial that lies in a range, and count it.
+
+    Parameters
+    ----------
+    scores : RangeScores
+    below, total : int64 arrays, shape (4, identities)
+        Rows of the four cells of every identity in lower ranges, and in all.
+
+    Yields
+    ------
+    int64 array, shape (3, trials)
+        For every identity, of each trial the negatives and the positives of the pool in this range, and twice
+        U among them. All 0 where there is nothing to draw.
+
+    Notes
+    -----
+    A pool has at most twice the rows of a range, of which there are fewer than 2^30 of one label
+    (`placements.MOST_ROWS_OF_A_LABEL`); so twice U stays below 2^63.
+    """
+    sides = [np.stack([cells[0] + cells[1], cells[2] + cells[3]], axis=1).tolist() for cells in (below, total)]
+    for index in range(len(trials.identities)):
+        draw = trials.choose(sides[0][index], sides[1][index])
+        if draw.size == 0:
+            yield np.zeros((3, trials.n_trials), np.int64)
+            continue
+        whole, drawn = _split(scores.identity(index), draw.source)
+        yield _measure_identity(whole, drawn, draw.below, list(trials.subsets(index, draw)))
+
+
+def pool_ranges(ranges: Iterable[Ints]) -> list[list[float]]:
+    """Return the AUCs of the trials of each identity over the whole score line, of those that have both labels.
+
+    Parameters
+    ----------
+    ranges : iterable of int64 arrays, shape (identities, 3, trials)
+        What `measure_trials` counted, by ascending score; at least one.
+    """
+    negatives = positives = two_u = np.zeros((1, 1), object)  # as Python integers: 2U may pass 63 bits
+    for counts in ranges:
+        n_negative, n_positive, inside = (counts[:, part].astype(object) for part in range(3))
+        two_u = two_u + inside + 2 * negatives * n_positive
+        negatives, positives = negatives + n_negative, positives + n_positive
+    pairs = 2 * negatives * positives
+    return [
+        [u / n for u, n in zip(*trials, strict=True) if n]
+        for trials in zip(two_u.tolist(), pairs.tolist(), strict=True)
+    ]
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard deviation (n - 1), each rounded once; NaN of no value, and of fewer than two."""
+    nan = float("nan")
+    return statistics.mean(values) if values else nan, statistics.stdev(values) if len(values) > 1 else nan
+
+
+def _split(rows: IdentityScores, source: int) -> tuple[Ints, Ints]:
+    """Return the rows that are taken whole, and those that are drawn from, by score and label."""
+    if source == SUBGROUP:
+        return rows.background, rows.subgroup
+    return rows.subgroup, rows.background + rows.subgroup if source == ALL_KNOWN else rows.background
+
+
+def _measure_identity(whole: Ints, drawn: Ints, below: int, subsets: Sequence[Subset]) -> Ints:
+    """Count the pools of all trials: pairs within the whole set, within the drawn rows, and across both."""
+    of_negatives, of_positives = (place_runs(counts) for counts in whole.T)
+    n_negative, n_positive = whole.sum(axis=0)
+    above_positives = 2 * n_positive - of_positives
+    sums = np.repeat([[n_negative], [n_positive], [whole[:, 1] @ of_negatives]], len(subsets), axis=1)
+    running = np.append(0, np.cumsum(drawn))
+    for trials, runs, counts in _draw_batches(running, below, subsets):
+        first = find_starts(trials, runs >> 1)
+        score, label = runs[first] >> 1, runs & 1
+        negative, positive = (np.add.reduceat(counts * part, first) for part in (1 - label, label))
+        numbers, starts = np.unique(trials[first], return_index=True)
+        of_trial = Segments(starts, len(first), wide=False)
+        within = positive * doubled_placement(of_trial.before(negative), negative)
+        across = positive * of_negatives[score] + negative * above_positives[score]
+        sums[:, numbers] += [of_trial.total(column) for column in (negative, positive, within + across)]
+    return sums
+
+
+def _draw_batches(running: Ints, below: int, subsets: Sequence[Subset]) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Draw the rows of all trials that lie in the range, many trials at a time: trial, run and count of each."""
+    held: list[tuple[Ints, Ints, Ints]] = []
+    n_held = 0
+    for trial, subset in enumerate(subsets):
+        runs, counts = draw_runs(running, subset, below)
+        held.append((np.full(len(runs), trial), runs, counts))
+        n_held += len(runs)
+        if n_held >= BATCH_ROWS or (n_held and trial + 1 == len(subsets)):
+            trials, every_run, every_count = map(np.concatenate, zip(*held, strict=True))
+            yield trials, every_run, every_count
+            held, n_held = [], 0

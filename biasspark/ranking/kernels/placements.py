@@ -1,0 +1,377 @@
+"""The placements of all rows of one score range, summed up for every pair of cells of every identity. numpy only.
+
+The subgroup of an identity is sparse. So is what its background lacks of its *known population*, the rows on which the
+source of the identity is known: it lacks the members, and the rows on which this identity is unknown. These rows are
+the *entries* of the identity. Known populations are dense, but there are few: one for each set of sources. Among the
+entries of an identity a placement changes at their scores only, so everything is looked up at these scores, in the
+sorted scores of the known population. The cost is the number of entries, not rows times identities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from biasspark.arrays import BigInts, Floats, Ints
+from biasspark.ranking.kernels.blocks import Block, list_entries, merge_cells
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, N_CELLS, N_PAIRS, PairSums
+from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, merge_runs, order_entries
+
+NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
+"""Up to so many rows in a range no sum passes 63 bits: the largest, a cross term of placements, is at most 8 n³."""
+
+MOST_ROWS_OF_A_LABEL = 2**30 - 1
+"""In one range: doubled placements among more of them, squared, would pass 62 bits."""
+
+
+class Profile(NamedTuple):
+    """The shape of the scores of one range, all rows together."""
+
+    n_rows: int
+    n_distinct: int
+    largest_tie: int
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Distinct scores of a cell, ascending, and how many rows have each."""
+
+    scores: Floats
+    counts: Ints
+
+    @cached_property
+    def running(self) -> Ints:
+        """Rows before each score, and last all rows."""
+        return np.append(0, np.cumsum(self.counts))
+
+    @property
+    def size(self) -> int:
+        """All rows."""
+        return int(self.running[-1])
+
+    def below_and_at(self, scores: Floats) -> tuple[Ints, Ints]:
+        """Return how many rows lie below each score, and how many have it."""
+        index = np.searchsorted(self.scores, scores)
+        inside = np.minimum(index, max(len(self.scores) - 1, 0))
+        hit = self.scores[inside] == scores if len(self.scores) else np.zeros(len(scores), bool)
+        below = self.running[index]
+        return below, np.where(hit, self.running[index + hit] - below, 0)
+
+
+class KnownPopulation:
+    """The negatives and positives of a range on which some source is known, and their sums against each other."""
+
+    def __init__(self, negative: Cell, positive: Cell) -> None:
+        self.negative, self.positive = negative, positive
+        self.wide = negative.size + positive.size > NARROW_ROWS
+        below, at = negative.below_and_at(positive.scores)
+        self._ties = at
+        # Sum of the positives' doubled placements before each score: 2 x negatives x positives at the most.
+        self.placed = np.append(0, np.cumsum(positive.counts * doubled_placement(below, at)))
+        self.sums = [np.zeros(1, object)] * 3
+        if len(at):
+            whole = Segments(np.zeros(1, np.int64), len(at), wide=self.wide)
+            self.sums = _sum_pair(whole, positive.counts, below, at)
+
+    def profile(self) -> Profile:
+        """Describe the scores of both cells together."""
+        both = [cell for cell in (self.negative, self.positive) if len(cell.scores)]
+        tied = self.positive.counts + self._ties
+        largest = max((int(counts.max()) for counts in (self.negative.counts, tied) if len(counts)), default=0)
+        distinct = len(self.negative.scores) + len(self.positive.scores) - int((self._ties > 0).sum())
+        lowest, highest = min(cell.scores[0] for cell in both), max(cell.scores[-1] for cell in both)
+        return Profile(self.negative.size + self.positive.size, distinct, largest, float(lowest), float(highest))
+
+
+class Entries(NamedTuple):
+    """Distinct (identity, score) of the entries of a range, ascending, and how many rows each stands for.
+
+    Attributes
+    ----------
+    identity, scores
+        int64 and float64 arrays, shape (e,).
+    members
+        Negatives and positives in the subgroup: two int64 arrays, shape (e,).
+    removed
+        Negatives and positives that the background lacks of the known population: members and unknowns.
+    """
+
+    identity: Ints
+    scores: Floats
+    members: tuple[Ints, Ints]
+    removed: tuple[Ints, Ints]
+
+
+def measure_range(
+    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
+) -> tuple[Ints, PairSums, Profile]:
+    """Place every row of a range against every cell.
+
+    Parameters
+    ----------
+    cells, memberships : sequences of Block
+        The range's part of the corpus, by `cell_key` and `membership_key`, in any order and cut in any way; at most
+        `MOST_ROWS_OF_A_LABEL` rows of either label.
+    base_masks : sequence of int
+        For every identity, the bits of the sources one of which must be known; 0 for all rows.
+
+    Returns
+    -------
+    int64 array, shape (4, identities)
+        Rows of each cell, in the order of `columns.FOUR_CELLS`.
+    PairSums, shape (6, identities)
+        Of the rows of this range alone: `PairSums.merge` adds what lies below and above.
+    Profile
+    """
+    populations = known_populations(cells, base_masks)
+    masks = np.array(base_masks, np.int64)
+    n_rows, sums = _without_entries(masks, populations)
+    entries = merge_entries(memberships)
+    if len(entries.identity):
+        _add_entries(n_rows, sums, entries, masks, populations)
+    return n_rows, PairSums.of_cells(n_rows, sums), populations[0].profile()
+
+
+def known_populations(cells: Sequence[Block], base_masks: Sequence[int]) -> dict[int, KnownPopulation]:
+    """Return the known population of each mask, and that of all rows, by mask."""
+    runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
+    return {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
+
+
+def known_cells(runs: Mapping[int, Cell], mask: int) -> tuple[Cell, Cell]:
+    """Return the negatives and the positives on which a source of the mask is known, from cells by `cell_key`."""
+
+    def cell(label: int) -> Cell:
+        chosen = [run for key, run in runs.items() if key & 1 == label and (mask == 0 or key >> 1 & mask)]
+        if not chosen:
+            return Cell(np.empty(0), np.empty(0, np.int64))
+        return Cell(*merge_runs([run.scores for run in chosen], [run.counts for run in chosen]))
+
+    return cell(0), cell(1)
+
+
+def merge_entries(memberships: Sequence[Block]) -> Entries:
+    """Bring the entries of all blocks in order, and add up those of the same identity and score."""
+    keys, scores, counts = list_entries(memberships)
+    order = order_entries(keys >> 2, scores)
+    keys, scores, counts = keys[order], scores[order], counts[order]
+    identity = keys >> 2
+    first = find_starts(identity, scores)
+    if not len(first):
+        return Entries(keys, scores, (keys, keys), (keys, keys))
+    member_negative, member_positive, unknown_negative, unknown_positive = (
+        np.add.reduceat(np.where(keys & 3 == state, counts, 0), first) for state in range(4)
+    )
+    removed = (member_negative + unknown_negative, member_positive + unknown_positive)
+    return Entries(identity[first], scores[first], (member_negative, member_positive), removed)
+
+
+def _without_entries(masks: Ints, populations: Mapping[int, KnownPopulation]) -> tuple[Ints, BigInts]:
+    """Return the cells and sums of identities without an entry here: the background is the known population."""
+    n_rows = np.zeros((N_CELLS, len(masks)), np.int64)
+    sums = np.zeros((3, N_PAIRS, len(masks)), object)
+    for mask, population in populations.items():
+        chosen = masks == mask
+        n_rows[2, chosen], n_rows[3, chosen] = population.negative.size, population.positive.size
+        for values, value in zip(sums[:, BACKGROUND_PAIR], population.sums, strict=True):
+            values[chosen] = value[0]
+    return n_rows, sums
+
+
+def _add_entries(
+    n_rows: Ints, sums: BigInts, entries: Entries, masks: Ints, populations: Mapping[int, KnownPopulation]
+) -> None:
+    """Fill in the identities that have entries in the range."""
+    numbers, starts = np.unique(entries.identity, return_index=True)
+    wide = any(population.wide for population in populations.values())
+    segments = Segments(starts, len(entries.identity), wide=wide)
+    known = _look_up(entries, masks[entries.identity], populations)
+    members = [segments.total(column) for column in entries.members]
+    removed = [segments.total(column) for column in entries.removed]
+    n_rows[:, numbers] = [*members, n_rows[2, numbers] - removed[0], n_rows[3, numbers] - removed[1]]
+    sums[:, :, numbers] = np.stack(
+        _sum_pairs(segments, entries, known, n_rows[:, numbers].astype(object), sums[:, BACKGROUND_PAIR, numbers]),
+        axis=1,
+    )
+
+
+class _Known(NamedTuple):
+    """The known population of each entry's identity, at the score of the entry.
+
+    Attributes
+    ----------
+    negatives_below, negatives_at, positives_below, positives_at
+        Rows below the score, and at it.
+    n_positive
+        All positives.
+    placed_below, placed
+        Sum of the doubled placements of the positives below the score, and of all positives.
+    """
+
+    negatives_below: Ints
+    negatives_at: Ints
+    positives_below: Ints
+    positives_at: Ints
+    n_positive: Ints
+    placed_below: Ints
+    placed: Ints
+
+
+def _look_up(entries: Entries, masks: Ints, populations: Mapping[int, KnownPopulation]) -> _Known:
+    known = _Known(*(np.empty(len(masks), np.int64) for _ in _Known._fields))
+    for mask, population in populations.items():
+        chosen = masks == mask
+        scores = entries.scores[chosen]
+        known.negatives_below[chosen], known.negatives_at[chosen] = population.negative.below_and_at(scores)
+        known.positives_below[chosen], known.positives_at[chosen] = population.positive.below_and_at(scores)
+        known.placed_below[chosen] = population.placed[np.searchsorted(population.positive.scores, scores)]
+        known.n_positive[chosen], known.placed[chosen] = population.positive.size, population.placed[-1]
+    return known
+
+
+def _sum_pairs(
+    segments: Segments, entries: Entries, known: _Known, n_rows: BigInts, population_sums: BigInts
+) -> list[BigInts]:
+    """Return the sums of the six pairs of cells, each of shape (3, identities), in their order."""
+    member_negative, member_positive = entries.members
+    removed_negative, removed_positive = entries.removed
+    subgroup_negative = (segments.before(member_negative), member_negative)  # rows below and at each entry
+    background_negative = (
+        known.negatives_below - segments.before(removed_negative),
+        known.negatives_at - removed_negative,
+    )
+    background_positive = (
+        known.positives_below - segments.before(removed_positive),
+        known.positives_at - removed_positive,
+    )
+    # Subgroup negatives are the sparse cell here, and sparse rows are the high ones of `_sum_pair`.
+    positives_below_negatives = _sum_pair(segments, member_negative, *background_positive)
+    bpsn = PairSums.of(n_rows[3], n_rows[0], *positives_below_negatives).exchanged()
+    return [
+        np.stack(sums)
+        for sums in (
+            _sum_pair(segments, member_positive, *subgroup_negative),
+            bpsn[2:],
+            _sum_pair(segments, member_positive, *background_negative),
+            _sum_background(segments, entries, known, population_sums),
+            _sum_pair(segments, member_negative, *background_negative),
+            _sum_pair(segments, member_positive, *background_positive),
+        )
+    ]
+
+
+def _sum_pair(segments: Segments, high: Ints, below: Ints, at: Ints) -> list[BigInts]:
+    """Return 2U, Σ_low d² and Σ_high d² of a low cell and of a sparse high cell, whose rows are at the entries.
+
+    A low row at an entry has the placement of that entry, seen from above: 2·(high rows from it on) less its ties. A
+    low row between two entries is rightly ordered with the high rows from the next entry on.
+
+    Parameters
+    ----------
+    high : int64 array
+        High rows at each entry.
+    below, at : int64 arrays
+        Low rows below each entry, and at it.
+    """
+    placement = doubled_placement(below, at)
+    onwards = 2 * segments.onwards(high)
+    between = below - segments.previous(below + at)
+    return [
+        segments.dot(high, placement),
+        segments.dot(between, onwards**2) + segments.dot(at, (onwards - high) ** 2),
+        segments.dot(high, placement**2),
+    ]
+
+
+def _sum_background(segments: Segments, entries: Entries, known: _Known, population_sums: BigInts) -> list[BigInts]:
+    """Return 2U, Σ_low d² and Σ_high d² of background negatives and background positives.
+
+    The background is the known population less the removed rows. A background positive has the doubled placement
+    p - t, with p its placement among the population's negatives, and t that among the removed ones. So
+
+        2U = Σ_population p - Σ_removed positives p - Σ_removed negatives q + Σ_removed positives t,
+
+    with q the placement of a negative among the population's positives, seen from above: pairs of two removed rows
+    come off twice, and are added once. For the squares see `_sum_squares`; those of the negatives are the same sums
+    seen from above, with q, and s in place of t.
+
+    Parameters
+    ----------
+    population_sums : array of Python integers, shape (3, identities)
+        The same sums of the known populations.
+    """
+    removed_negative, removed_positive = entries.removed
+    negatives_to_point = known.negatives_below + known.negatives_at
+    positives_from_point = known.n_positive - known.positives_below
+    p = doubled_placement(known.negatives_below, known.negatives_at)
+    q = 2 * positives_from_point - known.positives_at
+    t_below = segments.before(removed_negative)
+    t = doubled_placement(t_below, removed_negative)
+    s_from_point = segments.onwards(removed_positive)
+    s = 2 * s_from_point - removed_positive
+    dot = segments.dot
+    two_u = population_sums[0] - dot(removed_positive, p) - dot(removed_negative, q) + dot(removed_positive, t)
+
+    # Positives between an entry and the next one lie above all removed negatives up to the entry.
+    p_at = known.positives_at * p
+    high_squares = population_sums[2] + _sum_squares(
+        segments,
+        at=(known.positives_at, p, t),
+        between=(
+            segments.following(known.positives_below, known.n_positive) - known.positives_below - known.positives_at,
+            segments.following(known.placed_below, known.placed) - known.placed_below - p_at,
+            2 * (t_below + removed_negative),
+        ),
+        removed=removed_positive,
+    )
+    # Negatives between an entry and the one before lie below all removed positives from the entry on. A positive below
+    # a score lies above the negatives that its placement counts, and each negative below the score also lies below the
+    # positives from the score on: so the negatives' placements up to a score add up to what follows.
+    q_below = known.placed_below + 2 * known.negatives_below * positives_from_point
+    q_at = known.negatives_at * q
+    low_squares = population_sums[1] + _sum_squares(
+        segments,
+        at=(known.negatives_at, q, s),
+        between=(
+            known.negatives_below - segments.previous(negatives_to_point),
+            q_below - segments.previous(q_below + q_at),
+            2 * s_from_point,
+        ),
+        removed=removed_negative,
+    )
+    return [two_u, low_squares, high_squares]
+
+
+def _sum_squares(
+    segments: Segments, *, at: tuple[Ints, Ints, Ints], between: tuple[Ints, Ints, Ints], removed: Ints
+) -> BigInts:
+    """Return Σ_background (p - t)² less Σ_population p².
+
+    Σ_population (p - t)² = Σp² - 2·Σp·t + Σt². As t changes at entries only, that needs how many rows of the population
+    are at each entry, and between it and its neighbour, and what their p add up to. The squares of the removed rows,
+    which are at the entries, come off.
+
+    Parameters
+    ----------
+    at
+        Rows of the population at each entry, and their p and t.
+    between
+        Rows of the population between each entry and its neighbour, the sum of their p, and their t.
+    removed
+        Removed rows at each entry.
+    """
+    dot = segments.dot
+    n_at, p, t = at
+    n_between, p_between, t_between = between
+    squares: BigInts = (
+        -2 * (dot(n_at * p, t) + dot(p_between, t_between))
+        + (dot(n_at, t**2) + dot(n_between, t_between**2))
+        - dot(removed, (p - t) ** 2)
+    )
+    return squares

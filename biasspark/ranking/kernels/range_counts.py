@@ -1,0 +1,147 @@
+"""Everything that is counted of one score range, and how the counts of all ranges add up. numpy only.
+
+Counts travel as bytes between workers: see `codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints
+from biasspark.ranking.kernels.blocks import Block, list_entries
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
+from biasspark.ranking.kernels.placements import Profile, measure_range
+
+
+class RangeCounts(NamedTuple):
+    """Everything that is counted of some identities in a stretch of the score line: one range, or all of it.
+
+    Attributes
+    ----------
+    pairs : PairSums, shape (6, identities)
+    first_bin : int
+        The first bin that the stretch touches.
+    bins : int64 array, shape (4, identities, bins)
+        Rows of each cell by bin, from the first one on.
+    profile : Profile
+        Of all rows.
+    max_range_rows : int
+        Rows of the range that has most.
+    """
+
+    pairs: PairSums
+    first_bin: int
+    bins: Ints
+    profile: Profile
+    max_range_rows: int
+
+    @property
+    def n_rows(self) -> Ints:
+        """Rows of each cell, in the order of `columns.FOUR_CELLS`: int64 array, shape (4, identities)."""
+        (n_low, n_high), whole = self.pairs[:2], BACKGROUND_PAIR
+        return np.stack([n_low[0], n_high[0], n_low[whole], n_high[whole]]).astype(np.int64)
+
+    def encode(self, identities: range | None = None) -> bytes:
+        """Return the counts of some of the identities as bytes."""
+        chosen = slice(identities.start, identities.stop) if identities else slice(None)
+        pairs = PairSums(*(column[:, chosen] for column in self.pairs))
+        numbers = np.array([self.first_bin, self.max_range_rows, *self.profile[:3]], np.int64)
+        return pack([*pairs.pack(), self.bins[:, chosen], numbers, np.array(self.profile[3:], np.float64)])
+
+    @staticmethod
+    def decode(data: bytes | memoryview) -> RangeCounts:
+        """Return the counts that `encode` wrote."""
+        *pairs, bins, numbers, ends = unpack(data)
+        first_bin, max_range_rows, *shape = numbers.tolist()
+        return RangeCounts(PairSums.unpack(*pairs), first_bin, bins, Profile(*shape, *ends.tolist()), max_range_rows)
+
+
+def count_range(
+    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats | None
+) -> RangeCounts:
+    """Count everything of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
+    n_rows, pairs, profile = measure_range(cells, memberships, base_masks)
+    first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(cells, memberships, base_masks, edges)
+    return RangeCounts(pairs, first_bin, bins, profile, profile.n_rows)
+
+
+def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
+    """Return what is counted over the whole score line.
+
+    Parameters
+    ----------
+    ranges : iterable of RangeCounts
+        At least one, by ascending score; ranges without any row may be missing.
+    n_edges : int
+        How many edges cut the score line into bins.
+    """
+    pairs, profile, max_range_rows, bins = None, None, 0, np.empty(0, np.int64)
+    for counts in ranges:
+        if pairs is None or profile is None:
+            pairs, profile = counts.pairs, counts.profile
+            bins = np.zeros((*counts.bins.shape[:2], n_edges + 1), np.int64)
+        else:
+            pairs, profile = pairs.merge(counts.pairs), merge_profiles(profile, counts.profile)
+        bins[:, :, counts.first_bin : counts.first_bin + counts.bins.shape[2]] += counts.bins
+        max_range_rows = max(max_range_rows, counts.max_range_rows)
+    assert pairs is not None
+    assert profile is not None
+    return RangeCounts(pairs, 0, bins, profile, max_range_rows)
+
+
+def merge_profiles(profile: Profile, other: Profile) -> Profile:
+    """Return the profile of two stretches of the score line that share no score."""
+    return Profile(
+        profile.n_rows + other.n_rows,
+        profile.n_distinct + other.n_distinct,
+        max(profile.largest_tie, other.largest_tie),
+        min(profile.lowest, other.lowest),
+        max(profile.highest, other.highest),
+    )
+
+
+def count_bins(
+    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats
+) -> tuple[int, Ints]:
+    """Count the rows of a range by bin, of every cell of every identity.
+
+    Bin k holds the scores from edge k - 1 (with it) to edge k (without it), bin 0 what lies below all edges. A range
+    touches few of them, and blocks are sorted, so this costs a search for each edge and a step for each membership.
+
+    Parameters
+    ----------
+    cells, memberships, base_masks
+        As for `measure_range`, with at least one row.
+    edges : float64 array
+        Ascending, unique.
+
+    Returns
+    -------
+    first : int
+        The first bin that the range touches.
+    bins : int64 array, shape (4, identities, bins)
+    """
+    runs = [run for block in cells for run in block.cells()]
+    ends = [min(scores[0] for _, scores, _ in runs), max(scores[-1] for _, scores, _ in runs)]
+    first, last = (int(bin_) for bin_ in np.searchsorted(edges, ends, "right"))
+    inner = edges[first:last]
+    masks, which = np.unique(base_masks, return_inverse=True)
+    known = np.zeros((2, len(masks), len(inner) + 1), np.int64)
+    for key, scores, counts in runs:
+        running = np.append(0, np.cumsum(counts))
+        cuts = np.r_[0, np.searchsorted(scores, inner), len(scores)]
+        known[key & 1, (masks == 0) | ((masks & (key >> 1)) != 0)] += np.diff(running[cuts])
+    entries = np.zeros((4, len(base_masks), len(inner) + 1), np.int64)
+    keys, scores, counts = list_entries(memberships)
+    np.add.at(entries, (keys & 3, keys >> 2, np.searchsorted(inner, scores, "right")), counts)
+    members, unknowns = entries[:2], entries[2:]
+    return first, np.concatenate([members, known[:, which] - members - unknowns])
+
+
+def count_at_or_above(bins: Ints) -> Ints:
+    """Return how many rows there are at or above each edge, all of them first, from rows by bin along the last axis."""
+    return np.ascontiguousarray(bins[..., ::-1].cumsum(axis=-1)[..., ::-1])

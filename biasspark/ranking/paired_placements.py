@@ -1,0 +1,121 @@
+"""Two models' placements of the same rows: EXAMPLES of two models -> sums of products of every cell.
+
+    EXAMPLES --cut--> ranges of the first model --shuffle--> placed, cut anew --shuffle--> ranges of the second --> sums
+
+A row takes along its placements by one model to where it is placed by the other: see `kernels.paired_products`, and
+`range_job` for what a worker holds in memory: here the rows of a range come with 4 bytes for each reference set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Floats
+from biasspark.columns import FOUR_CELLS
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.exact import join_wide, split_wide
+from biasspark.ranking.kernels.paired_products import PairedRows, Products, cut_paired, place_by_first, sum_products
+from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
+from biasspark.ranking.range_job import RangeJob, cut_batches, cut_examples, gather_ranges, read_ranges
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+
+
+def sum_paired_placements(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int]
+) -> dict[tuple[tuple[str, str], str, str], Products]:
+    """Add up the products of both models' placements of every row.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES of two models that both score every row, as the encoding describes it.
+    boundaries : sequence of float64 arrays
+        For either model, where its score ranges meet; no result depends on them.
+    identities : sequence of int
+        Numbers in the encoding, ascending; 0 is ``(overall)``.
+
+    Returns
+    -------
+    dict of ((slice, identity), cell, among) to Products
+        Sums over the rows of a cell of both models' doubled placements among another cell, twice the rows below plus
+        ties. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
+
+    Notes
+    -----
+    Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
+    rows times identities of arithmetic. One shuffle of the sums of every range.
+    """
+    sets = ReferenceSets.of(encoding.base_masks, identities)
+
+    def cut(rows: TaskRows) -> Iterator[Part]:
+        for slice_number, paired in pair_scores(rows, sets).items():
+            yield from _to_parts(slice_number, cut_paired(paired, boundaries[0], sets))
+
+    def place(batches: Batches) -> Iterator[Part]:
+        for (_, slice_number, _), parts in read_ranges(batches):
+            if parts.get(Kind.ROWS):
+                placed = place_by_first(_read_rows(parts), sets, RankOffsets.add_up(parts[Kind.OFFSETS]))
+                yield from _to_parts(slice_number, cut_paired(placed, boundaries[1], sets))
+
+    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+        if parts.get(Kind.ROWS):
+            sums = sum_products(_read_rows(parts), sets, RankOffsets.add_up(parts[Kind.OFFSETS]))
+            yield 0, pack([split_wide(sums)])
+
+    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        return pack([split_wide(reduce(np.add, (join_wide(*unpack(data)) for data in ranges)))])
+
+    by_first = cut_examples(examples, encoding, cut)
+    by_second = cut_batches(gather_ranges(by_first, boundaries[:1], len(encoding.slices)), place)
+    job = RangeJob(encoding, boundaries[1:], measure, combine)
+    combined = job.collect(job.count(by_second))
+    named: dict[tuple[tuple[str, str], str, str], Products] = {}
+    for (_, slice_number, _), data in combined.items():
+        sums = join_wide(*unpack(data))
+        for index, cell, among in np.argwhere(sums[..., 0]).tolist():
+            if cells := _name_cells(identities[index], FOUR_CELLS[cell], FOUR_CELLS[among]):
+                group = encoding.slices[slice_number], encoding.names[identities[index]]
+                named[group, *cells] = Products(*sums[index, cell, among])
+    return named
+
+
+def pair_scores(rows: TaskRows, sets: ReferenceSets) -> dict[int, list[PairedRows]]:
+    """Return the rows of each slice that are in a known population, by the sources that are known on them.
+
+    They are to be placed by the first model.
+    """
+    entry_rows, entries = rows.entries_of(sets)
+    first, second = rows.scores
+    whole = PairedRows(np.array(0), first, second, rows.label, entry_rows, entries, np.empty((0, len(rows)), np.int64))
+    placed, paired = sets.covers(rows.known), {}
+    for model, slice_number, usable in rows.groups():
+        if model == 0:
+            paired[slice_number] = [
+                whole.take(np.flatnonzero(usable & placed & (rows.known == known)))._replace(known=np.array(known))
+                for known in np.unique(rows.known[usable & placed])
+            ]
+    return paired
+
+
+def _to_parts(slice_number: int, cut: Iterator[tuple[int, bool, bytes]]) -> Iterator[Part]:
+    """Return what is cut of a slice as parts. Each shuffle has the ranges of one model, so their number is enough."""
+    for score_range, is_offsets, data in cut:
+        yield Part(0, slice_number, score_range, Kind.OFFSETS if is_offsets else Kind.ROWS, data)
+
+
+def _read_rows(parts: Parts) -> list[PairedRows]:
+    return [PairedRows.decode(data) for data in parts[Kind.ROWS]]
+
+
+def _name_cells(identity: int, cell: str, among: str) -> tuple[str, str] | None:
+    """Return the names of two cells; ``(overall)`` has the cells of its background alone, which are the slice's."""
+    if identity:
+        return cell, among
+    if cell.startswith("background_") and among.startswith("background_"):
+        return cell.removeprefix("background_"), among.removeprefix("background_")
+    return None

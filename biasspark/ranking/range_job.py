@@ -1,0 +1,189 @@
+"""The skeleton of every ranking job: rows are cut into parts, parts become counts of ranges, and counts are combined.
+
+    rows --cut--> parts --one shuffle by (model, slice, range)--> ranges --measure--> counts of a range
+         --small shuffle by (model, slice, chunk)--> groups --combine--> counts of the whole score line --> driver
+
+A *range* is a stretch of the score line of one model in one slice. A *chunk* is a part of what is counted, such as some
+of the identities, so that a group of all ranges fits a worker. `cut`, `measure` and `combine` are functions that know
+neither Spark nor, but for `cut`, Arrow: see ``biasspark.ranking.kernels``. Whatever the partitions, ranges and the
+order of rows, the integers are the same.
+
+What a worker holds in memory
+-----------------------------
+- while it cuts: at most `task_rows.FLUSH_ROWS` rows, or one batch of Spark more, and the parts made of them;
+- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and what `measure` makes of one range
+  of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
+- while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.
+
+Nothing is kept from one task to the next, and the driver holds the combined counts alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, TypeAlias
+from zipimport import zipimporter
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Floats
+from biasspark.corpus.encoding import Encoding
+from biasspark.ddl import arrow_schema, to_batch
+from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hold_rows
+
+GROUPS_A_TASK = 6
+"""A Python task costs about 0.2 s however little it does, so several groups share one."""
+
+_BATCH_BYTES = 16 << 20
+_RANGE_KEY, _CHUNK_KEY = ("model", "slice", "score_range"), ("model", "slice", "chunk")
+_PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
+_COUNTS = "model INT, slice INT, score_range INT, chunk INT, data BINARY"
+_COMBINED = "model INT, slice INT, chunk INT, data BINARY"
+
+Cut: TypeAlias = Callable[[TaskRows], Iterable[Part]]
+"""From some rows of a task to parts."""
+Measure: TypeAlias = Callable[[Key, Parts], Iterable[tuple[int, bytes]]]
+"""From the (model, slice, range) and the parts of a range to chunks of counts; negative chunks are not combined."""
+Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
+"""From a (model, slice, chunk) and the counts of its ranges, by ascending score, to those of the whole score line."""
+
+
+@dataclass(frozen=True)
+class RangeJob:
+    """What is counted of every score range, and how counts are combined.
+
+    Attributes
+    ----------
+    encoding : Encoding
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet: range r holds the scores from ``boundaries[r - 1]`` (with it) to
+        ``boundaries[r]`` (without it). They balance the work; no result depends on them.
+    measure, combine
+        Functions without state: what they refer to travels to the workers.
+    n_chunks : int
+        About how many chunks there are.
+    """
+
+    encoding: Encoding
+    boundaries: Sequence[Floats]
+    measure: Measure
+    combine: Combine
+    n_chunks: int = 1
+
+    def run(self, examples: DataFrame, cut: Cut, *further: str) -> dict[Key, bytes]:
+        """Return the combined counts by (model, slice, chunk), given EXAMPLES, and further columns that are read.
+
+        Runs one Spark action: one scan, one shuffle of the parts, and one of the counts.
+        """
+        return self.collect(self.count(cut_examples(examples, self.encoding, cut, *further)))
+
+    def count(self, parts: DataFrame) -> DataFrame:
+        """Return the counts of every range, ``model, slice, score_range, chunk, data``. Lazy; one shuffle."""
+
+        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+            return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in self.measure(key, of_range))
+
+        ranges = gather_ranges(parts, self.boundaries, len(self.encoding.slices))
+        return ranges.mapInArrow(lambda batches: _to_batches(rows(batches), _COUNTS), _COUNTS)
+
+    def collect(self, counts: DataFrame) -> dict[Key, bytes]:
+        """Return the combined counts by (model, slice, chunk). Runs one Spark action, with a shuffle of the counts."""
+
+        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+            for key, of_chunk in _read_groups(batches, (0, 1, 3)):
+                ranges = sorted(of_chunk, key=itemgetter(2))
+                yield *key, self.combine(key, (data for *_, data in ranges))
+
+        n_groups = len(self.encoding.models) * len(self.encoding.slices) * self.n_chunks
+        gathered = _gather(counts.where("chunk >= 0"), n_groups, _CHUNK_KEY)
+        combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
+        return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
+
+
+def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
+    """Return the parts of EXAMPLES, given further columns that are read. Lazy; no shuffle."""
+    columns = (*encoding.word_columns, *encoding.score_columns, *encoding.value_columns.values(), *further)
+    return cut_batches(
+        examples.select(*columns),
+        lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
+    )
+
+
+def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> DataFrame:
+    """Return the parts that each task makes of its batches. Lazy; no shuffle."""
+    return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
+
+
+def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], n_slices: int) -> DataFrame:
+    """Bring the parts of every range together in one task: one shuffle.
+
+    Parameters
+    ----------
+    boundaries : sequence of float64 arrays
+        Of the models whose parts they are, where their ranges meet.
+    """
+    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY)
+
+
+def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
+    """Give the key and the parts of each of the gathered ranges of a task."""
+    for key, rows in _read_groups(batches, (0, 1, 2)):
+        parts: dict[int, list[memoryview]] = {}
+        for *_, kind, data in rows:
+            parts.setdefault(kind, []).append(data)
+        yield key, parts
+
+
+def _gather(rows: DataFrame, n_groups: int, key: Sequence[str]) -> DataFrame:
+    """Bring the rows of each group together in one task.
+
+    The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
+    """
+    return rows.repartition(-(-n_groups // GROUPS_A_TASK), *key)
+
+
+def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:
+    """Give the rows of each group of a task, by the columns of its key; the bytes of the last column are not copied.
+
+    Rows come in any order: not every engine keeps the order of a sort before a function in Python.
+    """
+    groups: dict[Key, list[tuple[Any, ...]]] = {}
+    for batch in batches:
+        *numbers, data = batch.columns
+        for index, row in enumerate(zip(*(column.to_pylist() for column in numbers), strict=True)):
+            group = row[key[0]], row[key[1]], row[key[2]]
+            groups.setdefault(group, []).append((*row, memoryview(data[index].as_buffer())))
+    for group in sorted(groups):
+        yield group, groups.pop(group)
+
+
+def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.RecordBatch]:
+    """Return rows as batches of bounded size: one at a time is slow, and a batch of 2 GiB is more than Arrow takes."""
+    _forget_zip_files()
+    schema = arrow_schema(declared)
+    held: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        held.append(row)
+        size += len(row[-1])
+        if size >= _BATCH_BYTES:
+            yield to_batch(held, schema)
+            held, size = [], 0
+    if held:
+        yield to_batch(held, schema)
+
+
+def _forget_zip_files() -> None:
+    """Let the next task of this worker begin without reading anew what is in the zip files that modules come from.
+
+    A task begins with ``importlib.invalidate_caches()``, on which Python 3.11 reads the contents of every zip file once
+    for each of its packages that was imported from. Of Spark's own ``pyspark.zip`` alone that takes 0.1 s, which is
+    most of what a short task takes. An import that needs a zip file again opens it again.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter):
+            sys.path_importer_cache.pop(path, None)

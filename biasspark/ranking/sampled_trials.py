@@ -1,0 +1,244 @@
+"""Random trials on the rows of identities: the sampled pinned AUC, and the class-skew experiment.
+
+EXAMPLES --cut--> blocks and rank offsets --one shuffle--> every trial by range --small shuffle--> the whole score line
+
+Offsets say where the rows of a range stand on the score line, so every range draws its part of each trial alone: see
+`kernels.pinned_trials` and `kernels.skew_trials`. What a worker holds in memory is in `range_job`: while it samples the
+pinned AUC, also `BATCH_ROWS` drawn rows and 24 bytes for each trial of some identities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Floats, Ints
+from biasspark.columns import FOUR_CELLS
+from biasspark.config import PinnedAuc, PinnedSkew
+from biasspark.corpus.encoding import Encoding
+from biasspark.errors import Fault, InputError
+from biasspark.ranking.counts import Counts, refuse_other_corpus
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.exact import join_wide, split_wide
+from biasspark.ranking.kernels.identity_scores import RangeScores
+from biasspark.ranking.kernels.pinned_trials import Trials, mean_and_sd, measure_trials, pool_ranges
+from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
+from biasspark.ranking.kernels.skew_trials import sum_kept
+from biasspark.ranking.kernels.subsets import Subset, stable_number
+from biasspark.ranking.range_job import Cut, Measure, RangeJob
+from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, read_blocks, sort_with_offsets
+
+_TRIALS_A_CHUNK = 1 << 13
+"""Trials of so many identities together, of 24 bytes each, are one binary value: all ranges of it fit one worker."""
+
+_MOST_TRIALS = 1 << 23
+"""More trials, of all identities together, would be 200 MB of counts for a single range."""
+
+
+class ScoreRange(NamedTuple):
+    """A range of a model and slice, for the identities of a job.
+
+    Attributes
+    ----------
+    model, slice
+        Names.
+    scores
+        The rows of each identity at every score.
+    below, total : int64 arrays, shape (4, identities)
+        Rows of their four cells in lower ranges, and in all.
+    """
+
+    model: str
+    slice: str
+    scores: RangeScores
+    below: Ints
+    total: Ints
+
+
+_Draw: TypeAlias = Callable[[ScoreRange], Iterable[tuple[int, bytes]]]
+"""From a range to the counts of its trials by chunk."""
+
+
+class KeptRows(NamedTuple):
+    """What the trials of a model and slice keep.
+
+    Attributes
+    ----------
+    n_dropped
+        Rows of the cell that each trial drops.
+    doubled
+        Of each trial twice U (2 x pairs with the positive above, + ties) between the rows that it keeps and all rows of
+        the other label: in the subgroup, and in the background.
+    """
+
+    n_dropped: int
+    doubled: list[tuple[int, int]]
+
+
+def sample_pinned_aucs(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, pinned: PinnedAuc
+) -> Floats:
+    """Return mean and standard deviation of the pinned AUC over trials (Mitigating; Pinned).
+
+    A trial pools two sets of k rows, drawn without replacement, and takes the AUC of the pool, ties half: k rows of the
+    subgroup Dg, and k of all rows D of the slice on which membership is known, Dg among them; or of the rows outside
+    Dg, the background B, as `pinned` says. k is the size of the smaller set, which is taken whole.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES, as the encoding describes it.
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet; no result depends on them.
+    counts : Counts
+        Of the same corpus, for its groups.
+    pinned : PinnedAuc
+        Seed, number of trials, and whether the background includes the subgroup.
+
+    Returns
+    -------
+    float64 array, shape (2, groups)
+        Over the trials that have both labels, n - 1. NaN where there are none; the deviation NaN where there is one.
+
+    Raises
+    ------
+    InputError
+        If so many trials of so many identities would not fit a worker, or if the corpus is not as it was when it was
+        ranked.
+
+    Notes
+    -----
+    Runs one Spark action. The same bits for any partitions and ranges; the draws of an identity depend on the seed and
+    on the names of model, slice and identity, not on what else is configured. Cost: one more scan and shuffle of the
+    corpus; then as many rows are looked up as are drawn, trials times the rows of all subgroups.
+    """
+    _refuse_too_many(encoding, pinned)
+    numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
+    names = tuple(encoding.names[number] for number in numbers)
+    n_together = max(_TRIALS_A_CHUNK // pinned.trials, 1)
+
+    def draw(of_range: ScoreRange) -> Iterator[tuple[int, bytes]]:
+        fixed = pinned.trials, pinned.seed, pinned.include_subgroup_in_background
+        trials = Trials(*fixed, of_range.model, of_range.slice, names)
+        every_identity = measure_trials(of_range.scores, of_range.below, of_range.total, trials)
+        for first, counted in _bundle(every_identity, n_together):
+            yield first, pack([counted, of_range.total[:, first : first + n_together]])
+
+    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        counted, totals = zip(*map(unpack, ranges), strict=True)
+        return pack([np.array([mean_and_sd(aucs) for aucs in pool_ranges(counted)]).T, totals[0]])
+
+    cut, measure = _measure_trials(encoding, boundaries, numbers, draw)
+    combined = RangeJob(encoding, boundaries, measure, combine, -(-len(numbers) // n_together)).run(examples, cut)
+    shape = len(encoding.models), len(encoding.slices), len(counts.numbers)
+    sampled, cells = np.full((2, *shape), np.nan), np.zeros((len(FOUR_CELLS), *shape), np.int64)
+    for (model, slice_number, first), data in combined.items():
+        chosen = slice(1 + first, 1 + first + n_together)
+        sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = unpack(data)
+    refuse_other_corpus(counts, cells.reshape(len(FOUR_CELLS), -1), ~counts.groups.is_overall)
+    return sampled.reshape(2, -1)
+
+
+def sum_kept_rows(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, skew: PinnedSkew
+) -> dict[tuple[str, str], KeptRows]:
+    """Drop rows of one cell of an identity at random, and place those that are kept, in every trial.
+
+    Parameters
+    ----------
+    examples, encoding, boundaries, counts
+        As for `sample_pinned_aucs`.
+    skew : PinnedSkew
+        Identity, cell, how much of it is dropped how often, and the seed.
+
+    Returns
+    -------
+    dict of (model, slice) to KeptRows
+        Slices without rows are missing.
+
+    Raises
+    ------
+    InputError
+        If the corpus is not as it was when it was ranked.
+
+    Notes
+    -----
+    Runs one Spark action. Each set of so many rows is equally likely. The same integers for any partitions and ranges;
+    the draws depend on the seed and on the names of model, slice, identity and cell. Cost: one more scan and shuffle of
+    the corpus, and as many rows are looked up as are kept, in all trials together.
+    """
+    cell = FOUR_CELLS.index(skew.cell)
+
+    def draw(of_range: ScoreRange) -> Iterator[tuple[int, bytes]]:
+        below, total = of_range.below[:, 0].tolist(), of_range.total[:, 0].tolist()
+        subsets = list_subsets(skew, of_range.model, of_range.slice, total[cell])
+        kept = sum_kept(of_range.scores.identity(0), below, total, cell, subsets)
+        yield 0, pack([split_wide(kept), of_range.total[:, 0]])
+
+    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        sums, totals = zip(*map(unpack, ranges), strict=True)
+        return pack([split_wide(np.sum([*map(join_wide, sums)], axis=0)), totals[0]])
+
+    cut, measure = _measure_trials(encoding, boundaries, [encoding.number[skew.identity]], draw)
+    combined = RangeJob(encoding, boundaries, measure, combine).run(examples, cut)
+    cells = np.zeros((len(FOUR_CELLS), len(encoding.models), len(encoding.slices)), np.int64)
+    kept: dict[tuple[str, str], KeptRows] = {}
+    for (model, slice_number, _), data in combined.items():
+        limbs, total = unpack(data)
+        cells[:, model, slice_number] = total
+        doubled = [(int(subgroup), int(background)) for subgroup, background in join_wide(limbs)]
+        n_dropped = skew.n_dropped(int(total[cell]))
+        kept[encoding.models[model], encoding.slices[slice_number]] = KeptRows(n_dropped, doubled)
+    of_groups, chosen = np.zeros_like(counts.cells), counts.groups.identity == skew.identity
+    of_groups[:, chosen] = cells.reshape(len(FOUR_CELLS), -1)
+    refuse_other_corpus(counts, of_groups, chosen)
+    return kept
+
+
+def list_subsets(skew: PinnedSkew, model: str, slice_name: str, n_rows: int) -> Iterator[Subset]:
+    """Give the places of the cell, of so many rows, that each trial keeps.
+
+    They are fixed by the seed and by names: what else is measured changes none.
+    """
+    key = (skew.seed, *map(stable_number, (model, slice_name, skew.identity, skew.cell)))
+    n_kept = n_rows - skew.n_dropped(n_rows)
+    return (Subset(n_rows, n_kept, (*key, trial)) for trial in range(1, skew.trials + 1))
+
+
+def _measure_trials(
+    encoding: Encoding, boundaries: Sequence[Floats], numbers: Sequence[int], draw: _Draw
+) -> tuple[Cut, Measure]:
+    """Return what a `RangeJob` does to count the trials of the identities with these numbers."""
+    sets = ReferenceSets.of(encoding.base_masks, numbers)
+
+    def cut(rows: TaskRows) -> Iterator[Part]:
+        return sort_with_offsets(rows, boundaries, sets)
+
+    def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
+        if Kind.CELLS not in parts:
+            return ()
+        scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
+        below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
+        return draw(ScoreRange(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total))
+
+    return cut, measure
+
+
+def _refuse_too_many(encoding: Encoding, pinned: PinnedAuc) -> None:
+    n_identities = len(encoding.names) - 1
+    if n_identities * pinned.trials > _MOST_TRIALS:
+        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
+        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
+        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
+
+
+def _bundle(counted: Iterable[Ints], size: int) -> Iterator[tuple[int, Ints]]:
+    """Join the counts of so many identities at a time, and give the index of the first."""
+    rest, first = iter(counted), 0
+    while together := list(islice(rest, size)):
+        yield first, np.stack(together)
+        first += len(together)

@@ -1,0 +1,212 @@
+"""EXAMPLES as a task gets them: rows held until they are worth sorting, what their bits mean, and their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.corpus.encoding import Encoding, Field
+from biasspark.errors import InputError
+from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, sort_cells, sort_memberships
+from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
+from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
+from biasspark.ranking.memberships import Memberships, find_memberships
+
+Batches: TypeAlias = Iterable[pa.RecordBatch]
+Key: TypeAlias = tuple[int, int, int]
+"""Numbers of a model, a slice, and a range or a chunk."""
+Parts: TypeAlias = Mapping[int, Sequence[memoryview]]
+"""The bytes of all parts of a range, by kind."""
+
+FLUSH_ROWS = 500_000
+"""Rows sorted at a time: as fast as 2 M, in half the memory."""
+
+
+class Kind:
+    """What a part holds. The table ``score_blocks`` has these numbers, too."""
+
+    CELLS, MEMBERSHIPS = 0, 1  # blocks by `cell_key` and by `membership_key`
+    OFFSETS = 2  # rank offsets
+    UNSEEN = 3  # a block of what `find_unseen` finds
+    COUNTS = 4  # counts of the whole corpus
+    ROWS = 5  # rows with all that is carried along
+
+
+class Part(NamedTuple):
+    """What one task has of a range: bytes of some kind."""
+
+    model: int
+    slice: int
+    score_range: int
+    kind: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """Some rows of EXAMPLES, and of other columns if there are any."""
+
+    table: pa.Table
+    encoding: Encoding
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column, in one piece."""
+        return self.table.column(name).combine_chunks()
+
+    @cached_property
+    def words(self) -> dict[int, Ints]:
+        """The packed words, by number."""
+        return {number: self.column(name).to_numpy() for number, name in enumerate(self.encoding.word_columns)}
+
+    def read(self, what: str, number: int = 0) -> Ints:
+        """Return the values of a bit field: see `Encoding.fields`."""
+        return read_field(self.words, self.encoding.fields[what, number])
+
+    @cached_property
+    def label(self) -> Ints:
+        """1 where a row is positive."""
+        return self.read("label")
+
+    @cached_property
+    def known(self) -> Ints:
+        """Which nullable sources are known, as bits."""
+        bits = [self.read("known", bit) << bit for bit in range(len(self.encoding.nullable_sources))]
+        return reduce(np.bitwise_or, bits, np.zeros(len(self), np.int64))
+
+    @cached_property
+    def stays(self) -> Flags:
+        """True for the rows that are not rejected as a whole."""
+        return np.equal(self.read("row_reason"), 0)
+
+    @cached_property
+    def scores(self) -> list[Floats]:
+        """The scores of each model, 0.0 for -0.0."""
+        return [self.column(name).to_numpy() + 0.0 for name in self.encoding.score_columns]
+
+    @cached_property
+    def memberships(self) -> Memberships:
+        """Which rows are in which identities, or of which that is unknown."""
+        values = {index: self.column(name) for index, name in self.encoding.value_columns.items()}
+        return find_memberships(self.words, self.known, values, self.encoding)
+
+    def groups(self) -> Iterator[tuple[int, int, Flags]]:
+        """Give the numbers of every model and slice, and the rows that count there."""
+        for model in range(len(self.encoding.models)):
+            usable = self.stays & (self.read("score_reason", model) == 0)
+            for slice_number in range(len(self.encoding.slices)):
+                in_slice = self.read("slice", slice_number) == 1 if slice_number else True
+                yield model, slice_number, usable & in_slice
+
+    def entries_of(self, sets: ReferenceSets) -> tuple[Ints, Ints]:
+        """Return the row of each entry of some identities, ascending, and the entry: see `ReferenceSets.members`."""
+        chosen, identities = sets.select(self.memberships.identity)
+        rows, entries = self.memberships.row[chosen], 2 * identities + self.memberships.unknown[chosen]
+        order = np.argsort(rows, kind="stable")  # crossed pairs come after all other identities
+        return rows[order], entries[order]
+
+
+class Keys(NamedTuple):
+    """Keys under which rows are sorted into blocks of one kind: one for each row, or for each of some rows."""
+
+    kind: int
+    keys: Ints
+    rows: Ints | None = None
+
+
+def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
+    """Return the values of one bit field."""
+    return (words[field.word] >> field.shift) & ((1 << field.width) - 1)
+
+
+def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
+    """Give the rows of one task, `FLUSH_ROWS` or one batch more at a time."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(len(one) for one in held) >= FLUSH_ROWS:
+            yield TaskRows(pa.Table.from_batches(held), encoding)
+            held = []
+    if held:
+        yield TaskRows(pa.Table.from_batches(held), encoding)
+
+
+def identity_keys(rows: TaskRows, sets: ReferenceSets | None = None) -> list[Keys]:
+    """Return the keys of base cells, and of memberships: of all identities, or of those of some reference sets."""
+    members = rows.memberships
+    if sets is not None:
+        chosen, _ = sets.select(members.identity)
+        members = Memberships(*(column[chosen] for column in members))
+    keys = membership_key(members.identity, members.unknown, rows.label[members.row])
+    return [Keys(Kind.CELLS, cell_key(rows.known, rows.label)), Keys(Kind.MEMBERSHIPS, keys, members.row)]
+
+
+def sort_rows(
+    rows: TaskRows, keyed: Sequence[Keys], boundaries: Sequence[Floats], chosen: Flags | None = None
+) -> Iterator[Part]:
+    """Sort the scores of every model and slice into blocks, cut at the boundaries.
+
+    Parameters
+    ----------
+    keyed : sequence of Keys
+        The keys of each kind of block.
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet.
+    chosen : bool array, optional
+        The rows that are sorted at all.
+    """
+    for model, slice_number, usable in rows.groups():
+        scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
+        for kind, keys, of_rows in keyed:
+            if of_rows is None:
+                blocks = sort_cells(keys[inside], scores[inside], boundaries[model])
+            else:
+                hit = inside[of_rows]
+                blocks = sort_memberships(keys[hit], scores[of_rows[hit]], boundaries[model])
+            for score_range, block in blocks:
+                yield Part(model, slice_number, score_range, kind, block.encode())
+
+
+def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
+    """Return the blocks of one kind among the parts of a range.
+
+    Raises
+    ------
+    InputError
+        If there are more rows of a label than the kernels can count. The label is the last bit of a key, or of the
+        quotient where keys are multiplied by a number of groups.
+    """
+    blocks = [Block.decode(data) for data in parts.get(kind, ())]
+    n_positive = sum(int(block.rows_of_keys[block.keys // n_groups & 1 == 1].sum()) for block in blocks)
+    n_rows = sum(int(block.rows_of_keys.sum()) for block in blocks)
+    if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MOST_ROWS_OF_A_LABEL:
+        raise InputError(
+            f"corpus: more than {MOST_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
+            "Placements among so many pass the integers that count them. Is that score a default for what was not "
+            "scored? Filter it."
+        )
+    return blocks
+
+
+def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets) -> Iterator[Part]:
+    """Sort the scores into blocks, with the memberships of some identities, and count where each range stands."""
+    yield from sort_rows(rows, identity_keys(rows, sets), boundaries)
+    yield from count_offsets(rows, sets, boundaries)
+
+
+def count_offsets(rows: TaskRows, sets: ReferenceSets, boundaries: Sequence[Floats]) -> Iterator[Part]:
+    """Count the rows of every reference set for every range: see `RankOffsets`."""
+    members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
+    for model, slice_number, usable in rows.groups():
+        ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")
+        counts = count_by_range((of_set[usable[of_set]] for of_set in members), ranges, len(boundaries[model]) + 1)
+        for score_range, data in enumerate(RankOffsets.encode(counts)):
+            yield Part(model, slice_number, score_range, Kind.OFFSETS, data)

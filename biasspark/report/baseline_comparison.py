@@ -1,0 +1,231 @@
+"""Models against a baseline on the rows that both score: what is significantly worse or better, and all differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from biasspark.columns import (
+    ALL_ROWS,
+    BETTER,
+    INSUFFICIENT_DATA,
+    NO_EVIDENCE,
+    OVERALL,
+    SUITE_AUCS,
+    SUITE_GAPS,
+    VERDICTS,
+    WORSE,
+)
+from biasspark.report.cells import (
+    DASH,
+    Row,
+    TableCell,
+    is_weak,
+    metric_cell,
+    show_count,
+    show_interval,
+    show_name,
+    show_number,
+    show_p,
+)
+from biasspark.report.definitions import TITLES
+from biasspark.report.report_data import ReportData
+
+METRICS = (*SUITE_AUCS, *SUITE_GAPS)
+MAX_DIFFERENCES = 12
+_ARROWS = {WORSE: "▼ ", BETTER: "▲ "}
+
+
+class Difference(NamedTuple):
+    """A metric of one identity that both models have, and by how much they differ.
+
+    The two values have intervals where the suite counts the same rows. ``rows`` counts the low and the high cell, of a
+    gap the background and the subgroup.
+    """
+
+    identity: str
+    metric: str
+    value: TableCell
+    baseline: TableCell
+    difference: TableCell
+    p: str
+    rows: str
+
+    @property
+    def title(self) -> str:
+        """The title of the metric."""
+        return TITLES[self.metric]
+
+
+class ComparedIdentity(NamedTuple):
+    """All differences of one identity by metric, with its positives and negatives."""
+
+    identity: str
+    n_positive: str
+    n_negative: str
+    differences: Mapping[str, Difference]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineComparison:
+    """A model against a baseline.
+
+    Attributes
+    ----------
+    counts
+        How many comparisons on all rows have each verdict, shown or not.
+    worse, better
+        The significant differences: of the shown identities, and what else got worse. The largest come first, after
+        them those with a wide interval.
+    overall
+        The AUC of all rows.
+    rows
+        The shown identities.
+    """
+
+    model: str
+    baseline: str
+    counts: Mapping[str, int]
+    worse: Sequence[Difference]
+    better: Sequence[Difference]
+    overall: Difference | None
+    rows: Sequence[ComparedIdentity]
+
+    @property
+    def sentence(self) -> str:
+        """Whether the model is significantly worse anywhere."""
+        model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
+        total = f"{sum(n.values()):,} comparisons on the same rows"
+        rest = f"{_count(n[BETTER], 'is', 'are')} significantly better, {_count(n[NO_EVIDENCE], 'is', 'are')} not "
+        rest += f"significant, {_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
+        if not n[WORSE]:
+            return f"{model} is not significantly worse than {baseline} in any of {total}; {rest}"
+        largest = ""
+        if self.worse:
+            loss, *_ = self.worse
+            size = show_number(loss.difference.value, signed=True)
+            largest = f", most of all in {loss.title} of {name_or_all_rows(loss.identity)} ({size})"
+        return f"{model} is significantly worse than {baseline} in {n[WORSE]:,} of {total}{largest}; {rest}"
+
+
+def describe_method(report: ReportData) -> str:
+    """Return how differences are tested: the method and the groups of the rows, and the run's cluster column."""
+    rows = report.rows("model_comparisons", slice=ALL_ROWS)
+    if not rows:
+        return ""
+    if all(row["method"] != "jackknife" for row in rows):
+        return "Differences are judged by paired DeLong, which takes rows for independent."
+    sizes = {row["n_groups"] for row in rows if row["p_value"] is not None}
+    groups = " to ".join(f"{n:,}" for n in sorted({min(sizes), max(sizes)})) + " groups" if sizes else "groups"
+    method = f"Differences are judged by a jackknife over {groups} of rows"
+    cluster = (report.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
+    if cluster is None:
+        return f"{method}, which takes rows for independent."
+    return (
+        f"{method}, where rows with the same {show_name(cluster)} are in one group. The intervals of the values "
+        "themselves take rows for independent."
+    )
+
+
+def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
+    """Return one comparison for every two models that the night compares."""
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for (slice_name, model, baseline, verdict), n in sorted(report.count("model_comparisons").items()):
+        if slice_name == ALL_ROWS:
+            counts.setdefault((model, baseline), dict.fromkeys(VERDICTS, 0))[verdict] = n
+    return [_compare(report, *pair, counts_of_pair) for pair, counts_of_pair in counts.items()]
+
+
+def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
+    rows = report.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
+    suite = _suite_cells(report)
+    differences = [(row, _difference(row, suite)) for row in rows]
+    by_identity: dict[str, dict[str, tuple[Row, Difference]]] = {}
+    for row, difference in differences:
+        if not row["crossed"]:
+            by_identity.setdefault(row["identity"], {})[row["metric"]] = (row, difference)
+    _, overall = by_identity.get(OVERALL, {}).get("auc", (None, None))
+    return BaselineComparison(
+        model=model,
+        baseline=baseline,
+        counts=counts,
+        worse=_largest_first(differences, WORSE),
+        better=_largest_first(differences, BETTER),
+        overall=overall,
+        rows=[_compared_identity(name, by_identity[name]) for name in report.identities() if name in by_identity],
+    )
+
+
+def _compared_identity(identity: str, metrics: Mapping[str, tuple[Row, Difference]]) -> ComparedIdentity:
+    # The low cell of the subgroup AUC holds the negatives of the identity, the high cell its positives.
+    subgroup, _ = metrics.get("subgroup_auc", ({}, None))
+    return ComparedIdentity(
+        identity=identity,
+        n_positive=show_count(subgroup.get("n_high")),
+        n_negative=show_count(subgroup.get("n_low")),
+        differences={name: metrics[name][1] for name in METRICS if name in metrics},
+    )
+
+
+def _suite_cells(report: ReportData) -> dict[tuple[str, str, str], TableCell]:
+    """Return the values of the suite by (model, identity, metric)."""
+    rows = [*report.rows("bias_metrics", slice=ALL_ROWS), *report.rows("crossed_pairs")]
+    cells = {(row["model"], row["identity"], name): metric_cell(row, name) for row in rows for name in METRICS}
+    return cells | {(model, OVERALL, "auc"): metric_cell(row, "auc") for model, row in report.summaries().items()}
+
+
+def _largest_first(differences: Iterable[tuple[Row, Difference]], verdict: str) -> list[Difference]:
+    def order(one: tuple[Row, Difference]) -> tuple[bool, float, str, str]:
+        row, _ = one
+        wide = is_weak(row["difference_low"], row["difference_high"])
+        return wide, -abs(row["difference"]), row["identity"], row["metric"]
+
+    significant = [(row, difference) for row, difference in differences if row["verdict"] == verdict]
+    return [difference for _, difference in sorted(significant, key=order)]
+
+
+def _difference(row: Row, suite: Mapping[tuple[str, str, str], TableCell]) -> Difference:
+    return Difference(
+        identity=row["identity"],
+        metric=row["metric"],
+        value=_value_cell(row, "value", row["model"], suite),
+        baseline=_value_cell(row, "baseline_value", row["baseline_model"], suite),
+        difference=_difference_cell(row),
+        p=show_p(row["p_adjusted"]),
+        rows=f"{show_count(row['n_low'])}, {show_count(row['n_high'])}",
+    )
+
+
+def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
+    """Return a value on the rows that both models score, with its interval if the suite counts the same rows."""
+    value, cell = row[column], suite.get((model, row["identity"], row["metric"]))
+    if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
+        return replace(cell, color="")
+    return TableCell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
+
+
+def _difference_cell(row: Row) -> TableCell:
+    if row["difference"] is None:
+        return TableCell(text=DASH, note="no rows in a cell", weak=True)
+    verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
+    weak = verdict == INSUFFICIENT_DATA
+    evidence = "too little data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
+    return TableCell(
+        text=_ARROWS.get(verdict, "") + show_number(row["difference"], signed=True),
+        interval=show_interval(row["difference_low"], row["difference_high"], signed=True),
+        color=verdict if verdict in _ARROWS else "",
+        value=row["difference"],
+        note=f"{evidence}, {rows}",
+        weak=weak,
+    )
+
+
+def name_or_all_rows(identity: str) -> str:
+    """Return the name of an identity, ``all rows`` for the whole slice."""
+    return "all rows" if identity == OVERALL else show_name(identity)
+
+
+def _count(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {singular if n == 1 else plural}"

@@ -1,0 +1,69 @@
+"""The color scales as CSS, light and dark, with even steps of lightness so that they also read in gray.
+
+``a`` is for AUCs, worst to best: the best has the color of the page. ``g`` is for gaps, from scored lower through none
+to scored higher: two hues that color-blind readers can tell apart, and the sign is printed. ``p`` is for shares, 0 to
+the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+N_COLORS = 21
+LIGHT = {
+    "a": ("#8a3206", "#c9570c", "#f2973a", "#fcc978", "#fdeccb", "#ffffff"),
+    "g": ("#4a2a7a", "#8f83bb", "#d3d0e6", "#ffffff", "#fbd7a6", "#e6933a", "#9c4a06"),
+    "p": ("#ffffff", "#d9efe6", "#97d0cb", "#4a9fbe", "#145c92"),
+}
+DARK = {
+    "a": ("#f8cd74", "#dc9636", "#a1681e", "#6a4516", "#382a19", "#181c22"),
+    "g": ("#beb4ea", "#7d70b4", "#3f385f", "#181c22", "#573b17", "#a86d22", "#f0ad58"),
+    "p": ("#181c22", "#15404a", "#20737f", "#63b7be", "#b8e8e5"),
+}
+
+
+def color_rules() -> str:
+    """Return the CSS rules of all colors, those of a dark page in a media query."""
+    return f"{_rules(LIGHT)}@media screen and (prefers-color-scheme:dark){{{_rules(DARK)}}}\n"
+
+
+def _rules(scales: dict[str, tuple[str, ...]]) -> str:
+    return "".join(
+        f".{name}{number}{{background:{color};color:{text_color(color)}}}"
+        for name, anchors in scales.items()
+        for number, color in enumerate(interpolate(anchors))
+    )
+
+
+def interpolate(anchors: Sequence[str], n: int = N_COLORS) -> list[str]:
+    """Return n colors, evenly spaced on the line through the anchors."""
+    points = [_to_rgb(anchor) for anchor in anchors]
+    colors = []
+    for number in range(n):
+        at = number / (n - 1) * (len(points) - 1)
+        left = min(int(at), len(points) - 2)
+        pairs = zip(points[left], points[left + 1], strict=True)
+        colors.append("#" + "".join(f"{round(255 * (a + (b - a) * (at - left))):02x}" for a, b in pairs))
+    return colors
+
+
+def text_color(background: str) -> str:
+    """Return black or white, whichever has more contrast; it is always at least 4.5."""
+    return max(("#000000", "#ffffff"), key=lambda color: contrast(color, background))
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast of two colors by WCAG 2: 1 for equals, 21 for black on white."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: str) -> float:
+    """Return the relative luminance of a color by WCAG 2: 0 for black, 1 for white."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _to_rgb(color)]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def _to_rgb(color: str) -> tuple[float, float, float]:
+    red, green, blue = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
+    return red, green, blue

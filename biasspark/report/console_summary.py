@@ -1,0 +1,212 @@
+"""What a job prints of the tables that it published: a few rows, the worst or the surest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from biasspark.cli import format_table
+from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
+from biasspark.report.cells import Row
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
+    PAIR_SEGMENTS,
+    Table,
+)
+from biasspark.text import format_count, show_visibly
+
+SCREEN_WIDTH = 120
+MIN_ROWS = 30
+_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
+_CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
+CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
+_ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
+_RULE = ("rule", "n_honest", *_ESTIMATE)
+
+
+class Excerpt(NamedTuple):
+    """Some rows of a table: which ones, sorted by a value with None last, and how many of their columns."""
+
+    title: str
+    table: Table
+    where: Callable[[Row], Any]
+    by: Callable[[Row], Any]
+    columns: tuple[str, ...]
+    n: int = 5
+
+    def show(self, tables: Mapping[Table, pa.Table]) -> str:
+        """Return the rows below the title, equal ones in the order of the key; nothing without rows."""
+        rows = [row for row in tables[self.table].to_pylist() if self.where(row)] if self.table in tables else []
+        rows.sort(key=lambda row: _nulls_last(self.by(row), *(row[name] for name in self.table.key_columns)))
+        return f"{self.title}:\n{format_table(rows[: self.n], self.columns)}" if rows else ""
+
+
+ATTRIBUTION = (
+    Excerpt(
+        "leaves by mean attribution, lowest first",
+        ATTRIBUTION_SEGMENTS,
+        lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
+        lambda row: row["mean_honest"],
+        ("model", "slice", *_RULE),
+        10,
+    ),
+    Excerpt(
+        "model minus baseline, largest difference first",
+        ATTRIBUTION_SEGMENTS,
+        lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
+        lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
+        ("model", "baseline_model", "slice", *_RULE),
+        10,
+    ),
+    Excerpt(
+        "slices by size times loss, worst of each model first",
+        ATTRIBUTION_SLICES,
+        lambda _: True,
+        lambda row: row["rank"],
+        ("model", "slice", "rank", *_RULE),
+    ),
+    Excerpt(
+        "leaves of pairs by AUC, lowest first",
+        PAIR_SEGMENTS,
+        lambda row: row["is_leaf"],
+        lambda row: row["mean_honest"],
+        ("model", "slice", "negative_rule", "positive_rule", *_ESTIMATE),
+    ),
+    Excerpt(
+        "pairs of groups by share of all wrongly ordered pairs, largest first",
+        AUC_CROSSES,
+        lambda row: (row["headroom_share"] or 0) > 0,
+        lambda row: -row["headroom_share"],
+        ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
+    ),
+)
+
+LOSSES = Excerpt(
+    "segments by AUC, lowest first",
+    LOSS_BY_SEGMENT,
+    lambda _: True,
+    lambda row: row["auc"],
+    ("model", "slice", "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution"),
+    10,
+)
+"""Shown where nothing was searched."""
+
+
+def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
+    """Return a table of the identities whose AUC is most certainly low, without crossed pairs.
+
+    The rule is that of ``conf/sql/worst_identities.sql``: of the subgroup, BPSN and BNSP AUC of an identity, the one
+    whose interval ends lowest counts, and the lowest upper end comes first. Identities with fewer than `MIN_ROWS` rows
+    or without an interval are left out, since the lowest of many such estimates is low by chance. A line below the
+    table says how many they are.
+    """
+    lowest = [(row, _lowest_auc(row)) for row in metrics.to_pylist() if not row["crossed"]]
+    rows = [{**row, **auc} for row, auc in lowest if auc is not None]
+    rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
+    lines = [_describe_left_out([(row["identity"], auc is None) for row, auc in lowest])]
+    if rows:
+        title = "identities by the upper end of the interval of their lowest AUC, lowest first:"
+        lines[:0] = [title, format_table(rows[:n], _WORST, SCREEN_WIDTH)]
+    return "\n".join(filter(None, lines))
+
+
+def show_lost(tables: Mapping[Table, pa.Table]) -> str:
+    """Return tables of the leaves, slices, pairs and groups that lose most, and where models differ; else of losses."""
+    return "\n\n".join(filter(None, (excerpt.show(tables) for excerpt in ATTRIBUTION))) or LOSSES.show(tables)
+
+
+def show_changes(comparisons: pa.Table, n: int = 10) -> str:
+    """Return in which metrics each model is significantly worse or better, and how many comparisons have each verdict.
+
+    The surest changes of single identities come before those of crossed pairs, and all rows before slices. Background
+    AUC is left out: that of a small identity is nearly the AUC of all rows.
+    """
+    rows = comparisons.to_pylist()
+    changes: dict[tuple[str, str, bool], list[Row]] = {}
+    for row in rows:
+        if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc":
+            changes.setdefault((row["model"], row["baseline_model"], row["verdict"] != WORSE), []).append(row)
+    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in sorted(changes)]
+    everything = f"latest_{MODEL_COMPARISONS.name} has every comparison, those of background_auc too."
+    return "\n\n".join([*shown, _show_verdicts(rows), everything])
+
+
+def list_skew_changes(skewed: pa.Table, n: int = 5) -> list[dict[str, Any]]:
+    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after."""
+
+    def order(row: Row) -> tuple[Any, ...]:
+        before, after = row["pinned_auc"], row["pinned_auc_skewed"]
+        size = None if before is None or after is None else -abs(after - before)
+        return _nulls_last(size, row["model"], row["slice"])
+
+    return [change for row in sorted(skewed.to_pylist(), key=order)[:n] for change in _skew_changes(row)]
+
+
+def _lowest_auc(row: Row) -> dict[str, Any] | None:
+    """Return the AUC of an identity whose interval ends lowest; None with too few rows or without an interval."""
+    negative, positive = row["n_subgroup_negative"], row["n_subgroup_positive"]
+    highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
+    if not highs or negative is None or negative + positive < MIN_ROWS:
+        return None
+    high, name = min(highs)
+    return {"n_rows": negative + positive, "metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high}
+
+
+def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
+    """Return how many identities have too few rows or no interval, everywhere or in some models and slices."""
+    n_all, n_left_out = Counter(name for name, _ in identities), Counter(name for name, is_out in identities if is_out)
+    n_everywhere = sum(n == n_all[name] for name, n in n_left_out.items())
+    n_elsewhere = len(n_left_out) - n_everywhere
+    of_all = f"of {format_count(len(n_all), 'identity', 'identities')}"
+    parts = [f"{n_everywhere:,} {of_all}"] if n_everywhere else []
+    if n_elsewhere:
+        parts.append(f"{n_elsewhere:,} {'more' if parts else of_all} for some models or slices")
+    return f"left out for under {MIN_ROWS} rows or no interval: {', '.join(parts)}" if parts else ""
+
+
+def _surest_first(row: Row) -> tuple[Any, ...]:
+    key = (row[name] for name in MODEL_COMPARISONS.key_columns)
+    # Many p-values round to 0: the larger difference first.
+    return row["crossed"], row["slice"] != ALL_ROWS, row["p_adjusted"], row["p_value"], -abs(row["difference"]), *key
+
+
+def _show_changed(rows: Sequence[Row], n: int) -> str:
+    title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(rows[0]))
+    more = [f"and {len(rows) - n:,} more"] if len(rows) > n else []
+    return "\n".join([title, format_table(rows[:n], _CHANGED), *more])
+
+
+def _show_verdicts(rows: Sequence[Row]) -> str:
+    """Return by model and slice the rows that both models score, and how many comparisons have each verdict."""
+    lines: dict[tuple[str, bool, str], dict[str, Any]] = {}
+    names = ("model", "baseline_model", "slice")
+    for row in rows:
+        line = {name: row[name] for name in names} | {"n_rows": None} | dict.fromkeys(VERDICTS, 0)
+        line = lines.setdefault((row["model"], row["slice"] != ALL_ROWS, row["slice"]), line)
+        line[row["verdict"]] += 1
+        if row["identity"] == OVERALL:
+            line["n_rows"] = row["n_low"] + row["n_high"]
+    return format_table([lines[key] for key in sorted(lines)], [*names, "n_rows", *VERDICTS])
+
+
+def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
+    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARIZED_AUCS)}
+    for metric, name, after, sd in (
+        ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
+        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
+    ):
+        values = {"before": row[name], "after": row[after], "sd": sd and row[sd]}
+        change = None if None in (row[name], row[after]) else row[after] - row[name]
+        yield {**row, "metric": metric, **values, "change": change}
+
+
+def _nulls_last(*values: Any) -> tuple[Any, ...]:
+    return tuple((value is None, 0 if value is None else value) for value in values)

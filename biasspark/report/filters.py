@@ -1,0 +1,298 @@
+"""Published tables -> the rows that a report shows. Their number does not grow with the identities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
+from biasspark.report.cells import Row, is_weak
+from biasspark.report.definitions import SUITE
+from biasspark.report.report_data import (
+    COUNTED_BY,
+    MAX_ALERTS,
+    WORST,
+    PastRun,
+    Rows,
+    choose_thresholds,
+    find_lowest,
+    order_worst_first,
+)
+
+MAX_IDENTITIES = 100
+MAX_PAIRS = 8
+MAX_BINS = 100
+MAX_WORSE = 500
+"""How many significant worsenings of two models are shown beyond those of the shown identities."""
+
+AUC_SUMS = {
+    "competition_score": {name: name for name in SUMMARIZED_AUCS},
+    **{f"{name}_power_mean": {name: name} for name in SUMMARIZED_AUCS},
+    "pinned_auc_equality_difference": {name: name for name in SUMMARIZED_AUCS},
+}
+RATE_SUMS = {
+    "false_positive_equality_difference": {"fpr": "fpr_gap"},
+    "false_negative_equality_difference": {"fnr": "fnr_gap"},
+}
+"""Sums and means over identities: the columns that go into each, and for each the column that has its interval."""
+
+_SUITE_COLUMNS = ("model", "identity", "crossed", *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")))
+
+
+def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
+    """Return the rows of a night that are shown.
+
+    Parameters
+    ----------
+    night : mapping of str to pyarrow.Table
+        Whole tables of the night by name. Those that the night lacks are missing.
+    n_bins : int
+        The bins of its histograms, 0 without.
+
+    Returns
+    -------
+    dict
+        Rows by table, of at most 100 identities: those with the lowest AUC, and those with a model's worst value of a
+        metric. Tables without rows are left out. Some entries are derived: ``crossed_pairs``, the worst pairs of each
+        model, rows of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums``
+        (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
+    """
+    metrics, summaries = night["bias_metrics"], night["model_summary"]
+    measured = _on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist()
+    singles = [row for row in measured if not row["crossed"] and row["identity"] != OVERALL]
+    worst = order_worst_first(singles)[:MAX_IDENTITIES]
+    shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
+    tables = {
+        "bias_metrics": _of_identities(metrics, shown).to_pylist(),
+        "model_summary": summaries.to_pylist(),
+        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
+        "auc_sums": count_parts(singles, ("model",), AUC_SUMS),
+    }
+    for name in ("pinned_auc", "label_balance"):
+        if name in night:
+            tables[name] = _of_identities(_on_all_rows(night[name]), shown).to_pylist()
+    for name in ("bias_alerts", "comparison_alerts"):
+        if name in night:
+            tables[name] = worst_alerts(night[name].to_pylist())
+    for name in ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"):
+        if name in night:
+            tables[name] = _on_all_rows(night[name]).to_pylist()
+    if "model_comparisons" in night:
+        tables["model_comparisons"] = _shown_comparisons(_on_all_rows(night["model_comparisons"]), shown)
+    if "template_scores" in night:
+        tables["template_means"] = mean_over_templates(_of_identities(night["template_scores"], shown).to_pylist())
+    if "threshold_rates" in night and "threshold_summary" in night:
+        tables["threshold_summary"] = night["threshold_summary"].to_pylist()
+        thresholds = choose_thresholds(tables["threshold_summary"])
+        rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
+        tables["threshold_rates"] = _of_identities(rates, shown).to_pylist()
+        columns = ("model", "threshold", "identity", "crossed", *_columns_of(RATE_SUMS))
+        singles = [
+            row for row in rates.select(columns).to_pylist() if not row["crossed"] and row["identity"] != OVERALL
+        ]
+        tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
+    if "score_histograms" in night:
+        bins = _of_identities(_on_all_rows(night["score_histograms"]), shown)
+        tables["score_histograms"] = merge_bins(bins, -(-n_bins // MAX_BINS)).to_pylist()
+    return {name: rows for name, rows in tables.items() if rows}
+
+
+def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Return how many rows the tables of `COUNTED_BY` have by the values of their columns."""
+    return {
+        name: Counter(zip(*(night[name][column].to_pylist() for column in columns), strict=True))
+        for name, columns in COUNTED_BY.items()
+        if name in night
+    }
+
+
+def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
+    """Return the identities that ``bias_metrics`` has on all rows, of one run if it has several; no crossed pairs."""
+    singles = _on_all_rows(metrics).filter(~pc.field("crossed"))
+    singles = singles if run_id is None else singles.filter(pc.field("run_id") == run_id)
+    return set(singles["identity"].to_pylist()) - {OVERALL}
+
+
+def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str]) -> PastRun:
+    """Return an earlier run from its row of the ledger and the tables of several runs, with the shown identities."""
+    of_run = pc.field("run_id") == row["run_id"]
+    return PastRun(
+        run_date=row["run_date"],
+        run_id=row["run_id"],
+        metrics=_of_identities(_on_all_rows(metrics.filter(of_run)), shown).to_pylist(),
+        summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
+    )
+
+
+def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Mapping[str, str]]) -> Rows:
+    """Return how many identities are in each sum X, ``X_n``, and how many of these rest on too few rows, ``X_weak``."""
+    counted: dict[tuple[Any, ...], Counter[str]] = {}
+    for row in rows:
+        counts = counted.setdefault(tuple(row[name] for name in by), Counter())
+        for total, parts in sums.items():
+            intervals = [interval for part, interval in parts.items() if row[part] is not None]
+            counts[f"{total}_n"] += bool(intervals)
+            counts[f"{total}_weak"] += any(is_weak(row[f"{name}_low"], row[f"{name}_high"]) for name in intervals)
+    return [{**dict(zip(by, key, strict=True)), **counts} for key, counts in counted.items()]
+
+
+def worst_alerts(alerts: Rows) -> Rows:
+    """Return the worst alerts, the largest violations first, each with its ``excess``.
+
+    The excess of a verdict on the worst identity is the largest of its rule.
+    """
+    rows = [{**row, "excess": alert_excess(row)} for row in alerts]
+    largest: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        if row["excess"] is not None:
+            largest[_rule_of(row)] = max(row["excess"], largest.get(_rule_of(row), row["excess"]))
+    for row in rows:
+        if row["excess"] is None and row["identity"] == OVERALL:
+            row["excess"] = largest.get(_rule_of(row))
+    return sorted(rows, key=_alert_order)[:MAX_ALERTS]
+
+
+def alert_excess(alert: Row) -> float | None:
+    """Return by how much the interval of an alert's value, or of its change, lies beyond the bound.
+
+    Below 0 where it reaches within. None without an interval.
+    """
+    bound = alert["bound"]
+    low, high = (alert.get(name) for name in ("value_low", "value_high"))
+    fall, rise = (alert.get(name) for name in ("change_low", "change_high"))
+    excess: dict[str, float | None] = {
+        "min": None if high is None else bound - high,
+        "max": None if low is None else low - bound,
+        "max_abs": None if low is None or high is None else max(low, -high) - bound,
+        "max_drop": None if rise is None else -rise - bound,
+        "max_rise": None if fall is None else fall - bound,
+    }
+    return excess.get(alert["bound_kind"])
+
+
+def mean_over_templates(scores: Rows) -> Rows:
+    """Return for each model and identity the mean over templates of its score, and of its departure.
+
+    The departure is the mean score of the identity minus that of all sentences of the template. Templates have equal
+    weights.
+
+    Returns
+    -------
+    list of dict
+        ``model, identity, n_templates, n_rows, mean_score, score_deviation, mean_departure, departure_deviation,
+        lowest_score, highest_score``. Deviations are over templates (n - 1), None with one. The last two are the
+        extreme mean scores of a template.
+    """
+    known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
+    overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in known:
+        if row["identity"] != OVERALL and (row["model"], row["template"]) in overall:
+            groups.setdefault((row["model"], row["identity"]), []).append(row)
+    means = []
+    for (model, identity), rows in sorted(groups.items()):
+        scores_by_template = [row["mean_score"] for row in rows]
+        departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
+        mean: dict[str, Any] = {"model": model, "identity": identity, "n_templates": len(rows)}
+        mean |= {"n_rows": sum(row["n_rows"] for row in rows)}
+        mean |= {"lowest_score": min(scores_by_template), "highest_score": max(scores_by_template)}
+        for name, values in (("score", scores_by_template), ("departure", departures)):
+            mean[f"mean_{name}"], mean[f"{name}_deviation"] = _mean_and_deviation(values)
+        means.append(mean)
+    return means
+
+
+def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
+    """Add up so many neighboring bins of ``score_histograms``: the pictures are narrower than the finest histograms."""
+    if n_merged <= 1:
+        return histograms
+    number = pc.divide(histograms["bin"], n_merged)
+    offset = pc.subtract(histograms["bin"], pc.multiply(number, n_merged))
+    width = pc.subtract(histograms["bin_high"], histograms["bin_low"])
+    low = pc.subtract(histograms["bin_low"], pc.multiply(offset, width))
+    merged = {name: histograms[name] for name in ("model", "slice", "identity", "cell", "n_rows")}
+    merged |= {"bin": number, "bin_low": low, "bin_high": pc.add(low, pc.multiply(width, n_merged))}
+    counts = pa.table(merged).group_by(["model", "slice", "identity", "cell", "bin"], use_threads=False)
+    summed = counts.aggregate([("n_rows", "sum"), ("bin_low", "min"), ("bin_high", "max")])
+    names = {"n_rows_sum": "n_rows", "bin_low_min": "bin_low", "bin_high_max": "bin_high"}
+    return summed.rename_columns([names.get(name, name) for name in summed.column_names])
+
+
+def _on_all_rows(table: pa.Table) -> pa.Table:
+    return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
+
+
+def _of_identities(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    return _where_in(table, "identity", names)
+
+
+def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
+    return table.filter(pc.is_in(table[column], pa.array(values, table.schema.field(column).type)))
+
+
+def _columns_of(sums: Mapping[str, Mapping[str, str]]) -> list[str]:
+    parts = [pair for pairs in sums.values() for pair in pairs.items()]
+    return [*(part for part, _ in parts), *(f"{interval}_{end}" for _, interval in parts for end in ("low", "high"))]
+
+
+def _worst_of_summaries(summaries: pa.Table) -> set[str]:
+    """Return the identities with the worst value of a metric on all rows."""
+    names = {row[f"{column}_identity"] for row in _on_all_rows(summaries).to_pylist() for column in WORST.values()}
+    return names - {None}
+
+
+def _worst_with_enough_rows(singles: Rows) -> set[str]:
+    """Return by model and metric the identity with the worst value among those with a narrow interval."""
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for row in singles:
+        for name in SUITE:
+            if not is_weak(row[f"{name}_low"], row[f"{name}_high"]):
+                value = -abs(row[name]) if name in SUMMARIZED_GAPS else row[name]
+                key, candidate = (row["model"], name), (value, row["identity"])
+                worst[key] = min(worst.get(key, candidate), candidate)
+    return {identity for _, identity in worst.values()}
+
+
+def _worst_pairs(metrics: pa.Table) -> Rows:
+    """Return of each model the crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
+    pairs = metrics.filter(pc.field("crossed"))
+    ranked: dict[str, list[tuple[Any, ...]]] = {}
+    for number, row in enumerate(pairs.select(_SUITE_COLUMNS).to_pylist()):
+        lowest = find_lowest(row)
+        if lowest.imprecision < 2:
+            ranked.setdefault(row["model"], []).append((lowest[:2], row["identity"], number))
+    worst = [number for pairs_of_model in ranked.values() for *_, number in sorted(pairs_of_model)[:MAX_PAIRS]]
+    rows: Rows = pairs.take(pa.array(worst, pa.int64())).to_pylist()
+    return rows
+
+
+def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
+    """Return all comparisons of the shown identities, and of what else is significantly worse the surest."""
+    is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
+    others = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
+    others.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
+    by_pair: dict[tuple[str, str], list[Row]] = {}
+    for row in others:
+        by_pair.setdefault((row["model"], row["baseline_model"]), []).append(row)
+    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair.values() for row in rows[:MAX_WORSE])]
+
+
+def _rule_of(alert: Row) -> tuple[Any, ...]:
+    return alert["rule"], alert["model"], alert["slice"], alert.get("baseline_model")
+
+
+def _alert_order(alert: Row) -> tuple[Any, ...]:
+    excess = alert["excess"]
+    size = (excess is None, -(excess or 0.0))
+    return OUTCOMES.index(alert["outcome"]), *size, *(alert[name] for name in ("rule", "model", "slice", "identity"))
+
+
+def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean and the standard deviation (n - 1), None of one value."""
+    mean = sum(values) / len(values)
+    return mean, sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else None

@@ -1,0 +1,260 @@
+"""The top of a report, in sentences: what the gate decided, and what changed since the baseline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from biasspark.columns import ALL_ROWS, FAIL, INSUFFICIENT, OUTCOMES, OVERALL, PASS, SUMMARIZED_GAPS, WARN
+from biasspark.report.cells import Row, show_count, show_interval, show_name, show_number
+from biasspark.report.definitions import SUITE
+from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, worst_outcome
+
+NO_GATE = "no_gate"
+MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
+OUTCOME_TITLES = {
+    FAIL: "Fail",
+    WARN: "Warning",
+    INSUFFICIENT: "Not enough evidence",
+    PASS: "Pass",
+    NO_GATE: "No verdict",
+}
+
+
+class Change(NamedTuple):
+    """A metric of one identity whose intervals in two runs do not overlap."""
+
+    model: str
+    identity: str
+    metric: str
+    worse: bool
+    before: str
+    after: str
+    size: float
+
+
+class Decision(NamedTuple):
+    """The outcome of one model, and a sentence that begins with the model's name."""
+
+    model: str
+    outcome: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSummary:
+    """What a reader sees first.
+
+    Attributes
+    ----------
+    outcome, title
+        One of the gate's outcomes, or ``no_gate``; and the same in words.
+    decisions
+        Of each model, by name. None without a gate.
+    alerts, n_alerts
+        The gate's rows, the worst first, and how many the night has.
+    acceptance
+        The ledger's row by which a person accepted this run, if anyone did.
+    notes
+        What changed, in sentences.
+    changes
+        The changed values, those that got worse first, then by size.
+    """
+
+    outcome: str
+    title: str
+    decisions: Sequence[Decision]
+    alerts: Rows
+    n_alerts: int
+    acceptance: Row | None
+    notes: Sequence[str]
+    changes: Sequence[Change]
+
+    @property
+    def all_broken(self) -> Rows:
+        """The alerts of rules that fail or warn."""
+        return [row for row in self.alerts if row["outcome"] in (FAIL, WARN)]
+
+    @property
+    def broken(self) -> Rows:
+        """The worst of these."""
+        return self.all_broken[:MAX_BROKEN]
+
+    @property
+    def other_alerts(self) -> Rows:
+        """The alerts that are shown below these."""
+        return self.alerts[len(self.broken) : MAX_ALERTS]
+
+    @property
+    def n_hidden(self) -> int:
+        """How many alerts are not shown."""
+        return max(self.n_alerts - MAX_ALERTS, 0)
+
+
+def build_gate_summary(report: ReportData) -> GateSummary:
+    """Return what the gate decided on a night, and what changed since the baseline."""
+    alerts = report.alerts()
+    by_model = report.count_outcomes()
+    counts = sum(by_model.values(), Counter[str]())
+    outcome = worst_outcome(alerts) or NO_GATE
+    models = [] if outcome == NO_GATE else sorted(by_model, key=str)
+    notes, changes = describe_changes(report)
+    return GateSummary(
+        outcome=outcome,
+        title=_title(outcome, counts),
+        decisions=[decide(model, by_model[model], alerts) for model in models],
+        alerts=alerts,
+        n_alerts=counts.total(),
+        acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
+        notes=notes,
+        changes=changes,
+    )
+
+
+def _title(outcome: str, counts: Counter[str]) -> str:
+    n, of_all = counts[outcome], f"of {counts.total():,} checks"
+    return {
+        FAIL: f"The gate failed: {n:,} {of_all}",
+        WARN: f"The gate passed with warnings: {n:,} {of_all}",
+        INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
+        PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
+        NO_GATE: "No gate is configured",
+    }[outcome]
+
+
+def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
+    """Return the decision on a model from how many of its checks have each outcome, and its alerts."""
+    outcome = next((name for name in OUTCOMES if counts[name]), NO_GATE)
+    sentence = _describe_outcome(outcome, counts, [row for row in alerts if _is_of(row, model, outcome)])
+    if outcome == FAIL and counts[WARN]:
+        verb, ending = ("is", "s") if counts[WARN] == 1 else ("are", "")
+        undecided = _any_undecided([row for row in alerts if _is_of(row, model, WARN)])
+        state = "not shown to hold" if undecided else "broken"
+        sentence += f" {counts[WARN]:,} more {verb} {state}, but only warn{ending}."
+    if counts[INSUFFICIENT] and outcome != INSUFFICIENT:
+        sentence += f" There is not enough evidence for {counts[INSUFFICIENT]:,} more."
+    return Decision(model=model, outcome=outcome, sentence=sentence)
+
+
+def _is_of(alert: Row, model: str, outcome: str) -> bool:
+    return (alert["model"], alert["outcome"]) == (model, outcome)
+
+
+def _any_undecided(alerts: Rows) -> bool:
+    """Return whether some fail or warn for want of evidence, without being shown to break the bound."""
+    return any(row.get("decided") is False for row in alerts)
+
+
+def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
+    """Return the sentence on a model's outcome; ``alerts`` are those with that outcome."""
+    n, total = counts[outcome], counts.total()
+    checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
+    state = "not shown to hold" if _any_undecided(alerts) else "shown to be broken"
+    rules = list(dict.fromkeys(f"“{show_name(row['rule'])}”" for row in alerts))
+    more = f" and {len(rules) - MAX_RULES:,} more" if len(rules) > MAX_RULES else ""
+    names = f" (rule{'' if len(rules) == 1 else 's'} {', '.join(rules[:MAX_RULES])}{more})" if rules else ""
+    broken = f"{checks} {'is' if n == 1 else 'are'} {state}{names}"
+    return {
+        FAIL: f"fails: {broken}.",
+        WARN: f"passes with warnings: {broken}, but {'it only warns' if n == 1 else 'they only warn'}.",
+        INSUFFICIENT: "is undecided: no check is shown to be broken, but there is not enough evidence for "
+        f"{checks}{names}.",
+        PASS: f"passes: {'its only check is' if total == 1 else f'all {total:,} checks are'} shown to hold.",
+        NO_GATE: "has no verdict: no rule of the gate applies to it.",
+    }[outcome]
+
+
+def is_undecided_among_many(alert: Row, alpha: float) -> bool:
+    """Return whether an alert is undecided only because its rule has many: its own p-value is below the level."""
+    p_values = (alert.get(f"p_{side}") for side in ("violation", "compliance"))
+    return alert["outcome"] == INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
+
+
+def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
+    """Return what changed since the baseline, in sentences and values.
+
+    A value changed if its intervals in both runs do not overlap. That asks for more than a test of the difference: what
+    is listed changed, what is not may have.
+    """
+    baseline = report.baseline
+    if baseline is None:
+        if report.history:
+            return ["No earlier night of this corpus was accepted, so there is nothing to compare with."], []
+        return ["This is the first night of this corpus, so there is nothing to compare with."], []
+    changes, n_compared = find_changes(report.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
+    n_worse = sum(change.worse for change in changes)
+    since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
+    if not n_compared:
+        return [f"{since}, no value can be compared: the two nights share none with an interval."], []
+    note = f"{since}, none of {n_compared:,} values changed by more than their intervals."
+    if changes:
+        note = f"{since}, {len(changes):,} of {n_compared:,} values changed by more than their intervals: "
+        note += f"{n_worse:,} got worse, {len(changes) - n_worse:,} got better."
+    return [note, *_compare_overall(report, baseline), *_compare_identities(report, baseline)], changes
+
+
+def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
+    """Return the values whose intervals do not overlap, and how many values were compared."""
+    before = {(row["model"], row["identity"]): row for row in earlier if not row["crossed"]}
+    changes, n_compared = [], 0
+    for row in metrics:
+        past = before.get((row["model"], row["identity"]))
+        if past is None or row["crossed"] or row["identity"] == OVERALL:
+            continue
+        for name in SUITE:
+            ends = [run[f"{name}_{end}"] for run in (past, row) for end in ("low", "high")]
+            if None in ends:
+                continue
+            n_compared += 1
+            if ends[2] > ends[1] or ends[0] > ends[3]:
+                changes.append(_change(row, past, name))
+    return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
+
+
+def _change(row: Row, past: Row, name: str) -> Change:
+    worse = abs(row[name]) > abs(past[name]) if name in SUMMARIZED_GAPS else row[name] < past[name]
+    return Change(
+        model=row["model"],
+        identity=row["identity"],
+        metric=name,
+        worse=worse,
+        before=_with_interval(past, name),
+        after=_with_interval(row, name),
+        size=abs(row[name] - past[name]),
+    )
+
+
+def _with_interval(row: Row, name: str) -> str:
+    signed = name in SUMMARIZED_GAPS
+    interval = show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
+    return show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
+
+
+def _compare_overall(report: ReportData, baseline: PastRun) -> list[str]:
+    before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
+    return [
+        f"{show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
+        for model, row in report.summaries().items()
+        if model in before
+    ]
+
+
+def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
+    """Return which identities are new or missing; of many only how many."""
+    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
+    return [
+        f"{title}: {', '.join(map(show_name, sorted(names))) if len(names) <= MAX_CHANGES else show_count(len(names))}."
+        for title, names in (
+            ("New identities", new),
+            ("Identities no longer measured", report.missing_identities),
+        )
+        if names
+    ]
+
+
+def format_date(day: date) -> str:
+    """Return a date as people write it: 15 January 2026."""
+    return f"{day.day} {day:%B %Y}"

@@ -1,0 +1,119 @@
+"""Score distributions from the published histograms: small pictures as SVG paths, and the curves of equal rates.
+
+The paths are written here: with many small pictures, the axes of a chart library would be most of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
+from biasspark.report.cells import MINUS
+from biasspark.report.report_data import ReportData, Rows
+
+MAX_BARS = 25
+WIDTH, HEIGHT, GAP = 200, 100, 12
+"""The width of a picture, the height of its upper and of its lower half, and the gap between them, in its own units."""
+
+Bins = Sequence[int]
+Cells = Mapping[str, Bins]
+"""The rows in each bin by cell, from the lowest scores to the highest."""
+
+
+class Scale(NamedTuple):
+    """The bins of a model's histograms: their lowest and highest edge, and their number."""
+
+    low: float
+    high: float
+    n_bins: int
+
+    @property
+    def ticks(self) -> Sequence[str]:
+        """The scores at the left end, in the middle, and at the right end."""
+        return [f"{score:.3g}".replace("-", MINUS) for score in (self.low, (self.low + self.high) / 2, self.high)]
+
+
+class Picture(NamedTuple):
+    """The four cells of one identity and model: their paths, and the rows in the identity."""
+
+    paths: Mapping[str, str]
+    n_subgroup: int
+    scale: Scale
+
+
+class RateCurve(NamedTuple):
+    """The shares of a background cell and of a subgroup cell at or above each bin edge, from the highest edge down."""
+
+    background: Sequence[float]
+    subgroup: Sequence[float]
+
+
+def read_histograms(report: ReportData) -> tuple[dict[str, Scale], dict[tuple[str, str], Cells]]:
+    """Return the scale of each model, and the rows by bin of each (model, identity)."""
+    rows = report.rows("score_histograms", slice=ALL_ROWS)
+    models = dict.fromkeys(row["model"] for row in rows)
+    scales = {model: _scale([row for row in rows if row["model"] == model]) for model in models}
+    histograms: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for row in rows:
+        cells = histograms.setdefault((row["model"], row["identity"]), {})
+        cells.setdefault(row["cell"], [0] * scales[row["model"]].n_bins)[row["bin"]] += row["n_rows"]
+    return scales, dict(histograms)
+
+
+def _scale(rows: Rows) -> Scale:
+    """Return the bins of a model: over 0 to 1, or over all its scores, of which the last bin has the highest."""
+    last = max(rows, key=lambda row: row["bin"])
+    width = last["bin_high"] - last["bin_low"]
+    low = last["bin_low"] - last["bin"] * width
+    is_probability = abs(low) < width / 2 and last["bin_high"] <= 1 + width / 2
+    if is_probability and width:
+        # The last of the merged bins may reach beyond 1.
+        return Scale(0.0, 1.0, max(math.ceil(1 / width - 1e-9), last["bin"] + 1))
+    return Scale(low, last["bin_high"], last["bin"] + 1)
+
+
+def draw_distribution(cells: Cells, scale: Scale) -> Picture:
+    """Draw the background above the subgroup, negatives and positives of each, every cell scaled to its own peak."""
+    bins = {
+        f"{side}_{label}": (cells.get(f"{side}_{label}", ()), (half + 1) * HEIGHT + half * GAP)
+        for half, side in enumerate(("background", "subgroup"))
+        for label in (NEGATIVE, POSITIVE)
+    }
+    paths = {cell: draw_steps(sum_bins(counts), baseline) for cell, (counts, baseline) in bins.items()}
+    return Picture(paths, sum(sum(bins[f"subgroup_{label}"][0]) for label in (NEGATIVE, POSITIVE)), scale)
+
+
+def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
+    """Add up neighboring bins until at most n are left."""
+    step = -(-len(counts) // n) or 1
+    return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
+
+
+def draw_steps(counts: Bins, baseline: int) -> str:
+    """Return the outline of bars on a baseline, the highest as high as a half; empty without rows."""
+    peak = max(counts, default=0)
+    if not peak:
+        return ""
+    edges = [round(WIDTH * number / len(counts)) for number in range(1, len(counts) + 1)]
+    tops = [round(HEIGHT * count / peak) for count in counts]
+    path, height, left = f"M0 {baseline}", 0, 0
+    for top, bars in groupby(zip(tops, edges, strict=True), key=itemgetter(0)):
+        *_, (_, right) = bars
+        path += f"v{height - top}h{right - left}"
+        height, left = top, right
+    return f"{path}V{baseline}z"
+
+
+def trace_rates(cells: Cells, label: str) -> RateCurve | None:
+    """Return the curve of the rows of a label over all thresholds at bin edges, None if either side has no rows."""
+    rates = [_shares_at_or_above(cells.get(f"{side}_{label}", ())) for side in ("background", "subgroup")]
+    return RateCurve(*rates) if all(rates) else None
+
+
+def _shares_at_or_above(counts: Bins) -> list[float]:
+    total = sum(counts)
+    return [0.0, *(count / total for count in accumulate(reversed(counts)))] if total else []

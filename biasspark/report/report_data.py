@@ -1,0 +1,192 @@
+"""What a report shows: the rows of one night and of the runs before it, read once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, NamedTuple, TypeAlias
+
+from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.report.cells import Row, imprecision
+from biasspark.report.run_history import read_config
+
+Rows: TypeAlias = Sequence[Row]
+
+MAX_THRESHOLDS = 3
+MAX_ALERTS = 200
+
+WORST = {
+    **{name: f"{name}_min" for name in SUMMARIZED_AUCS},
+    **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS},
+}
+"""The column of ``model_summary`` with the worst value of each metric; with ``_identity``, the name of its identity."""
+
+ALERTS = ("bias_alerts", "comparison_alerts")
+COUNTED_BY = {
+    **dict.fromkeys(ALERTS, ("model", "outcome")),
+    "model_comparisons": ("slice", "model", "baseline_model", "verdict"),
+}
+"""Tables of which a report shows some rows and counts all, and by which columns."""
+
+
+class Lowest(NamedTuple):
+    """The lowest AUC of an identity: its `imprecision`, value and name. The minimum is the worst identity."""
+
+    imprecision: int
+    value: float
+    metric: str
+
+
+_NO_VALUE = Lowest(3, 2.0, "")
+
+
+class PastRun(NamedTuple):
+    """An earlier run of the same corpus: its suite on all rows."""
+
+    run_date: date
+    run_id: str
+    metrics: Rows
+    summaries: Rows = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """The rows of one night.
+
+    Attributes
+    ----------
+    corpus, run_date
+        The night.
+    run
+        The ledger's row of the main job's run.
+    tables
+        The shown rows by table, as `biasspark.report.filters.filter_tables` returns them. A table that the night lacks,
+        or that is empty, is missing.
+    counts
+        How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
+    runs, configs
+        The run of each job, and its configuration.
+    history
+        The nights before, oldest first, each with the run that readers see.
+    baseline, baseline_label
+        The run that the night is compared with, None without one, and why it was chosen.
+    acceptances
+        The ledger's rows by which people accepted runs.
+    n_identities
+        How many identities were measured. The worst of them are shown.
+    missing_identities
+        Identities that the baseline has and the night has not; the first of many.
+    """
+
+    corpus: str
+    run_date: date
+    run: Row
+    tables: Mapping[str, Rows]
+    counts: Mapping[str, Mapping[tuple[Any, ...], int]] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    history: Sequence[PastRun] = ()
+    baseline: PastRun | None = None
+    baseline_label: str = ""
+    acceptances: Rows = ()
+    n_identities: int = 0
+    missing_identities: Sequence[str] = ()
+
+    def rows(self, table: str, **values: object) -> list[Row]:
+        """Return the rows of a table that have these values; none if the night lacks the table."""
+        return [row for row in self.tables.get(table, ()) if all(row[name] == value for name, value in values.items())]
+
+    def count(self, table: str) -> Counter[tuple[Any, ...]]:
+        """Return how many rows a table of `COUNTED_BY` has by the values of these columns, shown or not."""
+        if table in self.counts:
+            return Counter(self.counts[table])
+        return Counter(tuple(row[name] for name in COUNTED_BY[table]) for row in self.rows(table))
+
+    def alerts(self) -> list[Row]:
+        """Return the alerts of the night and of the comparison of its models, the worst first.
+
+        Alerts of equal outcome are sorted by the size of their violation. Verdicts on the worst identity come before
+        the alert of that identity.
+        """
+        return sorted((row for name in ALERTS for row in self.rows(name)), key=_alert_order)
+
+    def count_outcomes(self) -> dict[str, Counter[str]]:
+        """Return by model how many alerts have each outcome."""
+        counts = {model: Counter[str]() for model in self.models()}
+        for name in ALERTS:
+            for (model, outcome), n in self.count(name).items():
+                counts.setdefault(model, Counter())[outcome] += n
+        return counts
+
+    def models(self) -> list[str]:
+        """Return the names of the models."""
+        return sorted({row["model"] for name in ("model_summary", "bias_metrics") for row in self.rows(name)})
+
+    def slices(self) -> list[str]:
+        """Return the names of the slices, all rows first."""
+        return sorted({row["slice"] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
+
+    def identities(self, slice_name: str = ALL_ROWS) -> list[str]:
+        """Return the names of the identities of a slice, the worst first (see `order_worst_first`)."""
+        return order_worst_first(self.rows("bias_metrics", slice=slice_name))
+
+    def suite(self) -> dict[tuple[str, str], Row]:
+        """Return the rows of ``bias_metrics`` on all rows, by model and identity."""
+        return {(row["model"], row["identity"]): row for row in self.rows("bias_metrics", slice=ALL_ROWS)}
+
+    def summaries(self) -> dict[str, Row]:
+        """Return the rows of ``model_summary`` on all rows, by model."""
+        return {row["model"]: row for row in self.rows("model_summary", slice=ALL_ROWS)}
+
+    @property
+    def level(self) -> float:
+        """The level of the run's intervals."""
+        return float((read_config(self.run).get("intervals") or {}).get("level", 0.95))
+
+    @property
+    def alpha(self) -> float:
+        """The significance level of the run's gate."""
+        return float((read_config(self.run).get("gate") or {}).get("alpha", 0.05))
+
+
+def _alert_order(row: Row) -> tuple[Any, ...]:
+    excess = row["excess"]
+    return OUTCOMES.index(row["outcome"]), excess is None, -(excess or 0.0), row["rule"], row["value"] is not None
+
+
+def order_worst_first(metrics: Rows) -> list[str]:
+    """Return the identities of rows of ``bias_metrics`` by their lowest AUC of any model, then by name."""
+    lowest: dict[str, Lowest] = {}
+    for row in metrics:
+        if row["identity"] != OVERALL and not row["crossed"]:
+            lowest[row["identity"]] = min(lowest.get(row["identity"], _NO_VALUE), find_lowest(row))
+    return sorted(lowest, key=lambda name: (lowest[name][:2], name))
+
+
+def find_lowest(row: Row) -> Lowest:
+    """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``.
+
+    AUCs with a narrow interval come first, then those with any interval, then the others. Without any AUC, no metric is
+    named.
+    """
+    defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
+    return min(
+        (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined),
+        default=_NO_VALUE,
+    )
+
+
+def worst_outcome(alerts: Rows) -> str | None:
+    """Return the worst outcome of alerts, None if there are none."""
+    outcomes = {row["outcome"] for row in alerts}
+    return next((outcome for outcome in OUTCOMES if outcome in outcomes), None)
+
+
+def choose_thresholds(rows: Rows) -> list[float]:
+    """Return the thresholds to show: all of a few, three inner ones of a grid."""
+    thresholds = sorted({row["threshold"] for row in rows})
+    if len(thresholds) <= MAX_THRESHOLDS:
+        return thresholds
+    return [thresholds[len(thresholds) * quarter // 4] for quarter in (1, 2, 3)]

@@ -1,0 +1,328 @@
+"""Spark's errors in plain words: which file, column or expression is at fault, and no value of a row."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame
+
+from biasspark.config import FILTER
+from biasspark.errors import (
+    ABSENT,
+    BiasSparkError,
+    ConfigError,
+    Fault,
+    InputError,
+    KeyPath,
+    find_condition_of_a_value,
+    find_error_condition,
+    redact,
+)
+from biasspark.session import describe
+from biasspark.text import closest_match
+
+_CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
+_UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
+_OTHER_TYPE = (
+    "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
+    "read numbers as the wider type by a `schema`"
+)
+_NO_CATALOG = (
+    "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
+    "their jars"
+)
+_BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
+_MORE_ROWS = "it looks at more than its own row, as aggregates, windows and generators do"
+_EXPLANATIONS_OF_VALUES = {  # of expressions that fail on a value
+    "CAST_INVALID_INPUT": "a text cannot be cast to the requested type. Use try_cast",
+    "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
+    "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
+    "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
+    "INVALID_ARRAY_INDEX": "an array has no such index. Use get",
+    "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
+    "MALFORMED_PATTERN": "a regular expression is invalid. Correct it",
+    "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
+}
+_EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
+    "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
+    "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
+    "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
+    "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
+    "DATA_SOURCE_NOT_FOUND": "Spark knows no such format. Check `[corpus] format` and the jars of the session",
+    "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
+    "REQUIRES_SINGLE_PART_NAMESPACE": _NO_CATALOG,
+    "CATALOG_NOT_FOUND": _NO_CATALOG,
+    "MALFORMED_OPTION": _BAD_OPTION,
+    "INVALID_DELIMITER_VALUE": _BAD_OPTION,
+    "CHARSET": _BAD_OPTION,
+    "UNSUPPORTED_DATATYPE": "the `schema` names a type that Spark does not have. Correct it",
+    "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
+    "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
+    "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": _OTHER_TYPE,
+    "CANNOT_MERGE_SCHEMAS": _OTHER_TYPE,
+    "CANNOT_READ_FILE_FOOTER": _CORRUPT,
+    "FAILED_READ_FILE": _CORRUPT,
+    "CSV_HEADER": (
+        "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
+        "same in another order, and values would end up in the wrong columns. Write the file anew, or set `options = { "
+        "enforceSchema = true }` where columns are meant by their position alone"
+    ),
+    "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
+    "PARSE_SYNTAX_ERROR": "this is not valid Spark SQL",
+    "CONFLICTING_PARTITION_COLUMN_NAMES": (
+        "its folders are partitions of different columns, or of different depths. Bring them into one form"
+    ),
+    "NOT_DETERMINISTIC": (
+        "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
+    ),
+    "UNRESOLVED_COLUMN": "it names a column that does not exist",
+    "INVALID_WHERE_CONDITION": _MORE_ROWS,
+    "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
+    "UNSUPPORTED_GENERATOR": _MORE_ROWS,
+}
+_WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 and in the causes of others
+    "CATALOG_NOT_FOUND": "catalog plugin class",
+    "CANNOT_READ_FILE_FOOTER": "is not a Parquet file|Could not read footer|Malformed ORC file",
+    "FAILED_READ_FILE": "Cannot read|Encountered error while reading file|Checksum error",
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "Parquet column cannot be converted in file",
+    "PARQUET_TYPE_ILLEGAL": "Illegal Parquet type",
+    "CONFLICTING_PARTITION_COLUMN_NAMES": "Conflicting partition column names",
+    "CSV_HEADER": "CSV header does not conform|Number of column in CSV header",
+    "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
+    "NO_FILE_SYSTEM": (
+        r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs|UnknownHostException|"
+        "URISyntaxException"
+    ),
+    "MALFORMED_OPTION": "flag can be true or false",
+    "NOT_DETERMINISTIC": "eterministic expression",
+    "INVALID_WHERE_CONDITION": "window functions inside WHERE|window function inside an aggregate",
+    "MALFORMED_PATTERN": r"PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
+}
+_LEAST_SPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
+_OF_FILES = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]")
+_DENIED = re.compile(  # the words of Java and of the file systems, and the path
+    r"AccessDeniedException: (?P<local>/[^\n]*?)(?:: Permission denied)?(?=\n|$)"
+    r"|AccessDeniedException: (?P<store>\w+://[^\s:]*)"
+    r"|FileNotFoundException: (?P<file>[^\n]*?) \(Permission denied\)"
+    r"|AccessControlException: Permission denied: [^\n]*?inode=\"(?P<inode>[^\"\n]*)\""
+    r"|AccessDeniedException|AccessControlException|AuthorizationPermissionMismatch|403 Forbidden"
+)
+_MISSING_PATH = re.compile(r"Path does not exist: (?:file:/*(?=/))?(/.*?)\.(?: SQLSTATE|\s*\n|$)")
+_FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
+_OTHER_FORMAT = re.compile(r"is not a Parquet file|Could not read footer|Malformed ORC|CANNOT_READ_FILE_FOOTER")
+_DETAILS = {  # what Spark's sentences name, and how a fault repeats it
+    r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
+    r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
+    r"The column `(.*?)` already exists": "Column: {0}",
+    r"Illegal Parquet type: (.*?)\.(?: SQLSTATE|\s*\n|$)": "Type: {0}",
+    r"The data type (\w+) is not supported": "Type: {0}",
+    r"Failed to find (?:the )?data source: ([\w.]*\w)": "Format: {0}",
+    r"with name (`.*?`) cannot be resolved": "Column: {0}",
+    r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)": "{0}",
+}
+_FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")
+_ENDINGS = {name: name for name in _FORMATS[:5]} | {"jsonl": "json", "ndjson": "json", "tsv": "csv"}
+_BAD_PYTHON = {  # of the executors
+    r'Cannot run program "([^"\n]+)"': "executors cannot run {0}",
+    r"Python in worker has different version:? ([\d.]+) than that in driver:? ([\d.]+\d)": (
+        "executors run Python {0}, and the driver runs {1}"
+    ),
+    r"ModuleNotFoundError: No module named '([\w.]+)'": "the Python of the executors lacks the package {0}",
+}
+_WORKER_DIED = re.compile(
+    r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
+)
+
+
+class ExpressionFault(InputError):
+    """An expression, probably of the configuration, fails on a value."""
+
+
+@contextmanager
+def translate_spark_errors(where: str | KeyPath, value: object = ABSENT) -> Iterator[None]:
+    """Raise Spark's errors on the input as errors of this package, without the values that they quote.
+
+    Parameters
+    ----------
+    where : str or KeyPath
+        What the block works on: ``corpus: path /data``, or a key of the configuration.
+    value : object
+        The value of that key.
+
+    Raises
+    ------
+    InputError
+        `ExpressionFault` where an expression fails on a value.
+    BiasSparkError
+        If a Python worker dies.
+    ConfigError
+        If a Python worker cannot be started.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        raise _translate(error, where, value) from None
+
+
+@contextmanager
+def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[KeyPath, str]) -> Iterator[None]:
+    """Do what `translate_spark_errors` does, and name each expression that fails on a row.
+
+    Notes
+    -----
+    Costs nothing where nothing fails. Otherwise the corpus is scanned once without expressions, and once for each.
+    """
+    try:
+        with translate_spark_errors("corpus"):
+            yield
+    except Exception as error:
+        is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
+        faults = list(_failing_expressions(corpus, expressions)) if expressions and is_candidate else []
+        if not faults:
+            raise
+        raise InputError(*faults) from None
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Return whether an exception comes from Spark or from its JVM."""
+    return isinstance(error, PySparkException) or type(error).__name__ == "Py4JJavaError"
+
+
+def is_other_format(error: Exception) -> bool:
+    """Return whether Spark complains of a file that is not of the format as which it is read."""
+    return bool(_OTHER_FORMAT.search(str(error)))
+
+
+def format_of_ending(name: str) -> str | None:
+    """Return the format that the name of a file ends with, compressed or not."""
+    ending = re.search(r"\.(\w+)(?:\.(?:gz|bz2|zst|snappy|lz4|deflate))?$", name)
+    return _ENDINGS.get(ending[1].lower()) if ending else None
+
+
+def plain_path(name: str) -> str:
+    """Return a file's URI as a person writes it: a local one without its scheme."""
+    return re.sub("^file:/+", "/", name)
+
+
+def _translate(error: Exception, where: str | KeyPath, value: object) -> Exception:
+    """Return the error of this package that says what an error of Spark says; the same one if it is unknown."""
+    text = str(error)
+
+    def fault(message: str) -> str | Fault:
+        capitalized = message[0].upper() + message[1:]
+        return f"{where}: {message}" if isinstance(where, str) else Fault(where, value, capitalized)
+
+    if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
+        return InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
+    if _WORKER_DIED.search(text):
+        return BiasSparkError(
+            fault(
+                "a Python worker has run out of memory, or was killed. Give workers more "
+                "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set "
+                "`[ranking] ranges` higher, so that a task holds less."
+            )
+        )
+    of_a_value = find_condition_of_a_value(text)
+    for sentence, problem in () if of_a_value else _BAD_PYTHON.items():
+        if match := re.search(sentence, text):
+            return ConfigError(
+                f"PYSPARK_PYTHON: {problem.format(*match.groups())}. Executors need the driver's version of Python, "
+                "with numpy, pandas, pyarrow and biasspark. Set PYSPARK_PYTHON to one that all of them have, or send "
+                "one along: docs/platforms.md."
+            )
+    conditions = [name for pair in _CONDITION.findall(text) for name in reversed(pair)]
+    conditions += [condition for condition, words in _WORDS_OF_CONDITIONS.items() if re.search(words, text)]
+    conditions += [of_a_value or ("ACCESS_DENIED" if _DENIED.search(text) else "")]
+    known = sorted(filter(_EXPLANATIONS.__contains__, conditions), key=_LEAST_SPECIFIC.__contains__)
+    is_refused = isinstance(error, AnalysisException | ParseException)
+    if not (known or is_refused or of_a_value):
+        return error
+    condition = known[0] if known else ""
+    name = find_error_condition(error) or of_a_value or type(error).__name__
+    explanation = f"{_EXPLANATIONS.get(condition, f'Spark refuses it ({name})')}."
+    details = (detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error))
+    is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
+    return (ExpressionFault if is_of_value else InputError)(fault(" ".join((explanation, *details))))
+
+
+def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
+    """Yield the file, the column or the part of an expression that is at fault."""
+    for sentence, detail in _DETAILS.items():
+        if match := re.search(sentence, text):
+            yield detail.format(*match.groups())
+            if detail.startswith("Format") and (close := closest_match(match[1].lower(), _FORMATS)):
+                yield f"Did you mean {close}?"
+    if condition == "CANNOT_MERGE_SCHEMAS":
+        yield from _columns_of_two_types(text)
+    if condition in _OF_FILES:
+        files = sorted({plain_path(name) for name in _FILE.findall(text)})
+        yield from (f"File: {name}" for name in files[:3])
+        if is_other_format(error):
+            yield from _other_format(files, "orc" if "Malformed ORC" in text else "parquet")
+    if condition == "ACCESS_DENIED":
+        paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]
+        yield from (f"Path: {redact(path)}" for path in dict.fromkeys(paths[:3]))
+    if condition == "PATH_NOT_FOUND" and (match := _MISSING_PATH.search(text)):
+        yield from _closed_folder(match[1])
+    if condition in _EXPLANATIONS_OF_VALUES and hasattr(error, "getQueryContext"):  # Spark 4's
+        parts = [part for part in error.getQueryContext()[:1] if part.contextType().name == "SQL"]
+        yield from (f"Part: {part.fragment()}" for part in parts)
+
+
+def _other_format(files: Sequence[str], configured: str) -> Iterator[str]:
+    """Yield the format of files by their names, where all have the same, and another one than is configured."""
+    formats = {format_of_ending(name) for name in files}
+    if len(formats) == 1:
+        yield from (
+            f'By its name it is {name}: set `[corpus] format = "{name}"`' for name in formats - {configured, None}
+        )
+
+
+def _closed_folder(path: str) -> Iterator[str]:
+    """Yield the folder above a local path that this user may not enter: to Spark there is nothing in it."""
+    folders = [folder for folder in PurePosixPath(path).parents if os.path.isdir(folder)]
+    if folders and not os.access(folders[0], os.X_OK):
+        yield f"Or it is not seen: this user may not enter {folders[0]}"
+
+
+def _columns_of_two_types(text: str) -> Iterator[str]:
+    """Yield the columns that two schemas have with types that cannot be merged."""
+    schemas = (body.replace(" NOT NULL", "") for body in re.findall(r'"STRUCT<(.*)>"', text)[:2])
+    first, second = (dict(re.findall(r"(`[^`]*`|\w+): (.*?)(?=, (?:`[^`]*`|\w+): |$)", body)) for body in schemas)
+    for name in first:
+        if first[name] != second.get(name, first[name]):
+            yield f"Column: {name}, {second[name]} for {first[name]}"
+
+
+def _failing_expressions(corpus: DataFrame, expressions: Mapping[KeyPath, str]) -> Iterator[Fault | str]:
+    """Yield a fault for each expression that fails by itself; if the rows fail without any, one for their filter."""
+    with describe(corpus.sparkSession, "find the expression that fails"):
+        try:
+            with translate_spark_errors(FILTER, expressions.get(FILTER)):
+                corpus.agg(F.max(F.lit(True))).collect()
+        except ExpressionFault as error:
+            yield from error.faults if FILTER in expressions else ()
+            return
+        except Exception:  # noqa: BLE001 - the rows cannot be read at all
+            return
+        for path, text in expressions.items():
+            if path == FILTER:
+                continue
+            try:
+                with translate_spark_errors(path, text):
+                    corpus.agg(F.max(F.expr(text))).collect()
+            except ExpressionFault as error:
+                yield from error.faults
+            except Exception as error:  # noqa: BLE001 - whatever it is, the rows can be read
+                name = find_error_condition(error)
+                yield Fault(path, text, f"It fails on a row{f' ({name})' if name else ''}.", "Correct it.")

@@ -1,0 +1,166 @@
+"""The sketch of a run: a mergeable summary of the scores of one model. No Spark.
+
+Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* says by which rules
+it was made, which values the run met, and how its scores were cut, so that a window is planned from headers alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from biasspark.arrays import Floats
+
+FORMAT = 2
+"""Of blocks and headers; another one does not merge."""
+
+MOST_SKEW = 4
+"""A range with more than so many times the rows of the mean range, and new boundaries are chosen."""
+
+_PARTS = 1024
+_STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SketchHeader:
+    """The sketch of one model in one run, its blocks left out.
+
+    Attributes
+    ----------
+    rules
+        What must agree for runs to merge: `config.merge_rules`.
+    types
+        Of the columns whose values are identities, as Spark names them: they decide how values are written and sorted.
+    values
+        The values of these columns that the run has, in order.
+    members
+        (low, high, rows) of the crossed pairs that have rows, of all rows read, by the run's numbers.
+    n_rows, max_range_rows
+        Rows that count for the model, and those of the range that has most.
+    extremes
+        The least and the greatest score, where there is any.
+    quantiles
+        Scores that cut a sample of the run into equal parts.
+    is_single
+        Whether scores are float32.
+    ranges, skewed
+        How many ranges were wanted when the boundaries were chosen, and whether one of them had too many rows even so,
+        since scores tie.
+    """
+
+    rules: Mapping[str, Any]
+    types: Mapping[str, str]
+    values: Mapping[str, Sequence[str]]
+    members: Sequence[Sequence[int]]
+    n_rows: int
+    max_range_rows: int
+    extremes: Sequence[float] | None
+    quantiles: Sequence[float]
+    is_single: bool
+    ranges: int
+    skewed: bool
+
+    def encode(self) -> bytes:
+        """Return the header as JSON, as the table ``score_blocks`` holds it."""
+        stored = {_STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return json.dumps(stored, separators=(",", ":"), allow_nan=False).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> SketchHeader:
+        """Return the header that `encode` wrote."""
+        names = {stored: name for name, stored in _STORED_NAMES.items()}
+        return SketchHeader(**{names.get(name, name): value for name, value in json.loads(data).items()})
+
+    @property
+    def agreement(self) -> dict[str, Any]:
+        """The rules, and the types on which they depend."""
+        return {**self.rules, "types": self.types}
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What is known of the sketch of one model in one run before any block is read.
+
+    Attributes
+    ----------
+    key
+        Hash of what must agree to merge: see `hash_agreement`.
+    boundaries : float64 array
+        Where the ranges of its blocks meet, ascending.
+    """
+
+    key: str
+    boundaries: Floats
+    header: SketchHeader
+
+
+@dataclass(frozen=True)
+class RangeBoundaries:
+    """Where the score ranges of a model meet.
+
+    Attributes
+    ----------
+    boundaries : float64 array
+        Ascending.
+    ranges
+        How many ranges were wanted; ties leave fewer.
+    skewed
+        Whether a range had too many rows when the boundaries were chosen; None if they are new.
+    """
+
+    boundaries: Floats
+    ranges: int
+    skewed: bool | None = None
+
+
+def is_skewed(max_range_rows: int, n_rows: int, boundaries: Floats) -> bool:
+    """Return whether the largest range has more than four times the rows of the mean one."""
+    return max_range_rows * (len(boundaries) + 1) > MOST_SKEW * n_rows
+
+
+def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
+    """Return the boundaries of an earlier run, or None where they no longer balance the work.
+
+    They do not where a range has outgrown the others since they were chosen, or where a run of today would be cut into
+    four times as many ranges. A range that had too many rows from the start holds ties, which no boundary parts.
+
+    Parameters
+    ----------
+    ranges
+        Into how many ranges the present run would be cut.
+    """
+    header, boundaries = sketch.header, sketch.boundaries
+    outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed
+    if outgrown or ranges > MOST_SKEW * header.ranges:
+        return None
+    return RangeBoundaries(boundaries, header.ranges, header.skewed)
+
+
+def hash_agreement(header: SketchHeader, boundaries: Floats) -> str:
+    """Return the key of a sketch: a hash of all that must agree for blocks to merge."""
+    agreed = [FORMAT, header.agreement, [edge.hex() for edge in boundaries.tolist()]]
+    return hashlib.sha256(json.dumps(agreed, separators=(",", ":")).encode()).hexdigest()
+
+
+def merge_quantiles(headers: Sequence[SketchHeader]) -> Floats:
+    """Return scores that cut the runs together into 1,024 about equal parts, each run weighing as its rows do."""
+    scores = np.concatenate([np.asarray(header.quantiles, np.float64) for header in headers])
+    if not len(scores):
+        return scores
+    sizes = [len(header.quantiles) for header in headers]
+    weights = np.repeat([header.n_rows / (size + 1) for header, size in zip(headers, sizes, strict=True)], sizes)
+    order = np.argsort(scores, kind="stable")
+    running = np.cumsum(weights[order])
+    merged: Floats = scores[order][np.searchsorted(running, np.arange(1, _PARTS) / _PARTS * running[-1])]
+    return merged
+
+
+def merge_extremes(headers: Sequence[SketchHeader]) -> tuple[float, float] | None:
+    """Return the least and the greatest score of all runs; None where no run has any."""
+    extremes = [header.extremes for header in headers if header.extremes]
+    return (min(low for low, _ in extremes), max(high for _, high in extremes)) if extremes else None

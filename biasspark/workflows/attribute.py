@@ -1,0 +1,88 @@
+"""The job of AUC attribution: rank rows, search where AUC is lost, publish, and print where most is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.cli import Outcome
+from biasspark.config import Attribution, Config, Measures
+from biasspark.errors import ConfigError
+from biasspark.report.console_summary import show_lost
+from biasspark.tables.schemas import LOSS_BY_SEGMENT
+from biasspark.text import format_count
+from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone
+from biasspark.workflows.attribution_tables import list_tables
+from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.plan import Pass, Plan, passes_for_ids
+from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+
+JOB = LOSS_BY_SEGMENT.job
+
+
+def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Survey, rank, search, publish, and return what the job prints."""
+    config, progress = context.config, context.progress
+    progress.stage(f"surveying {config.corpus.name}")
+    attributed = attribute(corpus, config, str(config.corpus.id), config.corpus.duplicates)
+    progress.stage(f"ranking {attributed.extent}")
+    with ranked_rows(attributed) as losses:
+        counts, of_rows = check_rows(attributed, config.rejects)
+        progress.stage(attributed.search)
+        tables, warnings = list_tables(attributed, losses)
+        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
+        record = describe_run(context, counts, (*of_rows, *warnings))
+        small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
+        return progress.end(publish_run(context, tables, record, lambda: show_lost(small)))
+
+
+def plan_attribution(config: Config) -> Plan:
+    """Declare the attribution and its passes over the corpus."""
+    asked, slices = _require_attribution(config), 1 + len(config.slices)
+    rows, identities = "9 bytes per score plus its bins", "8 bytes per score and 24 per row of a segment"
+    passes = [Pass("survey"), *passes_for_ids(config)]
+    passes += [Pass("survey the features, twice")] if asked.features else []
+    passes += [Pass("survey the groupings")] if asked.groupings else []
+    passes += [Pass("rank every row", rows), Pass("rank the scores", "8 bytes per score")]
+    passes += [Pass(f"compare {new} with {old}, {slices + 1} times", rows) for new, old in asked.compare]
+    if asked.segments or asked.tree or asked.slice_search:
+        passes.append(Pass("rank the segments", identities))
+    passes += [Pass("rank pairs of groups", identities)] if asked.groupings else []
+    parts = {
+        "features": ", ".join(asked.features) or "none",
+        "searched": ", ".join(_list_searches(asked)) or "nothing",
+        "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
+        "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
+    }
+    return Plan(parts, passes)
+
+
+def _list_searches(asked: Attribution) -> Iterator[str]:
+    """Yield what is searched."""
+    if asked.tree:
+        yield f"trees of {', '.join(asked.targets)}, depth {asked.tree.max_depth}"
+    for new, old in asked.compare:
+        yield f"{new} against {old}"
+    if asked.slice_search:
+        yield f"the {asked.slice_search.most} worst slices"
+    if asked.pairs:
+        yield f"pairs of {asked.pairs.positives:,} positives and {asked.pairs.negatives:,} negatives"
+
+
+def _require_attribution(config: Config) -> Attribution:
+    if config.attribution is None:
+        raise ConfigError(
+            '[attribution]: missing. This job requires the table. Write, for example, numeric = ["comment_length"], '
+            "tree = {}."
+        )
+    return config.attribution
+
+
+def _measures_of(config: Config) -> Measures:
+    return replace(rows_alone(config), attribution=_require_attribution(config))
+
+
+ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)

@@ -1,0 +1,206 @@
+"""AUC attribution: rows are surveyed, ranked, and kept for the tables that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Floats
+from biasspark.attribution.losses import Losses, measure_losses
+from biasspark.config import Attribution, Identities, Measures, Rejects
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.encode import build_encoding, encode_examples
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.feature_columns import Grouping, payload_columns, survey_features, survey_groupings
+from biasspark.corpus.read import list_repeated_ids, mark_duplicates
+from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.usable import check_usable
+from biasspark.errors import KeyPath
+from biasspark.features import Feature
+from biasspark.ranking.engine import rank
+from biasspark.ranking.row_ranks import rank_rows
+from biasspark.session import describe, persisted, run_side_by_side
+from biasspark.spark_errors import translate_corpus_errors
+from biasspark.text import format_count, list_first, show_value
+from biasspark.workflows.measurement import Measurement
+
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """A corpus whose rows are ranked with what is asked about them. All lazy but the surveys.
+
+    Attributes
+    ----------
+    measures
+        Without identities: nothing but rows is ranked.
+    expressions
+        What the whole configuration computes of a row.
+    groups
+        The groups of every grouping, by number.
+    examples
+        EXAMPLES with the payload columns of a row.
+    ranked
+        RANKED rows.
+    kept
+        What the tables come of: persist these frames to compute each of them once.
+    """
+
+    corpus: DataFrame
+    measures: Measures
+    attribution: Attribution
+    id_column: str
+    survey: Survey
+    encoding: Encoding
+    features: tuple[Feature, ...]
+    groups: tuple[Grouping, ...]
+    examples: DataFrame
+    ranked: DataFrame
+    kept: tuple[DataFrame, ...]
+    expressions: dict[KeyPath, str]
+
+    @property
+    def extent(self) -> str:
+        """How much there is to rank, in words."""
+        book = self.encoding
+        models, slices = format_count(len(book.models), "model"), format_count(len(book.slices), "slice")
+        return f"{format_count(self.survey.n_rows, 'row')}: {models}, {slices}"
+
+    @property
+    def search(self) -> str:
+        """What is searched, in words."""
+        attribution = self.attribution
+        searches = {"segments": attribution.tree, "slices": attribution.slice_search, "pairs": attribution.pairs}
+        asked = ", ".join(name for name, settings in searches.items() if settings)
+        return f"searching {asked}" if asked else "summing losses, without a search"
+
+    @property
+    def boundaries(self) -> list[Floats]:
+        """Where the score ranges of each model meet."""
+        return self.survey.boundaries(self.measures.ranking.ranges)
+
+
+def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow") -> Attributed:
+    """Rank a corpus for AUC attribution.
+
+    Parameters
+    ----------
+    corpus : DataFrame
+        One row per example.
+    measures : Measures
+        Label, models, slices and the part ``attribution``.
+    id_column : str
+        What identifies a row.
+    duplicates : {"allow", "estimate", "reject"}
+        What to do about ids that repeat.
+
+    Raises
+    ------
+    InputError
+        If the corpus does not fit the configuration.
+
+    Notes
+    -----
+    Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
+    returned scans the corpus once and shuffles it once.
+    """
+    attribution, expressions = measures.attribution or Attribution(), measures.expressions
+    measures = rows_alone(measures)
+    check_schema(corpus, replace(measures, attribution=attribution), id_column)
+    surveys: list[Callable[[], Any]] = [
+        partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
+        partial(survey_features, corpus, attribution),
+        partial(survey_groupings, corpus, attribution.groupings),
+    ]
+    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
+        survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
+    kept = [list_repeated_ids(corpus, id_column)] if duplicates == "reject" and id_column else []
+    corpus = mark_duplicates(corpus, id_column, kept[0]) if kept and id_column else corpus
+    encoding = build_encoding(measures, survey)
+    payload = payload_columns(attribution, features, corpus.schema, id_column)
+    examples = encode_examples(corpus, measures, encoding, id_column, list(payload.values()))
+    ranked = rank_rows(examples, encoding, survey.boundaries(measures.ranking.ranges), list(payload))
+    return Attributed(
+        corpus=corpus,
+        measures=measures,
+        attribution=attribution,
+        id_column=id_column,
+        survey=survey,
+        encoding=encoding,
+        features=features,
+        groups=groups,
+        examples=examples,
+        ranked=ranked,
+        kept=(*kept, ranked),
+        expressions=expressions,
+    )
+
+
+def warn_of_features(attribution: Attribution | None) -> tuple[str, ...]:
+    """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
+    if attribution is None or not attribution.features:
+        return ()
+    if attribution.tree or attribution.slice_search or attribution.pairs:
+        return ()
+    keys = " and ".join(key for key in ("numeric", "categorical") if getattr(attribution, key))
+    columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
+    return (
+        f"[attribution] {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
+        "only. Add tree = {}, slice_search = {} or pairs = {}, or remove the columns.",
+    )
+
+
+def rows_alone(measures: Measures) -> Measures:
+    """Return what is left of the measures where only rows are ranked."""
+    return Measures(
+        label=measures.label,
+        models=measures.models,
+        identities=Identities(),
+        slices=measures.slices,
+        ranking=replace(measures.ranking, engine="blocks"),
+        intervals=measures.intervals,
+    )
+
+
+@contextmanager
+def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
+    """Rank the rows, keep them for the block, and give what they lose by segment.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read.
+    """
+    attribution, spark = attributed.attribution, attributed.corpus.sparkSession
+    with persisted(*attributed.kept):
+        with describe(spark, "rank every row"), translate_corpus_errors(attributed.corpus, attributed.expressions):
+            losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
+        yield losses
+
+
+def check_rows(attributed: Attributed, rejects: Rejects | None = None) -> tuple[RowCounts, tuple[str, ...]]:
+    """Rank the scores alone, count the rows read and rejected, and give the warnings that a measurement gives.
+
+    Raises
+    ------
+    InputError
+        If a model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
+
+    Notes
+    -----
+    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score.
+    """
+    encoding, measures = attributed.encoding, attributed.measures
+    with (
+        describe(attributed.corpus.sparkSession, "rank the scores"),
+        translate_corpus_errors(attributed.corpus, attributed.expressions),
+    ):
+        counts = rank(attributed.examples, encoding, attributed.boundaries)
+    check_usable(counts.row_counts, measures, attributed.corpus.schema, attributed.id_column, rejects)
+    return counts.row_counts, Measurement(measures, encoding, attributed.survey, {}, counts).warnings

@@ -1,0 +1,369 @@
+"""The job that compares models with a baseline, on the rows that both score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
+
+from biasspark.arrays import Floats
+from biasspark.cli import Outcome
+from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
+from biasspark.comparison.jackknife import pair_sides
+from biasspark.comparison.model_comparisons import (
+    PAIRED_DELONG,
+    CellPair,
+    ComparedPair,
+    list_cell_pairs,
+    model_comparisons,
+    name_models,
+    pair_cells,
+)
+from biasspark.comparison.paired import PairedAucs
+from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
+from biasspark.corpus.decode import (
+    count_positives,
+    count_rows,
+    count_sides,
+    counts_for,
+    list_empty_slices,
+    list_score_bounds,
+)
+from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.read import duplicates_marked
+from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.usable import check_identities, check_usable, list_missing_models
+from biasspark.errors import ConfigError
+from biasspark.metrics.data_quality import ScoreProfile, score_warnings, side_warnings, slice_warnings
+from biasspark.ranking.jackknife_replicates import count_replicates
+from biasspark.ranking.kernels.paired_products import Products
+from biasspark.ranking.paired_placements import sum_paired_placements
+from biasspark.report.console_summary import show_changes
+from biasspark.session import describe
+from biasspark.spark_errors import translate_corpus_errors
+from biasspark.tables.publish import Rows
+from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
+from biasspark.text import format_count
+from biasspark.workflows.judge import judge_comparison
+from biasspark.workflows.leave_out import cut_finely, in_chunks
+from biasspark.workflows.measurement import warn_of_rejects
+from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
+from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models that are compared with a baseline.
+
+    Attributes
+    ----------
+    measures
+        What is compared, and nothing else.
+    counts
+        Rows read and rejected.
+    identities
+        Numbers of those that are compared: crossed pairs need enough rows.
+    scopes
+        What every model shares with the baseline; groups where there are clusters.
+    n_unclustered
+        Rows read that are in no cluster.
+    peculiarities
+        What a person should look at in the identities and slices.
+    score_bounds
+        By model, its least and greatest score.
+    """
+
+    corpus: DataFrame
+    measures: Measures
+    asked: Compare
+    id_column: str | None
+    survey: Survey
+    counts: RowCounts
+    identities: tuple[int, ...]
+    scopes: tuple[Scope, ...]
+    n_unclustered: int
+    peculiarities: tuple[str, ...]
+    score_bounds: Mapping[str, tuple[float | None, float | None]]
+
+    @property
+    def size_text(self) -> str:
+        """How much there is to compare, in words. Rows are those read: of how many both models score the table says."""
+        n_singles = len(build_encoding(self.measures, self.survey).singles)
+        return (
+            f"{format_count(len(self.asked.models), 'model')} with {self.asked.baseline}: "
+            f"{format_count(self.counts.n_rows, 'row')} read, {format_count(1 + len(self.measures.slices), 'slice')}, "
+            f"{format_count(n_singles, 'identity', 'identities')}, "
+            f"{format_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
+        )
+
+    @property
+    def missing_models(self) -> tuple[str, ...]:
+        """Models without one usable score."""
+        return list_missing_models(self.counts)
+
+    def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
+        """Return what a person should look at: in the corpus, its clusters, the scores, and what models share."""
+        loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
+        return (
+            *self.survey.warnings,
+            *score_warnings(self._profile(model, compared) for model in self.measures.models),
+            *loose,
+            *scope_warnings(self.asked, self.scopes),
+            *self.peculiarities,
+            *warn_of_rejects(self.counts),
+        )
+
+    def _profile(self, model: str, compared: Sequence[ComparedPair]) -> ScoreProfile:
+        """Return what the comparison shows of the scores of one model; the AUCs are on the rows that it shares."""
+        aucs: dict[str, list[float]] = {}
+        for pair in compared:
+            value = pair.paired.baseline_value if model == pair.baseline_model else pair.paired.value
+            if model in (pair.model, pair.baseline_model) and pair.slice == ALL_ROWS and not pair.crossed:
+                aucs.setdefault(pair.metric, []).extend([] if value is None else [value])
+        return ScoreProfile(
+            model,
+            self.counts.n_eligible[model],
+            None,
+            None,
+            *self.score_bounds[model],
+            overall_auc=max(aucs.get(OVERALL_METRIC, ()), default=None),
+            best_subgroup_auc=max(aucs.get("subgroup_auc", ()), default=None),
+        )
+
+    @property
+    def level(self) -> float:
+        """Of the intervals."""
+        return self.measures.intervals.level
+
+    def compute(self) -> list[ComparedPair]:
+        """Compute both models' AUCs of every pair of cells, with their variances, for each model and the baseline.
+
+        Raises
+        ------
+        InputError
+            If an expression fails on a row, or a file cannot be read.
+
+        Notes
+        -----
+        Runs a Spark action for each model and 32 identities.
+        """
+        spark = self.corpus.sparkSession
+        with describe(spark, "compare the models"), translate_corpus_errors(self.corpus, self.measures.expressions):
+            return [pair for model in self.asked.models for pair in self._compare(model)]
+
+    def _compare(self, model: str) -> list[ComparedPair]:
+        """Compare one model with the baseline."""
+        models = (model, self.asked.baseline)
+        measures = replace(self.measures, models={name: self.measures.models[name] for name in models})
+        encoding, boundaries = build_encoding(measures, self.survey), cut_finely(self.survey, self.measures, models)
+        corpus = keep_scored(self.corpus, measures)
+        if self.asked.method == JACKKNIFE:
+            return name_models(self._leave_out(corpus, measures, encoding, boundaries), models, self.level, JACKKNIFE)
+        examples = encode_examples(corpus, measures, encoding, self.id_column)
+        sums: dict[tuple[tuple[str, str], str, str], Products] = {}
+        for chunk in in_chunks(self.identities):
+            sums |= sum_paired_placements(examples, encoding, boundaries, chunk)
+        return name_models(pair_cells(sums, self._cell_pairs(encoding)), models, self.level, PAIRED_DELONG)
+
+    def _cell_pairs(self, encoding: Encoding) -> Iterator[CellPair]:
+        """Give the pairs of cells of every slice and identity."""
+        for part in encoding.slices:
+            for number in self.identities:
+                for cells in list_cell_pairs(number == 0):
+                    yield CellPair(part, encoding.names[number], number >= encoding.first_pair, *cells)
+
+    def _leave_out(
+        self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
+    ) -> dict[CellPair, PairedAucs]:
+        """Pair the AUCs of two models by leaving out groups of rows."""
+        asked, groups = self.asked, self.asked.groups or GROUPS
+        group = _group_rows(asked, self.id_column, corpus.schema)
+        examples = encode_examples(corpus, measures, encoding, self.id_column, [group])
+        sides: dict[bool, dict[CellPair, Mapping[str, Any]]] = {True: {}, False: {}}
+        for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
+            sides[row[MODEL] == asked.baseline][CellPair(*(row[name] for name in CellPair._fields))] = row
+        return {pair: pair_sides(row, sides[True][pair]) for pair, row in sides[False].items()}
+
+
+def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Survey, compare, judge, publish, and return what the job prints."""
+    config, progress = context.config, context.progress
+    progress.stage(f"surveying {config.corpus.name}")
+    with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
+        progress.stage(f"comparing {comparison.size_text}")
+        compared = comparison.compute()
+    table = model_comparisons(compared, comparison.level)
+    verdict = judge_comparison(compared, config, comparison.missing_models)
+    tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
+    if verdict.alerts is not None:
+        tables[COMPARISON_ALERTS] = verdict.alerts
+    warnings = (*comparison.list_warnings(compared), *verdict.warnings)
+    record = describe_run(context, comparison.counts, warnings, verdict.status)
+
+    def show() -> str:
+        return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
+
+    outcome = publish_run(context, tables, record, show)
+    summary = {**outcome.summary, "gate": verdict.outcome}
+    return progress.end(replace(outcome, summary=summary, exit_code=verdict.exit_code))
+
+
+@contextmanager
+def compare(
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
+) -> Iterator[Comparison]:
+    """Compare models with a baseline, for a block.
+
+    Parameters
+    ----------
+    corpus : DataFrame
+        One row per comment.
+    measures : Measures
+        Label, models, identities, slices and the part ``compare``.
+    id_column : str, optional
+        What identifies a row.
+    duplicates : {"allow", "estimate", "reject"}
+        What to do about ids that repeat.
+    rejects : Rejects, optional
+        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
+
+    Raises
+    ------
+    InputError
+        If the corpus does not fit the configuration, a model has no usable score, or more is rejected than is allowed.
+
+    Notes
+    -----
+    Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
+    model and 32 identities, and shuffles it twice.
+    """
+    asked = measures.compare
+    assert asked is not None  # it names the baseline
+    if asked.method == JACKKNIFE and id_column is None:
+        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+    expressions, measures = measures.expressions, compared_alone(measures)
+    check_schema(corpus, measures, id_column)
+    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
+        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+    encoding = build_encoding(measures, survey)
+    with duplicates_marked(corpus, id_column, duplicates) as marked:
+        examples = encode_examples(
+            marked, measures, encoding, id_column, _find_clusters(asked, id_column, corpus.schema)
+        )
+        with describe(corpus.sparkSession, "count the rows"), translate_corpus_errors(corpus, expressions):
+            further = [count_sides(encoding).alias("sides"), list_empty_slices(encoding).alias("empty_slices")]
+            further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+            (counted,) = count_rows(examples, encoding, further).collect()
+        counts = encoding.read_row_counts(counted["counts"])
+        check_usable(counts, measures, corpus.schema, id_column, rejects)
+        unknown = [name for name, sides in zip(encoding.singles, counted["sides"], strict=True) if not any(sides)]
+        check_identities(measures.identities, encoding.singles, unknown, counts.unreadable)
+        comparison = Comparison(
+            corpus=marked,
+            measures=measures,
+            asked=asked,
+            id_column=id_column,
+            survey=survey,
+            counts=counts,
+            identities=tuple(encoding.list_identities(counted["counts"])),
+            scopes=tuple(Scope(*row) for row in counted["scopes"]),
+            n_unclustered=counted[UNCLUSTERED],
+            score_bounds=dict(zip(encoding.models, map(tuple, counted["score_bounds"]), strict=True)),
+            peculiarities=(
+                *side_warnings(encoding.singles, counted["sides"]),
+                *slice_warnings(encoding.slices, counted["empty_slices"]),
+            ),
+        )
+        yield comparison
+
+
+def _find_clusters(asked: Compare, id_column: str | None, schema: StructType) -> list[Column]:
+    """Return whether a row is in no cluster and, where there are clusters, its group."""
+    unclustered = is_unclustered(cluster_of(asked.cluster, schema)).alias(UNCLUSTERED)
+    return [unclustered, _group_rows(asked, id_column, schema)] if asked.cluster else [unclustered]
+
+
+def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
+    """Return the group of a row, which the jackknife leaves out as a whole."""
+    return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
+
+
+def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
+    """Return how many rows are in no cluster, and the `Scope` of every model: aggregates over EXAMPLES."""
+
+    def count_shared(model: str) -> Column:
+        both = (model, asked.baseline)
+        shared = counts_for(both, encoding)
+        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
+        return F.struct(
+            F.lit(model).alias(MODEL),
+            F.count_if(shared).alias("n_rows"),
+            n_groups.alias("n_groups"),
+            count_positives(both, encoding).alias("n_positive"),
+        )
+
+    scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
+    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), scopes]
+
+
+def compared_alone(measures: Measures) -> Measures:
+    """Return what is left of the measures where nothing is done but to compare models."""
+    asked = measures.compare
+    assert asked is not None
+    return Measures(
+        label=measures.label,
+        models={name: measures.models[name] for name in (*asked.models, asked.baseline)},
+        identities=measures.identities,
+        slices=measures.slices,
+        ranking=replace(measures.ranking, engine="blocks"),
+        intervals=measures.intervals,
+        compare=asked,
+    )
+
+
+def plan_comparison(config: Config) -> Plan:
+    """Declare the comparison and its passes over the corpus."""
+    asked = _require_compare(config)
+    method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
+    if asked.method == JACKKNIFE:
+        ids = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else str(config.corpus.id)
+        method, shuffled = f"jackknife, {asked.groups or GROUPS:,} groups by {ids}", "both scores of each row"
+    rules = config.gate.comparison_rules if config.gate else ()
+    parts = {
+        "identities": describe_identities(config.identities),
+        "compared": f"{', '.join(asked.models)} with {asked.baseline}",
+        "method": method,
+        "gate": ", ".join(rule.name for rule in rules) or "none",
+    }
+    passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows")]
+    passes += [Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
+    return Plan(parts, passes)
+
+
+def _require_compare(config: Config) -> Compare:
+    if config.compare is None:
+        example = '[compare] baseline = "old"'
+        raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
+    return config.compare
+
+
+def _measures_of(config: Config) -> Measures:
+    _require_compare(config)
+    return compared_alone(config)
+
+
+COMPARE = NightlyJob(MODEL_COMPARISONS.job, _measures_of, plan_comparison, run_night)

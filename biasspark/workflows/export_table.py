@@ -1,0 +1,71 @@
+"""The job that writes a table of a published night as CSV that spreadsheets open safely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from biasspark.cli import Outcome, Progress
+from biasspark.config import Config
+from biasspark.errors import InputError
+from biasspark.report.text_formats import open_out, write_csv
+from biasspark.session import describe, job_session
+from biasspark.tables.ledger import find_published
+from biasspark.tables.published import describe_absence, read_frame, read_rows
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
+from biasspark.tables.store import Store, open_store, session_settings
+
+JOB = "export"
+EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not BIAS_RUNS))
+"""The tables with rows of a night."""
+
+
+def export_table(config: Config, table: Table, run_date: date, path: Path) -> Outcome:
+    """Write a table of the latest published run of its job, and return what the job prints.
+
+    Raises
+    ------
+    InputError
+        If no run is published, with the nights and corpora that there are; or if it does not have the table.
+    ConfigError
+        If the file cannot be written.
+    """
+    progress = Progress()
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+        progress.stage(f"reading {table.name} of {run_date}")
+        rows = read_table(spark, open_store(config.output), table, run_date, config.corpus.name)
+        with open_out(path) as file:
+            n_rows = write_csv(file, table.names, rows)
+    summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": path}
+    return progress.end(Outcome(summary=summary))
+
+
+def read_table(
+    spark: SparkSession, store: Store, table: Table, run_date: date, corpus: str
+) -> Iterable[Iterable[object]]:
+    """Return the rows of a table of a night, in the order of its key, with the columns of the contract.
+
+    Notes
+    -----
+    A table with rows for each row of the corpus passes through the driver one partition at a time.
+    """
+    run = find_published(spark, store, table.job, run_date, corpus)
+    with describe(spark, "export"):
+        if table.per_row:
+            return (
+                read_frame(spark, store, table, run).select(*table.names).orderBy(*table.key_columns).toLocalIterator()
+            )
+        rows, available = read_rows(spark, store, table, [run])
+    if not available:
+        raise InputError(describe_absence(store, table, run))
+    return _values(rows.sort_by([(name, "ascending") for name in table.key_columns]).to_batches())
+
+
+def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterable[object]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

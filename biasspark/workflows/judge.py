@@ -1,0 +1,236 @@
+"""The gate of a run: what was measured, and what accepted runs measured before it -> alerts and a verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
+from biasspark.comparison.model_comparisons import ComparedPair
+from biasspark.config import Config, ConfigDiff, Rule, diff_config
+from biasspark.errors import GATE_FAILED
+from biasspark.gate.bias_alerts import (
+    Baselines,
+    GateInput,
+    bias_alerts,
+    choose_latest,
+    measure_rules,
+    pair_runs,
+)
+from biasspark.gate.comparison_alerts import comparison_alerts
+from biasspark.gate.run_rules import Measured, MetricKey
+from biasspark.session import describe
+from biasspark.tables.ledger import list_accepted
+from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
+from biasspark.tables.store import Store
+from biasspark.text import format_count, list_first, show_visibly
+from biasspark.workflows.publish_run import RunContext
+
+MOST_SHOWN = 20
+MOST_RULES = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says of a run.
+
+    Attributes
+    ----------
+    alerts : pyarrow.Table, optional
+        ``bias_alerts`` or ``comparison_alerts``; None without a gate.
+    warnings : tuple of str
+        What kept the gate from comparing with accepted runs, and how many checks warn for want of evidence.
+    """
+
+    alerts: pa.Table | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many alerts have each outcome."""
+        return Counter([] if self.alerts is None else self.alerts["outcome"].to_pylist())
+
+    @property
+    def outcome(self) -> str | None:
+        """The worst outcome of any alert; None without a gate."""
+        return next((outcome for outcome in OUTCOMES if self.counts.get(outcome)), None)
+
+    @property
+    def status(self) -> str:
+        """What the ledger says: accepted where there is a gate and it did not fail."""
+        return PUBLISHED if self.outcome in (None, FAIL) else ACCEPTED
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the job."""
+        return GATE_FAILED if self.outcome == FAIL else 0
+
+    def show(self, table: Table) -> str:
+        """Return how many alerts have each outcome, and a line for each that failed or warns, the worst first.
+
+        Alerts without sufficient evidence take one line an outcome, with their number by rule, also where they count as
+        failures or warnings; their sentences are in the table.
+        """
+        if self.alerts is None or self.outcome is None:
+            return ""
+        counts = ", ".join(f"{self.counts[outcome]} {outcome}" for outcome in OUTCOMES if outcome in self.counts)
+        rows = sorted(self.alerts.to_pylist(), key=_by_severity)
+        violations = [row for row in rows if row["decided"] and row["outcome"] in (FAIL, WARN)]
+        lines = [f"gate: {counts}"]
+        lines += [
+            f"{row['outcome']}: {row['rule']}, {row[MODEL]}, {row[SLICE]}: {row['message']}"
+            for row in violations[:MOST_SHOWN]
+        ]
+        lines += [f"and {len(violations) - MOST_SHOWN} more"] if len(violations) > MOST_SHOWN else []
+        for outcome in OUTCOMES:
+            undecided = Counter(row["rule"] for row in rows if row["outcome"] == outcome and not row["decided"])
+            if undecided:
+                rules = [f"{rule} ({n})" for rule, n in sorted(undecided.items(), key=lambda item: (-item[1], item[0]))]
+                checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
+                by_rule = f"by rule: {list_first(rules, MOST_RULES)}"
+                lines.append(f"{outcome}: {checks}, {by_rule}. latest_{table.name} says why.")
+        return "\n".join(map(show_visibly, lines))
+
+
+def judge(measured: GateInput, context: RunContext) -> Verdict:
+    """Evaluate the rules on a run before it is published.
+
+    Notes
+    -----
+    Where a rule is on a change, the ledger is read, and ``u_statistics``, ``threshold_rates`` or
+    ``jackknife_statistics`` of accepted runs: never the corpus.
+    """
+    gate, level = context.config.gate, context.config.intervals.level
+    if gate is None or not gate.run_rules:
+        return Verdict()
+    with describe(context.spark, "judge the night"):
+        baselines, warnings = _find_baselines(measured, context)
+    return _verdict(bias_alerts(measured, baselines, gate, level), warnings)
+
+
+def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
+    """Evaluate the rules on models and their baseline before the comparison is published.
+
+    Parameters
+    ----------
+    compared : sequence of ComparedPair
+        Both models' AUCs of every pair of cells.
+    missing_models : collection of str
+        Models without one usable score.
+    """
+    if config.gate is None or not config.gate.comparison_rules:
+        return Verdict()
+    return _verdict(comparison_alerts(compared, config.gate, config.intervals.level, missing_models))
+
+
+def _verdict(alerts: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
+    n_undecided = sum(row["outcome"] == WARN and not row["decided"] for row in alerts.to_pylist())
+    evidence = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'} insufficient evidence"
+    undecided = [f'gate: {evidence}, which counts as a warning by `insufficient = "warn"`.'] if n_undecided else []
+    return Verdict(alerts, (*warnings, *undecided))
+
+
+def _by_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    p_value = row["p_violation_adjusted"]
+    return (
+        OUTCOMES.index(row["outcome"]),
+        p_value is None,
+        p_value or 0.0,
+        row["rule"],
+        row[MODEL],
+        row[SLICE],
+        row[IDENTITY],
+    )
+
+
+def _find_baselines(measured: GateInput, context: RunContext) -> tuple[Baselines, list[str]]:
+    """Return what rules on changes are measured against, and warnings of what was passed over.
+
+    A missing old night does not fail this one. A warning names skipped runs only if they are later than the newest
+    complete one.
+    """
+    spark, store, config = context.spark, context.store, context.config
+    assert config.gate is not None
+    rules = {U_STATISTICS: config.gate.change_rules, THRESHOLD_RATES: config.gate.rate_change_rules}
+    if not any(rules.values()):
+        return Baselines(), []
+    accepted, resolved = list_accepted(spark, store, context.run), config.resolved()
+    differences = {one.run: diff_config(resolved, one.config, ("tonight", "then")) for one in accepted}
+    comparable = [one for one, difference in differences.items() if not difference.overall]
+    latest: dict[MetricKey, Measured] = {}
+    gone: dict[Run, list[str]] = {}
+    for table, of_table in rules.items():
+        if of_table:
+            wrote = [one.run for one in accepted if one.run in comparable and one.wrote(table)]
+            rows, there = read_rows(spark, store, table, wrote)
+            latest |= choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
+            for missing in set(wrote) - set(there):
+                gone.setdefault(missing, []).append(describe_absence(store, table, missing))
+    warnings = _warn_of_skipped(differences, gone)
+    if measured.jackknife is None or not latest:
+        return Baselines(latest), warnings
+    paired_with = [one.run for one in accepted if _groups_alike(resolved, one.config)]
+    paired, further = _pair(spark, measured.jackknife, latest, store, paired_with)
+    return Baselines(latest, paired), [*warnings, *further]
+
+
+def _measure_before(
+    rows: pa.Table, table: Table, rules: Sequence[Rule], differences: Mapping[Run, ConfigDiff], level: float
+) -> Iterable[Measured]:
+    """Return what the accepted runs measured as the run did, the latest run first."""
+    order = {one.run_id: (place, difference) for place, (one, difference) in enumerate(differences.items())}
+    statistics, rates = (rows, None) if table == U_STATISTICS else (None, rows)
+    before = [
+        row
+        for row in measure_rules(statistics, rates, rules, level)
+        if row.key[0] not in order[str(row.run_id)][1].models and row.key[1] not in order[str(row.run_id)][1].slices
+    ]
+    return sorted(before, key=lambda row: order[str(row.run_id)][0])
+
+
+def _warn_of_skipped(differences: Mapping[Run, ConfigDiff], gone: Mapping[Run, Sequence[str]]) -> list[str]:
+    """Say which runs later than the newest complete one were measured differently, and which are gone."""
+    incomplete = dict(takewhile(lambda item: item[1].phrases or item[0] in gone, differences.items()))
+    by_phrases: dict[tuple[str, ...], list[Run]] = {}
+    for run, difference in incomplete.items():
+        if difference.phrases:
+            by_phrases.setdefault(difference.phrases, []).append(run)
+    skipped = [_say_otherwise(phrases, runs) for phrases, runs in by_phrases.items()]
+    return [*skipped, *(fault for run in incomplete for fault in gone.get(run, ()))]
+
+
+def _groups_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Say whether two runs leave out groups of the same ids, by what `Config.resolved` gives of them."""
+    ids = [config.get("corpus", {}).get("id") for config in (one, other)]
+    return ids[0] == ids[1] and all(config.get("gate", {}).get("paired", False) for config in (one, other))
+
+
+def _pair(
+    spark: SparkSession, jackknife: pa.Table, latest: Mapping[MetricKey, Measured], store: Store, runs: Sequence[Run]
+) -> tuple[Mapping[MetricKey, Any], list[str]]:
+    """Pair a run with those that a change of an AUC is measured against, as far as they kept the same groups of ids."""
+    baseline_ids = {row.run_id for key, row in latest.items() if key[-1] is None}
+    chosen = [run for run in runs if run.run_id in baseline_ids]
+    rows, there = read_rows(spark, store, JACKKNIFE_STATISTICS, chosen)
+    warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in chosen if run not in there]
+    if others := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
+        whose = f"{others[0]} and {len(others) - 1} more" if len(others) > 1 else others[0]
+        warnings.append(
+            f"gate: paired, but the baseline {whose} did not keep tonight's ids: there variances are added."
+        )
+    return pair_runs(jackknife, rows, latest), warnings
+
+
+def _say_otherwise(differences: Sequence[str], runs: Sequence[Run]) -> str:
+    who = f"the accepted run {runs[0].run_id} of {runs[0].run_date} was"
+    if len(runs) > 1:
+        who = f"{len(runs)} accepted runs from {runs[-1].run_date} to {runs[0].run_date} were"
+    return f"gate: {who} measured differently: {'; '.join(differences)}. No change is measured against what differs."

@@ -1,0 +1,65 @@
+"""The job that keeps the tables in order: it removes runs that no reader sees any more, and compacts files."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from biasspark.cli import Outcome, Progress, format_table
+from biasspark.config import Config
+from biasspark.session import job_session
+from biasspark.tables.maintenance import (
+    Plan,
+    copy_run,
+    optimize_tables,
+    plan_maintenance,
+    remove_runs,
+    start_policy,
+)
+from biasspark.tables.schemas import TABLES
+from biasspark.tables.store import open_store, session_settings
+from biasspark.tables.views import refresh_views
+from biasspark.text import format_count
+
+JOB = "maintain"
+COLUMNS = ("run_date", "run_id", "table", "reason", "since")
+
+
+def maintain(
+    config: Config, run_date: date, keep_days: int | None, grace_hours: int | None, *, dry_run: bool = False
+) -> Outcome:
+    """Plan the maintenance, do it unless it is a dry run, and return what the job prints.
+
+    Parameters
+    ----------
+    run_date : date
+        The night from whose end days and hours count back.
+    keep_days, grace_hours : int, optional
+        In place of those of ``[maintenance]``.
+    """
+    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
+    kept_days = rules.keep_days if keep_days is None else keep_days
+    policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
+        store.check(spark, TABLES.values())
+        progress.stage(f"looking at the tables in {store.root}")
+        plan = plan_maintenance(spark, store, policy, compact=rules.compact)
+        if dry_run:
+            return progress.end(_describe(plan, "planned"))
+        progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
+        remove_runs(spark, store, plan.removals)
+        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
+        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
+        if rules.compact:
+            optimize_tables(spark, store, policy)
+        warnings = refresh_views(spark, store)
+    done = _describe(plan, "done")
+    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
+
+
+def _describe(plan: Plan, status: str) -> Outcome:
+    """Return what is removed, by table and run."""
+    rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
+    summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
+    summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
+    return Outcome(summary=summary, table=format_table(rows, COLUMNS) if rows else "nothing to remove")

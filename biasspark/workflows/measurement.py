@@ -1,0 +1,376 @@
+"""The measurement of a corpus: it is surveyed, every score is ranked once, and the rest is arithmetic on the counts.
+
+corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmetic--> tables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Flags, Floats, Ints, Strings
+from biasspark.columns import ALL_ROWS, SCORE_REASONS
+from biasspark.config import Measures, PinnedAuc, Rejects
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.cutpoints import Cutpoints, place_cutpoints
+from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.identity_sources import select_identity
+from biasspark.corpus.read import duplicates_marked
+from biasspark.corpus.survey import Survey, check_identity, survey_corpus
+from biasspark.corpus.usable import check_identities, check_usable
+from biasspark.metrics.data_quality import (
+    ScoreProfile,
+    annotation_warnings,
+    identity_warnings,
+    reject_warnings,
+    score_warnings,
+    slice_warnings,
+    threshold_warnings,
+)
+from biasspark.metrics.histograms import Bins, score_histograms
+from biasspark.metrics.label_balance import label_balance
+from biasspark.metrics.pinned import pinned_aucs
+from biasspark.metrics.suite import bias_metrics
+from biasspark.metrics.summary import model_summary
+from biasspark.metrics.suppression import require_rows, suppress_statistics
+from biasspark.metrics.thresholds import Thresholds, threshold_rates, threshold_summary
+from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, u_statistics
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
+from biasspark.ranking.kernels.placements import Profile
+from biasspark.ranking.sampled_trials import sample_pinned_aucs
+from biasspark.session import describe, kept
+from biasspark.spark_errors import translate_corpus_errors
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    LABEL_BALANCE,
+    MODEL_SUMMARY,
+    PINNED_AUC,
+    SCORE_HISTOGRAMS,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+    U_STATISTICS,
+    Table,
+)
+from biasspark.text import format_count
+
+_NO_SCORES = Profile(0, 0, 0, np.inf, -np.inf)
+
+
+@dataclass(frozen=True)
+class SurveyedCorpus:
+    """A corpus whose values are known, ready to be ranked.
+
+    Attributes
+    ----------
+    corpus, examples : DataFrame
+        The rows as they were read, and EXAMPLES of them. Lazy.
+    measures : Measures
+        What is measured.
+    survey : Survey
+    encoding : Encoding
+        The names of models, slices and identities.
+    cutpoints : dict of str to Cutpoints
+        The thresholds and histogram edges of each model; empty without either.
+    id_column : str or None
+        What identifies a row.
+    """
+
+    corpus: DataFrame
+    examples: DataFrame
+    measures: Measures
+    survey: Survey
+    encoding: Encoding
+    cutpoints: Mapping[str, Cutpoints]
+    id_column: str | None = None
+
+    @property
+    def size_text(self) -> str:
+        """How much there is to rank."""
+        book = self.encoding
+        return (
+            f"{format_count(self.survey.n_rows, 'row')}: {format_count(len(book.models), 'model')}, "
+            f"{format_count(len(book.slices), 'slice')}, {format_count(len(book.singles), 'identity', 'identities')}, "
+            f"{format_count(len(book.pairs), 'crossed pair')}"
+        )
+
+    @property
+    def edges(self) -> list[Floats]:
+        """For each model the scores at which rows are counted; none without thresholds and histograms."""
+        return [cutpoints.scores for cutpoints in self.cutpoints.values()]
+
+    @property
+    def boundaries(self) -> list[Floats]:
+        """For each model, where its score ranges meet."""
+        return self.survey.boundaries(self.measures.ranking.ranges)
+
+
+@contextmanager
+def survey_for_ranking(
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    only: str | None = None,
+) -> Iterator[SurveyedCorpus]:
+    """Check and survey a corpus, for a block.
+
+    Parameters
+    ----------
+    corpus : DataFrame
+        One row per comment.
+    measures : Measures
+        Label, models, identities, slices, engine and intervals.
+    id_column : str, optional
+        What identifies a row.
+    duplicates : {"allow", "estimate", "reject"}
+        What to do about ids that repeat.
+    only : str, optional
+        The one identity that is measured: it is ranked by blocks, and everything else is left out.
+
+    Raises
+    ------
+    InputError
+        If the corpus does not fit the configuration.
+
+    Notes
+    -----
+    Runs one narrow Spark job. To reject repeated ids, the corpus is scanned once more, and their marks are kept for the
+    block.
+    """
+    if only is not None:
+        measures = select_identity(measures, only)
+    check_schema(corpus, measures, id_column)
+    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
+        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
+    if only is not None:
+        check_identity(survey, measures.identities, only)
+    cutpoints = place_cutpoints(measures, survey, corpus.schema)
+    encoding = build_encoding(measures, survey)
+    with duplicates_marked(corpus, id_column, duplicates) as marked:
+        examples = encode_examples(marked, measures, encoding, id_column)
+        yield SurveyedCorpus(marked, examples, measures, survey, encoding, cutpoints, id_column)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one ranking says of a corpus: arithmetic on its counts.
+
+    Attributes
+    ----------
+    measures : Measures
+    encoding : Encoding
+    survey : Survey
+    cutpoints : mapping of str to Cutpoints
+        The thresholds and histogram edges of each model.
+    counts : Counts
+    sampled : float64 array, shape (2, groups), optional
+        Mean and standard deviation of the pinned AUC over the sampled trials.
+    """
+
+    measures: Measures
+    encoding: Encoding
+    survey: Survey
+    cutpoints: Mapping[str, Cutpoints]
+    counts: Counts
+    sampled: Floats | None = None
+
+    @cached_property
+    def statistics(self) -> UStatistics:
+        """AUC and variance of every pair of cells, without what rests on too few rows."""
+        evident = require_rows(u_statistics(self.counts), self.measures.evidence)
+        return suppress_statistics(evident, self.measures.privacy)
+
+    @cached_property
+    def tables(self) -> dict[Table, pa.Table]:
+        """Every table that follows from the counts, of the parts that are configured, less the run's columns."""
+        measures, counts, statistics = self.measures, self.counts, self.statistics
+        level, suppressed = measures.intervals.level, statistics.suppressed
+        pinned = measures.pinned_auc or PinnedAuc()
+        include_subgroup = pinned.include_subgroup_in_background
+        tables = {
+            U_STATISTICS: statistics.table(),
+            BIAS_METRICS: bias_metrics(statistics, level),
+            MODEL_SUMMARY: model_summary(statistics, level, include_subgroup),
+        }
+        if measures.pinned_auc:
+            tables[PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
+        if measures.thresholds:
+            places = {name: own.threshold_index for name, own in self.cutpoints.items()}
+            thresholds = Thresholds(measures.thresholds.at, places)
+            tables[THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
+            tables[THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
+        if measures.histograms:
+            bins = {name: Bins(own.bin_edges, own.bin_edge_index) for name, own in self.cutpoints.items()}
+            tables[SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
+        if measures.label_balance and counts.labels is not None:
+            names, bins_of_lengths = (
+                self.encoding.names[: self.encoding.first_pair],
+                list_length_bins(measures.label_balance),
+            )
+            tables[LABEL_BALANCE] = label_balance(counts.labels, names, bins_of_lengths, measures.privacy)
+        return tables
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should look at before any metric: peculiar scores, identities and slices, and rejects.
+
+        An identity is peculiar where no row that counts for any model says anything about it.
+        """
+        groups = self.statistics.groups
+        in_all_rows = (groups.slice == ALL_ROWS) & ~groups.crossed
+        profiles = [self._profile(model, in_all_rows & (groups.model == model)) for model in self.encoding.models]
+        thresholds = self.measures.thresholds.at if self.measures.thresholds else ()
+        return (
+            *self.survey.warnings,
+            *score_warnings(profiles),
+            *threshold_warnings(profiles, thresholds),
+            *identity_warnings(self.encoding.singles, *self.empty_sides),
+            *slice_warnings(self.encoding.slices, self._empty_slices),
+            *warn_of_rejects(self.counts.row_counts),
+        )
+
+    @cached_property
+    def empty_sides(self) -> tuple[set[str], set[str]]:
+        """The identities without a row in their subgroup for any model, and those without one in their background."""
+        groups, cells = self.counts.groups, self.counts.cells
+        chosen = self._is_scored & (groups.slice == ALL_ROWS) & ~groups.crossed & ~groups.is_overall
+        return (
+            _empty_everywhere(groups.identity, cells[0] + cells[1], chosen),
+            _empty_everywhere(groups.identity, cells[2] + cells[3], chosen),
+        )
+
+    @property
+    def _empty_slices(self) -> set[str]:
+        groups, cells = self.counts.groups, self.counts.cells
+        return _empty_everywhere(groups.slice, cells[2] + cells[3], self._is_scored & groups.is_overall)
+
+    @property
+    def _is_scored(self) -> Flags:
+        return np.isin(self.counts.groups.model, list(self.counts.profiles))
+
+    def _profile(self, model: str, groups: Flags) -> ScoreProfile:
+        """Return the profile of a model, given its groups in all rows."""
+        statistics = self.statistics
+        subgroup_aucs = statistics.auc[0, groups]
+        known = subgroup_aucs[~np.isnan(subgroup_aucs)]
+        (overall,) = np.flatnonzero(groups & statistics.groups.is_overall)
+        return ScoreProfile(
+            model,
+            **self.counts.profiles.get(model, _NO_SCORES)._asdict(),
+            overall_auc=_known(statistics.auc[OVERALL_PAIR, overall]),
+            best_subgroup_auc=float(known.max()) if len(known) else None,
+            reason=statistics.reason[OVERALL_PAIR, overall],
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _empty_everywhere(names: Strings, n_rows: Ints, chosen: Flags) -> set[str]:
+    """Return the names whose groups have no row for any model."""
+    return set(names[chosen]) - set(names[chosen & (n_rows > 0)])
+
+
+def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
+    """Rank a surveyed corpus, and return what follows from its counts.
+
+    Parameters
+    ----------
+    rejects : Rejects, optional
+        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
+
+    Notes
+    -----
+    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
+    """
+    pinned, engine = surveyed.measures.pinned_auc, surveyed.measures.ranking.engine
+    with job_on_corpus(surveyed, "rank every score"):
+        counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, engine)
+    measurement = _measurement(surveyed, counts, rejects)
+    return sample_pinned_auc(surveyed, measurement, pinned) if pinned and engine == "blocks" else measurement
+
+
+@dataclass(frozen=True)
+class RankedBlocks:
+    """A measurement, and RANKED, which holds the blocks that windows merge.
+
+    Attributes
+    ----------
+    surveyed : SurveyedCorpus
+    measurement : Measurement
+    ranked : DataFrame
+        See `engine.rank_ranges`.
+    """
+
+    surveyed: SurveyedCorpus
+    measurement: Measurement
+    ranked: DataFrame
+
+
+@contextmanager
+def ranked_blocks(
+    surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
+) -> Iterator[RankedBlocks]:
+    """Do what `measure` does, by other boundaries and without trials, and keep RANKED for a `with` block."""
+    parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
+    with (
+        job_on_corpus(surveyed, "rank every score"),
+        kept(rank_ranges(parts, surveyed.encoding, boundaries, surveyed.edges)) as ranked,
+    ):
+        counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
+        yield RankedBlocks(surveyed, _measurement(surveyed, counts, rejects), ranked)
+
+
+def sample_pinned_auc(surveyed: SurveyedCorpus, measurement: Measurement, pinned: PinnedAuc) -> Measurement:
+    """Return the measurement with the sampled trials of the pinned AUC, if there are any.
+
+    Runs one Spark action, with one more scan and shuffle of the corpus.
+    """
+    if not pinned.trials:
+        return measurement
+    with job_on_corpus(surveyed, "sample pinned AUC"):
+        sampled = sample_pinned_aucs(
+            surveyed.examples, surveyed.encoding, surveyed.boundaries, measurement.counts, pinned
+        )
+    return replace(measurement, sampled=sampled)
+
+
+@contextmanager
+def job_on_corpus(surveyed: SurveyedCorpus, text: str) -> Iterator[None]:
+    """Name a Spark job on the rows of a corpus, and of its failures the expression or the file that is the cause."""
+    corpus = surveyed.corpus
+    with describe(corpus.sparkSession, text), translate_corpus_errors(corpus, surveyed.measures.expressions):
+        yield
+
+
+def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | None) -> Measurement:
+    measures = surveyed.measures
+    check_usable(counts.row_counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
+    measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
+    unknown = set.intersection(*measurement.empty_sides)
+    check_identities(measures.identities, surveyed.encoding.singles, unknown, counts.row_counts.unreadable)
+    return measurement
+
+
+def warn_of_rejects(counts: RowCounts) -> Iterator[str]:
+    """Say which annotations cannot be read, and which reasons were given often: of rows, and of each model's scores."""
+    yield from annotation_warnings(counts.unreadable)
+    of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
+    yield from reject_warnings("corpus", "rows", counts.n_rows, of_rows)
+    for model, of_scores in counts.rejected_scores.items():
+        n_scores = counts.n_eligible[model] + sum(of_scores.values())
+        yield from reject_warnings(f"model {model}", "scores", n_scores, of_scores)

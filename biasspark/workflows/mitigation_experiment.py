@@ -1,0 +1,154 @@
+"""The mitigation experiment: three classifiers from one imbalanced corpus, and which of them is the least biased.
+
+imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+from pyspark.ml.classification import LogisticRegressionModel
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.cli import Outcome, Progress
+from biasspark.config import parse_measures
+from biasspark.mitigation.classifier import hash_words, score_comments, train_classifier
+from biasspark.mitigation.least_biased import judge, list_models, list_terms
+from biasspark.mitigation.settings import (
+    JOB,
+    LABEL,
+    MODELS,
+    TEMPLATE,
+    TEXT,
+    Experiment,
+    Mitigation,
+    describe_experiment,
+)
+from biasspark.mitigation.training_data import generate_comments, list_cells, read_comments
+from biasspark.session import describe, follow_tasks, job_session, kept
+from biasspark.synthetic.chunks import generate
+from biasspark.synthetic.imbalanced import BUCKETS
+from biasspark.tables.frames import to_frame
+from biasspark.tables.published import read_rows
+from biasspark.tables.runs import new_run
+from biasspark.tables.schemas import BIAS_METRICS, LABEL_BALANCE, MODEL_SUMMARY, TABLES
+from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.storage_errors import storage_errors
+from biasspark.tables.store import open_store
+from biasspark.workflows.balance_labels import balance_labels
+from biasspark.workflows.measure import JOB as MAIN_JOB
+from biasspark.workflows.measure import run_night
+from biasspark.workflows.publish_run import RunContext
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of the corpora of a run."""
+
+    spark: SparkSession
+    path: str
+
+    def keep(self, name: str, rows: DataFrame) -> DataFrame:
+        """Write rows as Parquet, where nothing is yet, and return them as they are read back."""
+        path = f"{self.path}/{name}"
+        with describe(self.spark, f"write {name}"), storage_errors(path, "written"):
+            # Spark Connect knows errorifexists only as error.
+            rows.write.mode("error").parquet(path)
+            return self.spark.read.parquet(path)
+
+
+@dataclass(frozen=True)
+class ScoredTestSet:
+    """The test set with the scores of all models.
+
+    Attributes
+    ----------
+    rows
+        Columns id, comment_text, label, template, and a score for each of `MODELS`.
+    sizes
+        For each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
+    """
+
+    rows: DataFrame
+    sizes: dict[str, dict[str, int]]
+
+
+def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Outcome:
+    """Plan or run the experiment, publish the measured test set, and return what the job prints."""
+    progress, settings, store = Progress(), experiment.mitigation, open_store(experiment.output)
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {settings.corpus}") as spark:
+        comments = read_comments(spark, settings, run_date)
+        store.check(spark, TABLES.values())
+        if dry_run:
+            summary = {"job": JOB, "status": "planned", "config_hash": experiment.hash}
+            return Outcome(summary=summary, table=describe_experiment(experiment))
+        run = new_run(run_date, settings.corpus, MAIN_JOB)
+        with follow_tasks(spark, progress.advance):
+            folder = Folder(spark, f"{experiment.corpus.path}/{run.partition}")
+            scored = score_test_set(folder, settings, comments, progress)
+            measured = run_night(scored.rows, RunContext(spark, experiment, store, run, progress))
+            summary, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
+        models = [model | scored.sizes[model["model"]] for model in list_models(summary)]
+        return judge(measured, models, list_terms(metrics, tuple(settings.imbalanced)))
+
+
+def score_test_set(
+    folder: Folder, mitigation: Mitigation, comments: Mapping[str, DataFrame], progress: Progress
+) -> ScoredTestSet:
+    """Generate, plan, add, train and score.
+
+    Parameters
+    ----------
+    folder
+        Gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated` (the
+        comments added for these models), `models` and `test_set`.
+    comments
+        The comments to add by model; empty to generate them.
+    """
+    spark = folder.spark
+    progress.stage(f"training corpus of {mitigation.rows:,} comments into {folder.path}")
+    corpus = folder.keep("corpus", generate(spark, mitigation.training_request))
+    progress.stage("label balance and mitigation plan")
+    balance = balance_terms(corpus, mitigation)
+    folder.keep("plan", to_frame(spark, balance, value_schema(LABEL_BALANCE)))
+    added = {
+        model: folder.keep(model, rows)
+        for model, rows in (comments or generate_comments(spark, list_cells(balance), mitigation)).items()
+    }
+    models, sizes = train_models(folder, corpus, added, progress)
+    progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
+    sentences = generate(spark, mitigation.test_request).select("id", TEXT, LABEL, TEMPLATE)
+    return ScoredTestSet(folder.keep("test_set", score_comments(sentences, models)), sizes)
+
+
+def balance_terms(corpus: DataFrame, mitigation: Mitigation) -> pa.Table:
+    """Return the label balance of the training corpus by term and length."""
+    terms = {"column": TEXT, "list": {term: [term] for term in mitigation.terms}}
+    table = {
+        "label": {"column": LABEL},
+        "identities": {"terms": terms},
+        "label_balance": {"text": TEXT, "buckets": list(BUCKETS)},
+    }
+    balance, _ = balance_labels(corpus, parse_measures(table, scored=False))
+    return balance
+
+
+def train_models(
+    folder: Folder, corpus: DataFrame, added: Mapping[str, DataFrame], progress: Progress
+) -> tuple[dict[str, LogisticRegressionModel], dict[str, dict[str, int]]]:
+    """Train the models one after the other, on the corpus and the comments added for each; return them and `sizes`."""
+    n_common, models, sizes = corpus.count(), {}, {}
+    with kept(hash_words(corpus)) as common:
+        for name in MODELS:
+            n_added = added[name].count() if name in added else 0
+            sizes[name] = {"n_training": n_common + n_added, "n_added": n_added}
+            progress.stage(f"training {name} on {n_common + n_added:,} comments")
+            examples = common.unionByName(hash_words(added[name])) if name in added else common
+            path = f"{folder.path}/models/{name}"
+            with describe(folder.spark, f"train {name}"), storage_errors(path, "written"):
+                models[name] = train_classifier(examples, n_common + n_added, path)
+    return models, sizes

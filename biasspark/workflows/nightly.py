@@ -1,0 +1,217 @@
+"""Start a job on a night of a corpus: print its plan, run it, or run many nights in order, each published alone."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from biasspark.cli import (
+    NIGHTLY_EXAMPLES,
+    Outcome,
+    Progress,
+    RunDate,
+    job_parser,
+    parse_date,
+    print_failure,
+    print_outcome,
+)
+from biasspark.columns import MALFORMED
+from biasspark.config import Config, Measures
+from biasspark.corpus.read import read_corpus
+from biasspark.dates import CorpusDates
+from biasspark.errors import GATE_FAILED, ConfigError
+from biasspark.session import follow_tasks, job_session
+from biasspark.tables.ledger import JobCorpus, list_nights
+from biasspark.tables.runs import new_run
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
+from biasspark.tables.store import open_store, session_settings
+from biasspark.text import show_value
+from biasspark.workflows.plan import Plan, describe_plan
+from biasspark.workflows.publish_run import RunContext
+
+MOST_NIGHTS = 3660
+EXAMPLES = f"""\
+{NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+      --set corpus.run_date_column=created_date --only-missing
+
+Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
+still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed
+gate (5): the last lines list the nights that failed, and those whose gate did.
+"""
+
+
+@dataclass(frozen=True)
+class Nights:
+    """From one night to another, both included."""
+
+    first: date
+    last: date
+
+    def __str__(self) -> str:
+        return f"{self.first}..{self.last}"
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        """Every night, in order."""
+        return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
+
+
+def backfill_parser(description: str) -> argparse.ArgumentParser:
+    """Make the parser of a job that measures one night or many."""
+    form = RunDate(parse_nights, "DATE[..DATE]", "the night to measure, or the first and the last of many")
+    parser = job_parser(description, EXAMPLES, run_date=form)
+    parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
+    return parser
+
+
+def parse_nights(text: str) -> date | Nights:
+    """Read a date, or two with dots between them; for argparse."""
+    ends = [parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
+    if len(ends) == 1:
+        return ends[0]
+    n_nights = (ends[1] - ends[0]).days + 1
+    if not 1 <= n_nights <= MOST_NIGHTS:
+        raise argparse.ArgumentTypeError(
+            f"{show_value(text)}. It must lead from a first night to a last one, {MOST_NIGHTS:,} nights at the most. "
+            "Write, for example, 2026-01-01..2026-03-31."
+        )
+    return Nights(*ends)
+
+
+def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
+    """Return the nights that the command line asks for.
+
+    Raises
+    ------
+    ConfigError
+        If there are many, and nothing tells their rows apart.
+    """
+    if not isinstance(run_date, Nights):
+        return (run_date,)
+    if config.corpus.run_date_column is None:
+        raise ConfigError(
+            f"--run-date {run_date}: [corpus] run_date_column is missing. Without it every night has the same rows. "
+            "Name the column with the date of a row, or measure one night."
+        )
+    return run_date.days
+
+
+class NightlyJob(NamedTuple):
+    """A job on a night of a corpus, or on many.
+
+    Attributes
+    ----------
+    job
+        Its name.
+    measures
+        What the job needs of a configuration: the columns that it names are checked when the corpus is read.
+    plan
+        Declares what is computed, and the passes over the corpus.
+    run
+        Measures and publishes a night.
+    """
+
+    job: str
+    measures: Callable[[Config], Measures]
+    plan: Callable[[Config], Plan]
+    run: Callable[[DataFrame, RunContext], Outcome]
+
+
+def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespace) -> Outcome:
+    """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
+    progress, days = Progress(), list_days(arguments.run_date, config)
+    store, tables = open_store(config.output), (*tables_of(nightly.job), BIAS_RUNS)
+    read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {nightly.job}: {config.corpus.name}", session_settings(config.output)) as spark:
+        store.check(spark, tables)
+        corpus = read(spark, run_date=days[0])
+        if arguments.dry_run:
+            plan = describe_plan(nightly.plan(config), config, len(corpus.drop(MALFORMED).columns), tables)
+            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=plan)
+
+        def measure_day(day: date) -> Outcome:
+            of_day = corpus if day == days[0] else read(spark, run_date=day)
+            with dates.named(day):
+                run = new_run(day, config.corpus.name, nightly.job)
+                return nightly.run(of_day, RunContext(spark, config, store, run, progress))
+
+        series, dates = JobCorpus(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
+        published = list_nights(spark, store, series, days[0], days[-1]) if arguments.only_missing else ()
+        with follow_tasks(spark, progress.advance):
+            return run_nights(days, published, measure_day, progress, arguments.debug)
+
+
+def run_nights(
+    days: Sequence[date],
+    published: Collection[date],
+    measure: Callable[[date], Outcome],
+    progress: Progress,
+    debug: bool,
+) -> Outcome:
+    """Measure nights in order, and say at the end what came of all.
+
+    Parameters
+    ----------
+    published
+        Those that are left out.
+    measure
+        Measures and publishes one night.
+    debug
+        Whether the traceback of a failure is printed, which may show data.
+
+    Returns
+    -------
+    Outcome
+        Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
+        JSON on stdout, with the seconds of that night, and faults on stderr. A night that fails keeps no other from
+        being measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with; nights that failed, and
+        those whose gate did, are listed in a line each, whatever it is.
+    """
+    wanted = [day for day in days if day not in published]
+    if len(days) == 1 and wanted:
+        return measure(*wanted)
+    outcomes = []
+    for place, day in enumerate(wanted, 1):
+        progress.stage(f"night {day}, {place} of {len(wanted)}")
+        begun = progress.seconds
+        outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
+        print_outcome(outcomes[-1])
+    failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
+    done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
+    gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
+    summary = {
+        "job": BIAS_METRICS.job,
+        "status": "failed" if failed else "published" if done else "skipped",
+        "from": days[0],
+        "to": days[-1],
+        "nights": len(days),
+        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in done],
+        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in failed],
+        "gate_failed": gate_failed,
+        "skipped": [day for day in days if day in published],
+    }
+    worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
+    said = {
+        "not published": [f"{own['run_date']} (exit code {own['exit_code']})" for own in failed],
+        "published, but the gate failed": list(map(str, gate_failed)),
+    }
+    table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)
+    return progress.end(Outcome(summary=summary, table=table, exit_code=worst))
+
+
+def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:
+    """Measure a night; a failure is an outcome as well."""
+    try:
+        return measure(day)
+    except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
+        exit_code, faults = print_failure(str(day), error, debug)
+    summary = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
+    return Outcome(summary=summary, exit_code=exit_code)

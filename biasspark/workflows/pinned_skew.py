@@ -1,0 +1,77 @@
+"""The class-skew experiment as a job: part of one cell of one identity is dropped, and pinned AUC moves."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from biasspark.cli import Outcome, format_table
+from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew
+from biasspark.corpus.identity_sources import select_identity
+from biasspark.errors import ConfigError
+from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.ranking.sampled_trials import sum_kept_rows
+from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
+from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
+from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.plan import Pass, Plan, passes_for_ids
+from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+
+JOB = PINNED_SKEW.job
+
+
+def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Survey, rank, drop rows, publish, and return what the job prints."""
+    config, progress = context.config, context.progress
+    skew = find_experiment(config)
+    progress.stage(f"surveying {config.corpus.name}")
+    surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
+    with surveying as surveyed:
+        progress.stage(f"ranking {surveyed.size_text}")
+        measurement = measure(surveyed, config.rejects)
+        progress.stage(f"dropping {describe_drops(skew)}")
+        table = skew_classes(surveyed, measurement)
+    counts = measurement.counts.row_counts
+    record = describe_run(context, counts, measurement.warnings)
+
+    def show() -> str:
+        return format_table(list_skew_changes(table), CHANGED_BY_SKEW)
+
+    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, show))
+
+
+def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
+    """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action."""
+    skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
+    assert skew is not None  # it names the identity
+    with job_on_corpus(surveyed, "drop rows"):
+        kept = sum_kept_rows(surveyed.examples, surveyed.encoding, surveyed.boundaries, measurement.counts, skew)
+    return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background)
+
+
+def plan_experiment(config: Config) -> Plan:
+    """Declare the experiment and its passes over the corpus."""
+    drops = Pass("drop rows", "one sorted block per range")
+    passes = [Pass("survey"), *passes_for_ids(config), Pass("rank every score", "8 bytes per score"), drops]
+    return Plan({"drops": describe_drops(find_experiment(config))}, passes)
+
+
+def find_experiment(config: Config) -> PinnedSkew:
+    """Return what the configuration says about the experiment, which other jobs do not need."""
+    if config.pinned_skew is None:
+        example = '[pinned_skew] identity = "gay"'
+        raise ConfigError(f"[pinned_skew]: missing. This job requires the table. Write, for example, {example}.")
+    return config.pinned_skew
+
+
+def describe_drops(skew: PinnedSkew) -> str:
+    """Say what is dropped, and how often."""
+    return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
+
+
+def _measures_of(config: Config) -> Measures:
+    return select_identity(config, find_experiment(config).identity)
+
+
+EXPERIMENT = NightlyJob(JOB, _measures_of, plan_experiment, run_night)

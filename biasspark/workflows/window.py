@@ -1,0 +1,214 @@
+"""The job on a window of nights: the state that each kept is merged, measured and published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
+
+from biasspark.cli import Outcome
+from biasspark.config import Config, Measures, merge_rules
+from biasspark.corpus.cutpoints import place_cutpoints
+from biasspark.corpus.encode import build_encoding
+from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.survey import Survey, list_valued, order_values
+from biasspark.errors import InputError
+from biasspark.ranking.engine import collect_counts, rank_ranges
+from biasspark.report.console_summary import show_worst_identities
+from biasspark.session import describe
+from biasspark.spark_errors import translate_spark_errors
+from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
+from biasspark.tables.publish import Rows
+from biasspark.tables.runs import RunRecord
+from biasspark.tables.schemas import BIAS_METRICS, N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
+from biasspark.tables.store import Store
+from biasspark.tables.stored_blocks import read_blocks, read_headers
+from biasspark.text import format_count
+from biasspark.windows.agreement import list_disagreements
+from biasspark.windows.sketch import SketchHeader, merge_extremes, merge_quantiles
+from biasspark.windows.sketch_rows import read_sketches
+from biasspark.workflows.measurement import Measurement
+from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+from biasspark.workflows.state import decode_states
+
+
+@dataclass(frozen=True)
+class Window:
+    """Nights that merge.
+
+    Attributes
+    ----------
+    first, last
+        The days of the window, both included.
+    nights
+        Those that are there, in order.
+    headers
+        Of each of them, by model.
+    blocks
+        Their rows of ``score_blocks``, with the place of each night as ``night``.
+    missing
+        The days that are left out, each with the reason.
+    """
+
+    first: date
+    last: date
+    nights: tuple[PublishedNight, ...]
+    headers: tuple[dict[str, SketchHeader], ...]
+    blocks: DataFrame
+    missing: dict[date, str]
+
+    @property
+    def size_text(self) -> str:
+        """What is merged, in words."""
+        n_rows = sum(night.n_rows for night in self.nights)
+        return f"{format_count(len(self.nights), 'night')} of {format_count(n_rows, 'row')}"
+
+
+def find_window(
+    spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
+) -> Window:
+    """Find the state of all nights of a window, and see that it merges.
+
+    Parameters
+    ----------
+    days
+        The first and the last, both included.
+    allow_missing
+        Whether a window may lack nights.
+
+    Raises
+    ------
+    InputError
+        If nights are missing, keep no state, or were measured by other rules than each other or the configuration.
+
+    Notes
+    -----
+    Two small Spark jobs, over the ledger and over the headers of the nights.
+    """
+    first, last = days
+    with describe(spark, "look up the nights"):
+        found = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
+        runs = [night.run for night in found.values()]
+        blocks = read_blocks(spark, store, runs)
+        stored = read_headers(blocks, len(runs))
+    states = {day: decode_states(own) for day, own in zip(found, stored, strict=True) if own}
+    every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
+    missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
+    if missing and (not allow_missing or not states):
+        raise InputError(_say_missing(missing, len(every)))
+    if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+        raise InputError(*faults)
+    nights = tuple(found[day] for day in states)
+    headers = tuple({model: own[model].header for model in config.models} for own in states.values())
+    if len(nights) < len(found):
+        blocks = read_blocks(spark, store, [night.run for night in nights])
+    return Window(first, last, nights, headers, blocks, missing)
+
+
+def merge_nights(window: Window, config: Measures) -> Measurement:
+    """Return the measurement of all nights together: to the last integer that of the union of their rows.
+
+    Notes
+    -----
+    Runs one Spark action. Blocks are read once and shuffled once; no column of the corpus is read.
+    """
+    measures = replace(config, templates=None, label_balance=None)
+    if measures.pinned_auc:
+        measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
+    survey = _survey_states(window, measures)
+    encoding = build_encoding(measures, survey)
+    nights = [_encoding_of(next(iter(own.values())), measures) for own in window.headers]
+    cutpoints = place_cutpoints(measures, survey, _schema_of(window.headers[-1], measures))
+    boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.scores for own in cutpoints.values()]
+    parts = read_sketches(window.blocks, window.headers, nights, encoding, boundaries)
+    ranked = rank_ranges(parts, encoding, boundaries, edges)
+    with describe(window.blocks.sparkSession, "merge the nights"), translate_spark_errors("window"):
+        counts = collect_counts(ranked, encoding, edges)
+    return Measurement(measures, encoding, survey, cutpoints, counts)
+
+
+def run_window(window: Window, context: RunContext) -> Outcome:
+    """Merge the nights of a window, publish, and return what the job prints."""
+    progress = context.progress
+    progress.stage(f"merging {window.size_text}")
+    measurement = merge_nights(window, context.config)
+    tables = window_tables(measurement, window)
+    progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
+    record = describe_window(window, context)
+    metrics = measurement.tables[BIAS_METRICS]
+    outcome = publish_run(context, tables, record, lambda: show_worst_identities(metrics))
+    nights = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **nights}))
+
+
+def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
+    """Return the tables of a window, of the parts that are configured."""
+    tables: dict[Table, Rows] = {}
+    for table, of_window in WINDOW_TABLES.items():
+        if table in measurement.tables:
+            rows = measurement.tables[table]
+            columns = {name: rows[name] for name in rows.column_names}
+            columns[WINDOW_START.name] = pa.array([window.first] * len(rows), pa.date32())
+            columns[N_NIGHTS.name] = pa.array([len(window.nights)] * len(rows), N_NIGHTS.arrow_type)
+            tables[of_window] = pa.table([columns[name] for name in of_window.value_columns], of_window.arrow_schema)
+    return tables
+
+
+def describe_window(window: Window, context: RunContext) -> RunRecord:
+    """Return what the ledger says of a window: the counts of its nights added up, which they are, and what it lacks."""
+    reasons = dict.fromkeys(reason for night in window.nights for reason in night.rejects)
+    counts = RowCounts(
+        n_rows=sum(night.n_rows for night in window.nights),
+        n_rejected=sum(night.n_rejected for night in window.nights),
+        rejects={reason: sum(night.rejects.get(reason, 0) for night in window.nights) for reason in reasons},
+    )
+    warnings = tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items())
+    merged = tuple(night.run.run_id for night in window.nights)
+    return replace(describe_run(context, counts, warnings), merged_run_ids=merged)
+
+
+def _survey_states(window: Window, measures: Measures) -> Survey:
+    """Return what a survey of all nights together would find, from their headers."""
+    by_model = {model: [own[model] for own in window.headers] for model in measures.models}
+    one_a_night = next(iter(by_model.values()))
+    extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    return Survey(
+        n_rows=sum(night.n_rows for night in window.nights),
+        values={
+            name: order_values({value for header in one_a_night for value in header.values[name]}, name, numeric)
+            for name in list_valued(measures)
+            for numeric in [_is_numeric(one_a_night[-1].types[name])]
+        },
+        quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
+        extremes={model: ends for model, ends in extremes.items() if ends},
+    )
+
+
+def _is_numeric(kind: str) -> bool:
+    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
+
+
+def _encoding_of(header: SketchHeader, measures: Measures) -> Encoding:
+    """Return the encoding of a night, of which the identities count."""
+    values = {name: tuple(values) for name, values in header.values.items()}
+    return build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=()))
+
+
+def _schema_of(headers: Mapping[str, SketchHeader], measures: Measures) -> StructType:
+    """Return the columns of scores as the corpus has them."""
+    kinds = {
+        column: FloatType() if headers[model].is_single else DoubleType() for model, column in measures.models.items()
+    }
+    return StructType([StructField(column, kind) for column, kind in kinds.items()])
+
+
+def _say_missing(missing: Mapping[date, str], n_days: int) -> str:
+    listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
+    return (
+        f"window: {len(missing)} of its {n_days} nights {'is' if len(missing) == 1 else 'are'} missing: {listed}. A "
+        "window holds every night. Measure them with [state] keep = true, or leave out some by --allow-missing."
+    )

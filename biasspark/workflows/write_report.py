@@ -1,0 +1,258 @@
+"""The job that writes the report of a published night; the corpus is not read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from biasspark.cli import Outcome, Progress
+from biasspark.config import Config
+from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
+from biasspark.files import check_file_system, replace_file
+from biasspark.report.filters import count_rows, filter_tables, list_identities, past_run
+from biasspark.report.report_data import ReportData, worst_outcome
+from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
+from biasspark.report.text_formats import write_out
+from biasspark.session import describe, job_session, run_side_by_side
+from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
+from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SEGMENTS,
+    ATTRIBUTION_SLICES,
+    AUC_CROSSES,
+    BIAS_ALERTS,
+    BIAS_METRICS,
+    COMPARISON_ALERTS,
+    LABEL_BALANCE,
+    LOSS_BY_SEGMENT,
+    MODEL_COMPARISONS,
+    MODEL_SUMMARY,
+    PAIR_SEGMENTS,
+    PINNED_AUC,
+    SCORE_HISTOGRAMS,
+    TEMPLATE_SCORES,
+    THRESHOLD_RATES,
+    THRESHOLD_SUMMARY,
+    Table,
+)
+from biasspark.tables.storage_errors import describe_cause
+from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.text import show_value
+
+JOB = "report"
+MAX_NIGHTS = 30
+MAX_MISSING = 50
+FOLDER = "reports"
+_LIBRARIES = ("jinja2", "matplotlib")
+
+_NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, COMPARISON_ALERTS)
+"""Without the files of these, a page would have no numbers, or say that there is no gate."""
+_TABLES = (
+    *_NEEDED,
+    *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
+    *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
+)
+_WRONG_PLACE = re.compile(
+    r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
+    r"|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory|Not a directory|is a file|is not a directory"
+)
+"""Messages of Java after which no later try of the same job will succeed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPaths:
+    """Where the documents go: two files and the folder of published reports. None of what is not wanted.
+
+    Raises
+    ------
+    ConfigError
+        If nothing is wanted, or the libraries that draw are missing.
+    """
+
+    page: Path | None = None
+    model_card: Path | None = None
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse to write nothing, or without the libraries that draw."""
+        if not (self.page or self.model_card or self.folder):
+            raise ConfigError("--out: missing. A report needs a place. Give --out, --publish or --model-card.")
+        if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+            raise ConfigError(
+                f"report: no {' and no '.join(missing)} here. Reports are drawn by {' and '.join(_LIBRARIES)}. Install "
+                "biasspark with its extra report."
+            )
+
+
+def report_folder(config: Config) -> str:
+    """Return the folder of published reports: that of ``[report]``, by default ``reports`` next to the tables.
+
+    Raises
+    ------
+    ConfigError
+        If the tables are in a catalog, and ``[report]`` names no folder.
+    """
+    if config.report.path:
+        return config.report.path.rstrip("/")
+    if config.output.path:
+        return f"{config.output.path.rstrip('/')}/{FOLDER}"
+    raise ConfigError(
+        f"--publish: [output] catalog = {show_value(config.output.catalog)}, and no [report] path. A catalog has no "
+        'folder for reports. Add [report] path = "...", a folder or a URI that Spark can write, or write to a file '
+        "with --out."
+    )
+
+
+def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
+    """Read a night, write its documents, and return what the job prints."""
+    progress = Progress()
+    progress.stage("starting Spark")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+        if paths.folder:
+            check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
+        progress.stage(f"reading {config.corpus.name} of {run_date}")
+        report = read_report_data(spark, open_store(config.output), run_date, config.corpus.name, n_nights)
+        progress.stage("drawing")
+        # Within the session, which removes the zips of --py-files when it stops: drawing imports from them.
+        written = write_documents(spark, report, paths)
+    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
+    summary |= {"outcome": worst_outcome(report.alerts()), "written": written}
+    return progress.end(Outcome(summary=summary))
+
+
+def read_report_data(
+    spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MAX_NIGHTS
+) -> ReportData:
+    """Read what a report shows of one night: the latest published run of each job, and the nights before it.
+
+    Raises
+    ------
+    InputError
+        If no run of the main job is published, naming the nights and corpora that there are; or if files are missing
+        without which there is no page: those of the suite, its summary, and the alerts of a gate.
+
+    Notes
+    -----
+    Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
+    100 identities.
+    """
+    run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
+    with describe(spark, "report: ledger"):
+        ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
+    main = next(row for row in ledger if row["run_id"] == run.run_id)
+    runs = {**latest_runs(ledger, run_date), run.job: main}
+    night, warnings = _read_night(spark, store, runs)
+    tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
+    alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
+    baseline = find_baseline(ledger, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
+    earlier = earlier_runs(ledger, main, n_nights)
+    past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
+    with describe(spark, "report: earlier nights"):
+        past_runs = [to_run(row) for row in past_rows.values()]
+        metrics, summaries = (read_rows(spark, store, table, past_runs)[0] for table in (BIAS_METRICS, MODEL_SUMMARY))
+    shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
+    past = {run_id: past_run(row, metrics, summaries, shown) for run_id, row in past_rows.items()}
+    measured = list_identities(night[BIAS_METRICS.name])
+    before = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
+    return ReportData(
+        corpus=corpus,
+        run_date=run_date,
+        run={**main, "warnings": [*(main["warnings"] or ()), *warnings]},
+        tables=tables,
+        counts=count_rows(night),
+        runs={job: row["run_id"] for job, row in runs.items()},
+        configs={job: read_config(row) for job, row in runs.items()},
+        history=[past[row["run_id"]] for row in earlier],
+        baseline=past[baseline.row["run_id"]] if baseline else None,
+        baseline_label=baseline.label if baseline else "",
+        acceptances=list_acceptances(ledger),
+        n_identities=len(measured),
+        missing_identities=sorted(before - measured)[:MAX_MISSING],
+    )
+
+
+def _read_night(
+    spark: SparkSession, store: Store, runs: Mapping[str, LedgerRow]
+) -> tuple[dict[str, pa.Table], list[str]]:
+    """Return the tables of a night by name, and a warning for each whose files are missing."""
+    asked = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
+
+    def read(table: Table) -> pa.Table | None:
+        with describe(spark, f"report: {table.name}"):
+            rows, available = read_rows(spark, store, table, [to_run(runs[table.job])])
+        return rows.sort_by([(name, "ascending") for name in table.key_columns]) if available else None
+
+    read_tables = dict(zip(asked, run_side_by_side(spark, [partial(read, table) for table in asked]), strict=True))
+    faults = {
+        table: describe_absence(store, table, to_run(runs[table.job]))
+        for table, rows in read_tables.items()
+        if rows is None and _has_table(runs[table.job], table)
+    }
+    if needed := [fault for table, fault in faults.items() if table in _NEEDED]:
+        raise InputError(*needed)
+    return {table.name: rows for table, rows in read_tables.items() if rows is not None}, list(faults.values())
+
+
+def _has_table(row: LedgerRow, table: Table) -> bool | None:
+    """Return whether a run has a table; None if a run of an older version does not say."""
+    if row["table_rows"] is not None:
+        return table.name in row["table_rows"]
+    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in read_config(row))
+    return True if is_needed else None
+
+
+def write_documents(spark: SparkSession, report: ReportData, paths: ReportPaths) -> list[str]:
+    """Write the documents of a report, and return the files.
+
+    A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
+    attribution is there or a person has accepted the run.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be written.
+    BiasSparkError
+        If a page cannot be published, and a later try may succeed, for example after a network failure.
+    """
+    # Imported here, since the libraries that draw are an extra.
+    from biasspark.report.model_card import write_model_card  # noqa: PLC0415
+    from biasspark.report.page import write_page  # noqa: PLC0415
+
+    written = []
+    if paths.page or paths.folder:
+        page = write_page(report)
+        if paths.page:
+            write_out(paths.page, page)
+            written.append(str(paths.page))
+        if paths.folder:
+            folder = f"{paths.folder}/run_date={report.run_date.isoformat()}"
+            written.append(_publish(spark, folder, f"{report.run['run_id']}.html", page))
+    if paths.model_card:
+        write_out(paths.model_card, write_model_card(report))
+        written.append(str(paths.model_card))
+    return written
+
+
+def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
+    """Write a page as a whole, and return its place."""
+    address = redact(f"{folder}/{name}")
+    try:
+        replace_file(spark, folder, name, page.encode())
+    except BiasSparkError:
+        raise
+    except Exception as error:
+        is_local = isinstance(error, OSError)
+        cause = str(error.strerror or error) if isinstance(error, OSError) else describe_cause(error)
+        kind = ConfigError if is_local or _WRONG_PLACE.search(cause) else BiasSparkError
+        raise kind(
+            f"--publish: {show_value(address)}, {cause}. It could not be written. Fix the cause, then run again."
+        ) from error
+    return address

@@ -1,0 +1,231 @@
+"""The cases that one Spark session compares, by group. A case computes something and drops it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from functools import partial, reduce
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+import biasspark
+from biasspark.synthetic.civil_statistics import IDENTITY_NAMES, MODELS
+from scripts.benchmarks.split_identities import SPLIT_NAMES
+from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD
+
+Case = Callable[[], object]
+Cases = Mapping[str, Case]
+
+NAMES = list(IDENTITY_NAMES)
+TASK: dict[str, Any] = {"label": LABEL, "label_threshold": THRESHOLD}
+BY_ROW: dict[str, Any] = {"id": "id", "models": list(MODELS), **TASK}
+PARTS = (16, 4, 1)
+"""The denominators of the parts of the corpus that groups of growing rows measure."""
+N_SLICES, N_MODELS, N_TENTHS, N_TEMPLATES, N_NIGHTS = (1, 4, 16), (1, 2, 4, 8), 10, 20, 7
+
+
+def drain(frame: DataFrame) -> None:
+    """Compute a frame and drop its rows."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def suite(corpus: DataFrame, models: list[str] | None = None, slices: Any = None, **identities: Any) -> DataFrame:
+    """Compute the suite over the identities of these keys of ``[identities]``."""
+    identities = {"threshold": THRESHOLD, **(identities or {"columns": NAMES})}
+    return biasspark.bias_metrics(corpus, models=models or list(MODELS), identities=identities, slices=slices, **TASK)
+
+
+def sort(corpus: DataFrame, *more: Column) -> None:
+    """Sort one row per (row, model): number of the model, score and label, the least that a ranking needs."""
+    label = (F.col(LABEL) >= THRESHOLD).alias("label")
+    rows = [
+        corpus.select(F.lit(number).alias("model"), F.col(name).alias("score"), label, *more)
+        for number, name in enumerate(MODELS)
+    ]
+    drain(reduce(DataFrame.unionAll, rows).orderBy("model", "score"))
+
+
+def memberships() -> Column:
+    """Return the identities of a row as bits."""
+    bits = [F.when(F.col(name) >= THRESHOLD, 1 << bit).otherwise(0) for bit, name in enumerate(IDENTITY_NAMES)]
+    return reduce(Column.bitwiseOR, bits).cast("bigint").alias("memberships")
+
+
+def scan(corpus: DataFrame, *columns: str) -> None:
+    """Read columns, those of the suite unless others are named."""
+    drain(corpus.select(*(columns or COLUMNS)))
+
+
+def session_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """The suite against a bare sort and a bare scan."""
+    return {
+        "suite": partial(suite, corpus),
+        "sort": partial(sort, corpus),
+        "sort with memberships": partial(sort, corpus, memberships()),
+        "scan": partial(scan, corpus),
+    }
+
+
+def array_cases(_: DataFrame, split: DataFrame) -> Cases:
+    """24 and 240 identities in an array, with the same number of mentions."""
+    arrays = {"24 identities": "groups", "240 identities": "split_groups"}
+    return {name: partial(suite, split, array=array) for name, array in arrays.items()}
+
+
+def columns_cases(_: DataFrame, split: DataFrame) -> Cases:
+    """24 and 240 columns of identities, with the same number of mentions."""
+    return {
+        "24 identities": partial(suite, split),
+        "240 identities": partial(suite, split, columns=list(SPLIT_NAMES)),
+        "scan of 24": partial(scan, split),
+        "scan of 240": partial(scan, split, LABEL, *MODELS, *SPLIT_NAMES),
+    }
+
+
+def unannotated_cases(corpus: DataFrame, unannotated: DataFrame) -> Cases:
+    """The corpus, and one with 75 % of its rows without annotations."""
+    return {"all annotated": partial(suite, corpus), "75 % not": partial(suite, unannotated)}
+
+
+def crossed_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """Without and with crossed pairs."""
+    crossed = {"pairs": True, "min_rows": 1000}
+    return {
+        "without pairs": partial(suite, corpus),
+        "with pairs": partial(suite, corpus, columns=NAMES, crossed=crossed),
+    }
+
+
+def comparison_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """Two models compared by DeLong and by the jackknife, against the suite."""
+    identities = {"columns": NAMES, "threshold": THRESHOLD}
+    compare = partial(biasspark.model_comparisons, corpus, baseline=MODELS[0], identities=identities, **BY_ROW)
+    return {
+        "comparison by DeLong": partial(compare, method="delong"),
+        "comparison by the jackknife": partial(compare, method="jackknife"),
+        "suite": partial(suite, corpus),
+    }
+
+
+def attribution_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """The attribution of every row against a bare sort, and AUCs by pairs of 50 groups against the suite."""
+    groups = {"part": "id % 50"}
+    return {
+        "attribution of every row": lambda: drain(biasspark.example_attributions(corpus, **BY_ROW)),
+        "sort": partial(sort, corpus),
+        "crosses of 50 groups": lambda: drain(biasspark.auc_crosses(corpus, groupings=groups, **BY_ROW)),
+        "suite": partial(suite, corpus),
+    }
+
+
+def window_cases(corpus: DataFrame, folder: Path) -> Cases:
+    """Publish nights that keep their state, and return their merge against a measurement of all rows.
+
+    A row belongs to the night of its id modulo the number of nights.
+    """
+    # Only this group needs more than the public functions.
+    from biasspark.cli import Progress  # noqa: PLC0415
+    from biasspark.config import parse_config  # noqa: PLC0415
+    from biasspark.tables.runs import new_run  # noqa: PLC0415
+    from biasspark.tables.store import open_store  # noqa: PLC0415
+    from biasspark.workflows.measure import JOB, run_night  # noqa: PLC0415
+    from biasspark.workflows.publish_run import RunContext  # noqa: PLC0415
+    from biasspark.workflows.window import find_window, merge_nights  # noqa: PLC0415
+
+    spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_NIGHTS)]
+    table: dict[str, Any] = tomllib.loads((Path(__file__).parent / "job.toml").read_text("utf-8"))
+    config = parse_config(table | {"state": {"keep": True}, "output": {"path": str(folder / "nights")}}, folder)
+    store = open_store(config.output)
+    for number, day in enumerate(days):
+        run = new_run(day, config.corpus.name, JOB)
+        rows = corpus.where(F.col("id") % N_NIGHTS == number)
+        run_night(rows, RunContext(spark, config, store, run, Progress()))
+
+    def merge() -> object:
+        size = "spark.sql.execution.arrow.maxRecordsPerBatch"
+        before = spark.conf.get(size)
+        spark.conf.set(size, "64")  # as jobs/window_metrics.py sets it
+        window = find_window(spark, store, config, (days[0], days[-1]), allow_missing=False)
+        tables = merge_nights(window, config).tables
+        spark.conf.set(size, str(before))
+        return tables
+
+    return {"rescan": partial(suite, corpus), f"window of {N_NIGHTS} nights": merge}
+
+
+# ---- growth: a case is named after the quantity that grows and its amount, from which exponents are read
+
+
+def growth_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """More rows, identities, models and slices, each while the others stay at the smallest part of the corpus.
+
+    Identities are predicates, so that 240 of them, each a tenth of the mentions of one of 24, need no other corpus.
+    Additional models are mixtures of both. A slice has a quarter of the rows.
+    """
+    parts = [_first_files(corpus, denominator) for denominator in PARTS]
+    small = parts[0]
+    first, second = MODELS
+    shares = {f"mixture_{number}": number / 7 for number in range(max(N_MODELS))}
+    mixtures = {name: F.col(first) * (1 - share) + F.col(second) * share for name, share in shares.items()}
+    mixed = small.withColumns(mixtures)
+    slices = {f"quarter_{number}": f"pmod(id + {number}, 16) < 4" for number in range(max(N_SLICES))}
+    mentions = {name: f"`{name}` >= {THRESHOLD}" for name in IDENTITY_NAMES}
+    tenths = {
+        f"{name}_{part}": f"{mention} AND pmod(id, {N_TENTHS}) = {part}"
+        for name, mention in mentions.items()
+        for part in range(N_TENTHS)
+    }
+    predicates = (dict(list(mentions.items())[:1]), mentions, tenths)
+    return {
+        **{f"rows: {part.count()}": partial(suite, part) for part in parts},
+        **{f"identities: {len(chosen)}": partial(suite, small, predicates=chosen) for chosen in predicates},
+        **{f"models: {n}": partial(suite, mixed, models=list(mixtures)[:n]) for n in N_MODELS},
+        **{f"slices: {n}": partial(suite, small, slices=dict(list(slices.items())[:n])) for n in N_SLICES},
+    }
+
+
+def template_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+    """Scores of 20 templates by 24 identities in ever more rows. Nearly every row has its own score."""
+    templates = corpus.withColumn("template", F.pmod(F.xxhash64("id"), F.lit(N_TEMPLATES)))
+    identities = {"columns": NAMES, "threshold": THRESHOLD}
+    keywords = {"models": list(MODELS), "identities": identities, "template": "template", **TASK}
+    parts = [templates.where(F.pmod("id", F.lit(denominator)) == 0) for denominator in PARTS]
+    return {f"rows: {part.count()}": partial(biasspark.template_scores, part, **keywords) for part in parts}
+
+
+def exponents(medians: Mapping[str, float]) -> dict[str, float]:
+    """Return the power of each quantity with which the time grows: the slope of the logarithms, by least squares."""
+    sized = [(name.partition(": "), seconds) for name, seconds in medians.items()]
+    powers = {}
+    for quantity, cases in groupby(sized, key=lambda case: case[0][0]):
+        amounts, seconds = zip(*((int(amount), seconds) for (_, _, amount), seconds in cases), strict=True)
+        powers[quantity] = float(np.polyfit(np.log(amounts), np.log(seconds), 1)[0])
+    return powers
+
+
+def _first_files(corpus: DataFrame, denominator: int) -> DataFrame:
+    """Return a part of a corpus, whose files are about equally large."""
+    files = sorted(corpus.inputFiles())
+    return corpus.sparkSession.read.parquet(*files[: -(-len(files) // denominator)])
+
+
+GROUPS: dict[str, Callable[[DataFrame, DataFrame], Cases]] = {
+    "session": session_cases,
+    "array": array_cases,
+    "columns": columns_cases,
+    "unannotated": unannotated_cases,
+    "crossed": crossed_cases,
+    "comparison": comparison_cases,
+    "attribution": attribution_cases,
+    "growth": growth_cases,
+    "templates": template_cases,
+}
+"""Cases of a group by name, given the corpus and, for some, a second one. The group `window` needs a folder instead."""
+
+GROWING = ("growth", "templates")

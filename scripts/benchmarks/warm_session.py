@@ -1,0 +1,60 @@
+"""Run the main job for several nights in one Spark session, and time each: the first warms the session up.
+
+Run by spark-submit, at any checkout of the project: the job is started as spark-submit starts it, with conf/demo.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import statistics
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+from biasspark.session import build_session
+
+FIRST_NIGHT = date(2026, 1, 1)
+PUBLISHED = (0, 5)
+"""Exit codes: published, and published although the gate failed."""
+
+
+def run_night(root: Path, corpus: str, warehouse: Path, night: date) -> float:
+    """Run the job for a night and return the seconds that it took."""
+    job = str(root / "jobs" / "bias_metrics.py")
+    paths = ("--set", f"corpus.path='{corpus}'", "--set", f"output.path='{warehouse}'")
+    sys.argv = [job, "--config", str(root / "conf" / "demo.toml"), "--run-date", str(night), *paths]
+    started = time.perf_counter()
+    try:
+        runpy.run_path(job, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in PUBLISHED:
+            raise
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Run the nights, and write an outcome without numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", required=True, type=Path, help="the checkout of the project")
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--repeat", required=True, type=int)
+    parser.add_argument("--outcome", required=True, type=Path)
+    arguments = parser.parse_args()
+    spark = build_session("biasspark benchmark: nights")
+    nights = [FIRST_NIGHT + timedelta(days=number) for number in range(arguments.repeat + 1)]
+    warehouse = arguments.outcome.resolve().with_name("warehouse")
+    try:
+        first, *further = (run_night(arguments.root, arguments.corpus, warehouse, night) for night in nights)
+    finally:
+        spark.stop()
+    medians = {"first night": first, "further night": statistics.median(further)}
+    details = {"seconds": [first, *further], "medians": medians}
+    outcome = {"numbers": [], "seconds": medians["further night"], "details": details}
+    arguments.outcome.write_text(json.dumps(outcome), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What docs/configuration.md says about every key, from its declaration in biasspark/config."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from textwrap import dedent, fill
+
+from biasspark.config import Config
+from biasspark.config.declaration import REQUIRED, Declaration, Section, declarations
+from biasspark.text import show_value
+
+HEAD = ("key", "type", "default", "meaning")
+WIDTH = 120
+
+
+def describe_keys() -> str:
+    """Return a heading, a sentence and a table of keys for every table of the configuration."""
+    meanings = attribute_docs(Config)
+    parts: list[str] = []
+    for name, declared in declarations(Config).items():
+        parts += describe_section(f"[{name}]", declared, meanings.get(name, ""))
+    return "\n".join(parts) + "\n\n"
+
+
+def describe_section(title: str, declared: Declaration, meaning: str) -> Iterator[str]:
+    """Yield what a table is, its keys, and the same for the tables in it."""
+    section = declared.kind.section
+    text = inspect.cleandoc(section.__doc__ or "").partition("\n\n")[0] if section else meaning
+    yield f"\n### {title}\n\n{fill(' '.join(text.replace('``', '`').split()), WIDTH)}"
+    if section is None:
+        return
+    keys, meanings = declarations(section), attribute_docs(section)
+    rows = [HEAD, tuple("---" for _ in HEAD)]
+    for key, entry in keys.items():
+        rows.append((f"`{key}`", entry.kind.title, default_of(entry), meanings[key]))
+    for key, entry in keys.items():
+        if entry.single:
+            rows.append((f"`{entry.single}`", "text", "-", f"In place of `{key}`, for a single name."))
+    yield "\n" + "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    for key, entry in keys.items():
+        if entry.kind.section:
+            inner = f"{title.strip('[]')}.{key}"
+            yield from describe_section(f"[[{inner}]]" if entry.kind.title == "tables" else f"[{inner}]", entry, "")
+
+
+def default_of(declared: Declaration) -> str:
+    """Return the default of a key as TOML writes it; a dash where there is none."""
+    if declared.default is REQUIRED or declared.default_text:
+        return declared.default_text or "required"
+    has_none = declared.default in (None, (), {}) or isinstance(declared.default, Section)
+    return "-" if has_none else f"`{show_value(declared.default)}`"
+
+
+def attribute_docs(section: type[Section]) -> dict[str, str]:
+    """Return the docstring of each field of a section, on one line."""
+    docs: dict[str, str] = {}
+    for owner in reversed([base for base in section.__mro__ if issubclass(base, Section)]):
+        (tree,) = ast.parse(dedent(inspect.getsource(owner))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs

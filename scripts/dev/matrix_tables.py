@@ -1,0 +1,232 @@
+"""Run every job that writes tables on two tiny nights, and write the tables as text: ``matrix_tables.py FOLDER``.
+
+FOLDER/tables/*.csv are the same bytes if the numbers are the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biasspark.cli import job_parser, run_job
+from biasspark.session import job_session
+from biasspark.tables.schemas import TABLES, Table
+from biasspark.tables.views import duckdb_views
+from jobs import attribution, bias_metrics, compare_models, pinned_skew, window_metrics
+
+N_ROWS = 600
+FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
+COMMON = """
+corpus = { name = "night", id = "id", run_date_column = "day" }
+label = { column = "target", threshold = 0.5 }
+models = { one = "score", two = "rounded" }
+slices = { short = "length < 100" }
+thresholds = { at = [0.4, 0.6] }
+histograms = { bins = 20 }
+[identities]
+columns = ["male", "female"]
+categorical = ["race"]
+terms = { column = "comment_text", list = ["gay", "christian: christian, catholic"] }
+crossed = { pairs = true, min_rows = 20 }
+
+[[gate.rule]]
+name = "no false alarms"
+metric = "bpsn_auc"
+min = 0.8
+worst = true
+severity = "warn"
+
+[[gate.rule]]
+name = "no step back"
+metric = "negative_aeg"
+max_rise = 0.05
+severity = "warn"
+
+[[gate.rule]]
+name = "no more misses"
+metric = "fnr"
+threshold = 0.6
+max_rise = 0.05
+severity = "warn"
+"""
+EVERY_PART = (
+    COMMON
+    + """
+[gate]
+paired = true
+
+[[gate.rule]]
+name = "no worse than the old model"
+metric = "bpsn_auc"
+baseline = "one"
+max_drop = 0.02
+severity = "warn"
+
+[pinned_auc]
+trials = 5
+
+[label_balance]
+length = "length"
+buckets = [50, 100, 150]
+
+[templates]
+column = "template"
+
+[state]
+keep = true
+
+[pinned_skew]
+identity = "male"
+trials = 5
+
+[compare]
+baseline = "one"
+
+[attribution]
+write_examples = true
+numeric = ["length"]
+categorical = ["race", "template"]
+groupings = { race = "race" }
+segments = { long = "length > 150" }
+compare = [["two", "one"]]
+targets = ["auc", "cross_entropy", "gini"]
+link = "logit"
+tree = { max_depth = 2, min_leaf = 20 }
+pairs = { max_depth = 2, min_leaf = 1000, min_side = 10 }
+slice_search = { max_predicates = 2, min_rows = 20 }
+"""
+)
+WINDOWS = (
+    COMMON
+    + """
+[ranking]
+engine = "windows"
+
+[pinned_auc]
+"""
+)
+
+
+class Step(NamedTuple):
+    """A job, its configuration, and its other flags."""
+
+    job: ModuleType
+    config: str
+    flags: str
+    make_parser: Callable[[], argparse.ArgumentParser] = partial(job_parser, "")
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self.job.__name__.rpartition(".")[2]
+
+
+# The second night is compared with the first, which the gate has accepted.
+STEPS = (
+    Step(bias_metrics, EVERY_PART, f"--run-date {FIRST}"),
+    Step(bias_metrics, WINDOWS, f"--run-date {SECOND}"),
+    Step(window_metrics, EVERY_PART, f"--from {FIRST} --to {FIRST}", window_metrics.window_parser),
+    Step(pinned_skew, EVERY_PART, f"--run-date {FIRST}"),
+    Step(compare_models, EVERY_PART, f"--run-date {FIRST}"),
+    Step(
+        compare_models, EVERY_PART, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"
+    ),
+    Step(attribution, EVERY_PART, f"--run-date {FIRST}"),
+)
+
+RUN_ID = re.compile(r"r[0-9]{8}T[0-9]{12}_[0-9a-f]{6}")
+OF_THE_ATTEMPT = {"config", "config_hash", "spark_version", "started_at", "published_at"}
+"""Columns with the folder, Spark or the time. Run ids are the only other difference between attempts."""
+
+
+def make_rows() -> Iterator[dict[str, object]]:
+    """Yield the comments, drawn by Python, whose generator is the same in every version, unlike that of numpy."""
+    rng = random.Random(20260115)
+    for number in range(2 * N_ROWS):
+        toxic, annotated = rng.random() < 0.4, rng.random() < 0.8
+        score = rng.gauss(0.6 if toxic else 0.4, 0.2)
+        yield {
+            "id": f"c{number // 2}",
+            "day": SECOND if number % 2 else FIRST,
+            "target": 0.9 if toxic else 0.2,
+            "score": float("nan") if number % 97 == 5 else score,
+            "rounded": round(score + rng.gauss(0, 0.1), 1),
+            "male": rng.random() if annotated else None,
+            "female": rng.random() if annotated else None,
+            "race": rng.choice(("Asian", "Black", "Latino")) if annotated else None,
+            "length": rng.randrange(1, 200),
+            "template": f"t{number % 7}",
+            "author": f"a{number % 61}",
+            "comment_text": rng.choice(("gay", "Christian or gay", "a catholic", "nobody")),
+        }
+
+
+def write_corpus(folder: Path) -> None:
+    """Write the comments as two files, each with half of either night."""
+    folder.mkdir(parents=True)
+    table = pa.Table.from_pylist(list(make_rows()))
+    for part in range(2):
+        pq.write_table(table.slice(part * N_ROWS, N_ROWS), folder / f"{part}.parquet")
+
+
+def flags_of(step: Step, folder: Path) -> list[str]:
+    """Write the configuration of a job, and return its flags."""
+    config = folder / "job.toml"
+    config.write_text(step.config, encoding="utf-8")
+    paths = ["--set", f"corpus.path={folder}/corpus", "--set", f"output.path={folder}/warehouse"]
+    return ["--config", str(config), *paths, *step.flags.split(), "--debug"]
+
+
+def write_tables(warehouse: Path, out: Path) -> None:
+    """Write every table. Raises ValueError for one without rows, since nothing of it would be compared."""
+    with duckdb.connect() as connection:
+        connection.execute(duckdb_views(str(warehouse), list(TABLES.values())))
+        texts = {name: format_rows(connection, table) for name, table in TABLES.items()}
+    out.mkdir()
+    for name, text in texts.items():
+        (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+
+
+def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
+    """Return a table as CSV, without the columns of the attempt, with sorted rows and all digits of doubles."""
+    columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
+    # The names are declared in biasspark.
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()
+    if not rows:
+        raise ValueError(f"{table.name} has no rows")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(
+        sorted([["" if cell is None else RUN_ID.sub("a run", repr(cell)) for cell in row] for row in rows])
+    )
+    return text.getvalue()
+
+
+def main(folder: Path) -> int:
+    """Make the corpus, run the jobs in the session of the environment, and write the tables as text."""
+    write_corpus(folder / "corpus")
+    with job_session("biasspark matrix"):
+        for step in STEPS:
+            if code := run_job(step.job.main, step.make_parser(), flags_of(step, folder)):
+                return code
+    write_tables(folder / "warehouse", folder / "tables")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))

@@ -1,0 +1,202 @@
+"""Run the job for a month of nights, kill it at random moments, and prove what it published against an oracle.
+
+    .venv/bin/python -m scripts.dev.soak_test [--nights N] [--rows N] [--seed S] [--out DIR]
+
+Each night has its own corpus. The job runs through spark-submit, and sometimes its driver or one of its Python workers
+is killed at a random moment; a job that died is started again. After every attempt the tables must show all earlier
+nights unchanged, and this night whole or not at all. At the end numpy, SciPy and scikit-learn compute each night once
+more from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
+`threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not proved.
+Takes about half a minute a night. Exit code 1 if anything is lost or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.civil_rows import CivilRequest
+from scripts.dev.proof import ProofError, prove
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "conf" / "demo.toml"
+FIRST_NIGHT = date(2026, 1, 1)
+MOST_KILLS = 3
+SURVIVED = "not killed"
+STAGE = re.compile(r"^\[ *[\d.]+ s\] (\w+)", re.MULTILINE)
+COUNTS = (
+    "SELECT run_date, run_id, count(*) AS n, sum(hash(t)) AS checksum FROM latest_{} AS t GROUP BY ALL ORDER BY ALL"
+)
+
+Snapshot = dict[str, list[tuple[object, ...]]]
+"""For each table the published nights: date, run, number of rows, checksum."""
+
+
+@dataclass
+class SoakTest:
+    """The state of the test: its folder, and what was done to the job so far."""
+
+    folder: Path
+    random: random.Random
+    kills: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    seconds: float = 0.0
+    """Seconds that a night takes; 0 before the first night, which is not killed."""
+
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the tables."""
+        return self.folder / "warehouse"
+
+    def corpus(self, night: date) -> Path:
+        """Return the file of the comments of a night."""
+        return self.folder / "corpus" / f"{night}.parquet"
+
+    def run(self, nights: Sequence[date], rows: int) -> None:
+        """Run the nights in order, each until it is published."""
+        for number, night in enumerate(nights):
+            write_corpus(self.corpus(night), rows, seed=number)
+            before = read_snapshot(self.warehouse)
+            for kills_left in reversed(range(MOST_KILLS + 1)):
+                code, fate = self.attempt(night, may_kill=kills_left > 0)
+                published = check_snapshots(before, read_snapshot(self.warehouse), night)
+                print(f"{night}: {fate}, exit code {code}, {'' if published else 'not '}published", flush=True)
+                if published:
+                    break
+                if code == 0 or kills_left == 0:
+                    sys.exit(f"{night}: the job ended with {code} and published nothing.")
+
+    def attempt(self, night: date, *, may_kill: bool) -> tuple[int, str]:
+        """Run the job once, and kill its driver, a worker or nothing; return its exit code and what was done to it."""
+        self.attempts += 1
+        log = self.folder / "job.log"
+        settings = {"corpus.path": self.corpus(night), "output.path": self.warehouse}
+        overrides = [word for key, path in settings.items() for word in ("--set", f"{key}={json.dumps(str(path))}")]
+        command = [f"{ROOT}/scripts/submit", "--master", "local[2,4]", f"{ROOT}/jobs/bias_metrics.py"]
+        command += ["--config", str(CONFIG), "--run-date", str(night), *overrides]
+        victim = self.random.choice(["nobody", "driver", "driver", "worker"]) if may_kill and self.seconds else "nobody"
+        started, moment, fate = time.monotonic(), self.random.uniform(1, max(self.seconds, 2)), SURVIVED
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                process.wait(None if victim == "nobody" else moment)
+            except subprocess.TimeoutExpired:
+                stages = STAGE.findall(log.read_text("utf-8", errors="replace"))
+                fate = f"{self.kill(process.pid, victim)} killed while {stages[-1] if stages else 'starting'}"
+            code = process.wait()
+        if fate != SURVIVED:
+            self.kills[fate] += 1
+        elif code == 0:
+            self.seconds = time.monotonic() - started
+        return code, fate
+
+    def kill(self, leader: int, victim: str) -> str:
+        """Kill a Python worker of a session, or all of its processes; return which."""
+        workers = [pid for pid in list_session(leader) if is_worker(pid)]
+        if victim == "worker" and workers:
+            os.kill(self.random.choice(workers), signal.SIGKILL)
+            return victim
+        os.killpg(leader, signal.SIGKILL)
+        return "driver"
+
+
+def write_corpus(path: Path, rows: int, seed: int) -> None:
+    """Write the comments of a night."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(make_table(CivilRequest(rows, seed)), path)
+
+
+def list_session(leader: int) -> list[int]:
+    """Return the processes of the session that a process leads."""
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
+        except (OSError, IndexError):
+            continue  # it has ended
+        if session == leader:
+            pids.append(int(entry.name))
+    return pids
+
+
+def is_worker(pid: int) -> bool:
+    """Return whether a process is a Python worker of Spark, or the daemon that forks them."""
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def read_snapshot(warehouse: Path) -> Snapshot:
+    """Return what readers of the tables see."""
+    views = warehouse / "views.duckdb.sql"
+    if not views.exists():
+        return {}
+    with duckdb.connect() as connection:
+        connection.execute(views.read_text("utf-8"))
+        names = connection.execute("SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'latest_%'").fetchall()
+        latest = (name.removeprefix("latest_") for (name,) in names)
+        tables = sorted(name for name in latest if not name.startswith("accepted_"))
+        return {table: connection.execute(COUNTS.format(table)).fetchall() for table in tables}
+
+
+def check_snapshots(before: Snapshot, after: Snapshot, night: date) -> bool:
+    """Check that earlier nights are unchanged, and return whether this night is published, by one run in all tables."""
+    runs = set()
+    for table, rows in after.items():
+        if [row for row in rows if row[0] != night] != before.get(table, []):
+            sys.exit(f"{table}: an earlier night has changed.")
+        runs |= {row[1] for row in rows if row[0] == night}
+    if len(runs) > 1:
+        sys.exit(f"{night}: the tables show rows of {len(runs)} runs.")
+    return bool(runs)
+
+
+def main() -> None:
+    """Run the test and print its result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nights", type=int, default=30, help="number of nights (30)")
+    parser.add_argument("--rows", type=int, default=20_000, help="comments a night (20000)")
+    parser.add_argument("--seed", type=int, default=1, help="of the kills (1)")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "soak_test", help="an empty folder")
+    arguments = parser.parse_args()
+    if arguments.out.exists() and any(arguments.out.iterdir()):
+        parser.error(f"--out {arguments.out} is not empty. Remove it, or name another folder.")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    test = SoakTest(arguments.out.resolve(), random.Random(arguments.seed))
+    nights = [FIRST_NIGHT + timedelta(days=number) for number in range(arguments.nights)]
+    test.run(nights, arguments.rows)
+    try:
+        proof = prove(test.warehouse, {night: test.corpus(night) for night in nights}, CONFIG)
+    except ProofError as error:
+        sys.exit(str(error))
+    fates = {SURVIVED: test.attempts - test.kills.total(), **dict(sorted(test.kills.items()))}
+    print(
+        "\n| attempts | times |\n| --- | ---: |", *(f"| {fate} | {times} |" for fate, times in fates.items()), sep="\n"
+    )
+    counts = (f"| {table} | {n_numbers:,} |" for table, n_numbers in proof.numbers.items())
+    print("\n| table | numbers proved |\n| --- | ---: |", *counts, sep="\n")
+    digits = "0" if proof.worst == 0 else f"1e{math.ceil(math.log10(proof.worst))}"
+    total = proof.numbers.total()
+    print(f"\n{len(nights)} nights are published, each once. {total:,} numbers agree with the oracle to {digits}.")
+
+
+if __name__ == "__main__":
+    main()

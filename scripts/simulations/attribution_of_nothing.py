@@ -1,0 +1,154 @@
+"""False discoveries of attribution: segments, comparisons, slices and pairs of models that no feature affects.
+
+    .venv/bin/python -m scripts.simulations.attribution_of_nothing [--quick] [--runs N] [--seed S] [--out FILE]
+
+Needs no Spark; some minutes on one core. In a run, rows have scores of a model, or of two models that agree like models
+of the same task do, and features that are independent of them. Searches, estimates and tests are those of biasspark
+with default settings; only the sums over rows are made here. A run finds something if any of its leaves or slices is
+`found`, and confirms something if any is `confirmed`: 5 % of the runs may.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.attribution.evidence import Evidence, judge_nodes
+from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
+from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
+from biasspark.features import Feature
+from scripts.simulations.kept_results import parse_options, write_results
+from tests.oracle.grown_trees import Sample, grow_samples, sum_nodes
+from tests.oracle.searched_slices import UNIT, find_slices
+
+ROWS = 4000
+POSITIVE = 0.3
+AGREEMENT = 0.8
+"""The correlation of the scores of two models within either label."""
+
+AUCS = (0.76, 0.9, 0.99)
+FEATURES = (
+    Feature("amount", "amount", True, tuple(map(float, range(100))), False),
+    Feature("age", "age", True, tuple(map(float, range(8))), True),
+    Feature("job", "job", False, tuple("abcdefghij"), False),
+    Feature("region", "region", False, tuple("abcd"), True),
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many leaves or slices one run tests, finds and confirms, and in how many the samples disagree."""
+
+    tested: int
+    found: int
+    confirmed: int
+    doubted: int
+
+    @classmethod
+    def of(cls, tested: Sequence[Evidence | PairSegment]) -> Counts:
+        """Count the leaves or slices of one run."""
+        counts = (sum(bool(getattr(one, name)) for one in tested) for name in ("found", "confirmed", "false_discovery"))
+        return cls(len(tested), *counts)
+
+
+Run = Callable[[np.random.Generator, float], Counts]
+
+
+def draw_bins(rng: np.random.Generator, n_rows: int) -> Ints:
+    columns = [rng.integers(min(feature.bins), feature.n_bins, n_rows) for feature in FEATURES]
+    return np.stack(columns, axis=1)
+
+
+def shift(auc: float) -> float:
+    """Return the distance of two normal distributions of variance 1 with this AUC."""
+    return math.sqrt(2) * NormalDist().inv_cdf(auc)
+
+
+def attribute(scores: Floats, positive: Flags) -> Floats:
+    """Return normalized attributions: half of the share of rightly ordered opposite rows of each row."""
+    shares = np.empty(len(scores))
+    shares[positive] = np.searchsorted(np.sort(scores[~positive]), scores[positive]) / (~positive).sum()
+    shares[~positive] = 1 - np.searchsorted(np.sort(scores[positive]), scores[~positive]) / positive.sum()
+    return shares / 2
+
+
+def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
+    """Draw rows and the attributions of a model with this AUC, or of a model less those of a baseline."""
+    positive = rng.random(ROWS) < POSITIVE
+    shared = rng.normal(0, 1, ROWS)
+    scores = [
+        math.sqrt(AGREEMENT) * shared + math.sqrt(1 - AGREEMENT) * rng.normal(0, 1, ROWS) + shift(auc) * positive
+        for auc in aucs
+    ]
+    values, *baseline = (attribute(one, positive) for one in scores)
+    whole = np.rint((values - sum(baseline, start=np.zeros(ROWS))) / UNIT).astype(np.int64)
+    return Sample(draw_bins(rng, ROWS), whole, rng.random(ROWS) < TreeSettings.honest_fraction)
+
+
+def search_tree(sample: Sample) -> Counts:
+    (tree,) = grow_samples([sample], FEATURES, TreeSettings())
+    return Counts.of([node for node in judge_nodes(tree, sum_nodes(tree, sample, UNIT), FEATURES) if node.is_leaf])
+
+
+def search_segments(rng: np.random.Generator, auc: float) -> Counts:
+    return search_tree(draw_rows(rng, [auc]))
+
+
+def search_comparison(rng: np.random.Generator, auc: float) -> Counts:
+    """Search the segments of a model with this AUC and of a baseline with a little less."""
+    return search_tree(draw_rows(rng, [auc, auc - 0.02]))
+
+
+def search_slices(rng: np.random.Generator, auc: float) -> Counts:
+    return Counts.of(find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch()))
+
+
+def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
+    def draw(n_rows: int, mean: float) -> Examples:
+        return sort_examples(rng.normal(mean, 1, n_rows), draw_bins(rng, n_rows).T)
+
+    settings, mean = Pairs(), shift(auc)
+    train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
+    return Counts.of([one for one in segment_pairs(Samples(train, honest), FEATURES, settings) if one.is_leaf])
+
+
+SEARCHES: dict[str, Run] = {
+    "segments": search_segments,
+    "comparison": search_comparison,
+    "slices": search_slices,
+    "pairs": search_pairs,
+}
+
+
+def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str, object]:
+    """Return the share of runs that find, confirm or doubt anything, and how much a run tests on average."""
+    rng = np.random.default_rng(seed)
+    counts = [SEARCHES[kind](rng, auc) for _ in range(runs)]
+    return {
+        "kind": kind,
+        "auc": auc,
+        "tested": sum(one.tested for one in counts) / runs,
+        "found": sum(one.found > 0 for one in counts) / runs,
+        "confirmed": sum(one.confirmed > 0 for one in counts) / runs,
+        "doubted": sum(one.doubted > 0 for one in counts) / runs,
+    }
+
+
+def main() -> None:
+    """Simulate all searches and AUCs, print and save the results."""
+    options = parse_options(__doc__, "attribution_of_nothing.json", quick=10, seed=20220310)
+    results = []
+    for number, (kind, auc) in enumerate((kind, auc) for kind in SEARCHES for auc in AUCS):
+        results.append(simulate(kind, auc, options.runs, [options.seed, number]))
+        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
+    settings = {"rows": ROWS, "runs": options.runs, "seed": options.seed}
+    write_results(options.out, {"settings": settings}, results)
+
+
+if __name__ == "__main__":
+    main()

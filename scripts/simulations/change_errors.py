@@ -1,0 +1,158 @@
+"""Errors of a rule on a change if the true change is just its bound, and how often it decides.
+
+    .venv/bin/python -m scripts.simulations.change_errors [--quick] [--runs N] [--seed S] [--out FILE]
+
+Needs numpy alone; some minutes on one core. Two nights score rows of two cells, some or all of them with the same ids.
+Simulated are the functions of biasspark: `jackknife_aucs` and `noninferiority_test` if the nights are paired, compared
+with `compare_with_baseline`, for which their variances are added.
+
+Nights change in one of three ways: every row is scored again, correlated with its score before, and the AUC falls; a
+few low rows come to be above all others, and the rest stay the same; or every row is scored again and nothing falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints
+from biasspark.comparison.differences import PairedMetric, noninferiority_test
+from biasspark.comparison.jackknife import Replicates, jackknife_aucs
+from biasspark.gate.rule_tests import Aucs, compare_with_baseline
+from scripts.simulations.comparison_coverage import GROUPS, leave_out, placements
+from scripts.simulations.kept_results import parse_options, write_results
+
+LEVEL = 0.05
+AUC = 0.9
+CORRELATION = 0.98
+RESCORED, FEW_ROWS, NOTHING = "rescored", "few rows", "nothing"
+NAMES = ("violation", "compliance", "compliance_by_jackknife_alone", "violation_added", "compliance_added")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The bound, by which the AUC falls unless nothing does, and the share of rows that the nights have in common."""
+
+    change: str
+    bound: float
+    sizes: tuple[int, int]
+    common: float = 1.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The rows of a cell in a night: their scores, and the groups of their ids."""
+
+    scores: Floats
+    groups: Ints
+
+
+def distance_of(auc: float) -> float:
+    """Return the distance of the means of two standard normal cells."""
+    return math.sqrt(2) * NormalDist().inv_cdf(auc)
+
+
+def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[Cell]]:
+    """Draw both cells, low before high, of this night and of the night before. The first rows are in both nights."""
+    cells = [draw_cell(setting, rows, rng) for rows in setting.sizes]
+    after = AUC - setting.bound if setting.change == RESCORED else AUC
+    now, before = ([cell[night] for cell in cells] for night in range(2))
+    for night, auc in ((now, after), (before, AUC)):
+        night[1] = Cell(night[1].scores + distance_of(auc), night[1].groups)
+    if setting.change == FEW_ROWS:  # such a row loses its placement, which is the AUC on average
+        above = rng.random(setting.sizes[0]) < setting.bound / AUC
+        now[0] = Cell(np.where(above, np.inf, now[0].scores), now[0].groups)
+    return now, before
+
+
+def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[Cell, Cell]:
+    """Draw a cell of this night and of the night before."""
+    n_common = round(setting.common * n_rows)
+    before, again = rng.normal(size=(2, n_rows))
+    if setting.change == FEW_ROWS:
+        again = before.copy()
+    else:
+        again = CORRELATION * before + math.sqrt(1 - CORRELATION**2) * again
+    groups, new_groups = rng.integers(0, GROUPS, (2, n_rows))
+    again[n_common:] = rng.normal(size=n_rows - n_common)
+    return Cell(again, np.r_[groups[:n_common], new_groups[n_common:]]), Cell(before, groups)
+
+
+def paired_p_values(now: Replicates, before: Replicates, bound: float) -> tuple[float, float, float]:
+    """Return both p-values of paired nights, and that of compliance by the standard error of the jackknife alone."""
+    aucs = jackknife_aucs(now, before)
+    p_values = noninferiority_test(PairedMetric.of(aucs, ((None, None), (None, None)), is_gap=False), "max_drop", bound)
+    assert p_values is not None  # cells are large
+    if not aucs.difference_variance:
+        return *p_values, p_values[1]
+    z = (before.auc - now.auc - bound) / math.sqrt(aucs.difference_variance)
+    return *p_values, NormalDist().cdf(z)
+
+
+def added_p_values(nights: list[tuple[Replicates, float]], bound: float) -> tuple[float, float]:
+    """Return both p-values if the variances of the nights are added."""
+    now, before = (
+        Aucs(
+            value=np.array([one.auc]),
+            variance=np.array([variance]),
+            n_low=np.array([float(one.whole.n_low)]),
+            n_high=np.array([float(one.whole.n_high)]),
+            by_logit=np.array([True]),
+        )
+        for one, variance in nights
+    )
+    violation, compliance = compare_with_baseline(now, before, "max_drop", bound)
+    return float(violation[0]), float(compliance[0])
+
+
+def delong(low: Floats, high: Floats) -> float:
+    """Return DeLong's variance of an AUC by its definition."""
+    shares = placements(low, high) / 2 / len(high), placements(high, low) / 2 / len(low)
+    return float(sum(np.var(share, ddof=1) / len(share) for share in shares))
+
+
+def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
+    """Return how often violation and compliance are significant at 0.05, paired and with variances added."""
+    rng, p_values = np.random.default_rng(seed), []
+    for _ in range(runs):
+        nights = [
+            (leave_out(low.scores, high.scores, (low.groups, high.groups)), delong(low.scores, high.scores))
+            for low, high in draw(setting, rng)
+        ]
+        paired = paired_p_values(nights[0][0], nights[1][0], setting.bound)
+        p_values.append((*paired, *added_p_values(nights, setting.bound)))
+    shares = (np.array(p_values) < LEVEL).mean(axis=0)
+    return {
+        "change": setting.change,
+        "bound": setting.bound,
+        "rows": setting.sizes,
+        "common": setting.common,
+        **{name: round(float(share), 4) for name, share in zip(NAMES, shares, strict=True)},
+    }
+
+
+def list_settings() -> list[Setting]:
+    """Return all settings."""
+    sizes = ((100, 1000), (300, 300), (1000, 1000))
+    few = [Setting(FEW_ROWS, 0.01, one) for one in ((300, 600), (500, 500))]
+    few += [Setting(FEW_ROWS, 0.05, one) for one in ((100, 1000), (300, 300))]
+    rescored = [Setting(RESCORED, 0.02, one, common) for one in sizes for common in (1.0, 0.5, 0.0)]
+    return [*rescored, *few, *(Setting(NOTHING, bound, one) for one in sizes for bound in (0.01, 0.02))]
+
+
+def main() -> None:
+    """Simulate all settings, print and save the results."""
+    options = parse_options(__doc__, "change_errors.json", quick=4)
+    results = []
+    for number, setting in enumerate(list_settings()):
+        results.append(simulate(setting, options.runs, [options.seed, number]))
+        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
+    settings = {"level": LEVEL, "runs": options.runs, "seed": options.seed}
+    write_results(options.out, {"settings": settings}, results)
+
+
+if __name__ == "__main__":
+    main()

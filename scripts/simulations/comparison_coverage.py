@@ -1,0 +1,206 @@
+"""Coverage of the interval of the difference of two models, and errors of its test.
+
+    .venv/bin/python -m scripts.simulations.comparison_coverage [--quick] [--runs N] [--seed S] [--out FILE]
+
+Needs numpy alone; about a minute on one core. The scores of both models are normal in either cell and correlated row by
+row. A setting is a kind of metric, both true values, and the rows of both cells. Simulated are the functions of
+biasspark: `delong_aucs`, `jackknife_aucs` and `estimate_difference`.
+
+In the settings with clusters, ten rows of a cell share a part of their scores, like the comments of an author: there
+the jackknife, which leaves out whole clusters, is compared with DeLong, which takes all rows as independent. Of few
+clusters each has ten rows in either cell, or one cell has more clusters than the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints
+from biasspark.comparison.differences import Ends, PairedMetric, estimate_difference
+from biasspark.comparison.jackknife import PairCounts, Replicates, jackknife_aucs
+from biasspark.comparison.paired import PairedAucs, delong_aucs
+from biasspark.metrics.intervals import auc_interval
+from biasspark.ranking.kernels.paired_products import Products
+from scripts.simulations.kept_results import parse_options, write_results
+
+Cells = tuple[Floats, Floats]
+"""Scores of the low and of the high cell, shape (2 models, rows)."""
+
+LEVEL = 0.95
+SIGNIFICANT = 0.05
+SIZES = ((10, 1000), (30, 300), (100, 1000), (300, 300))
+CORRELATIONS = (0.0, 0.8)
+AUCS = ((0.6, 0.6), (0.8, 0.8), (0.95, 0.95), (0.99, 0.99), (0.85, 0.8), (0.97, 0.95))
+GAPS = ((0.0, 0.0), (0.05, 0.05), (0.2, 0.2), (0.05, -0.05), (0.2, -0.2), (0.1, 0.0), (0.2, 0.15))
+CLUSTER_ROWS = 10
+GROUPS = 100
+APART, ACROSS = "apart", "across"
+"""Clusters of the two cells: none has rows in both, or each has."""
+FEW_CLUSTERS, FEW_IN_A_CELL = (10, 15, 30), (5, 10, 15)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Both true values, and the rows of the low and of the high cell."""
+
+    kind: str
+    values: tuple[float, float]
+    sizes: tuple[int, int]
+    correlation: float
+    clusters: str | None = None
+    method: str = "delong"
+
+    @property
+    def offset(self) -> float:
+        """What the metric is less than its AUC."""
+        return 0.5 if self.kind == "gap" else 0.0
+
+    @property
+    def truth(self) -> float:
+        """The difference that intervals should cover."""
+        value, baseline = self.values
+        return abs(value) - abs(baseline) if self.kind == "gap" else value - baseline
+
+
+def draw(setting: Setting, rng: np.random.Generator) -> Cells:
+    """Draw both cells. The difference of means is that of two normal distributions with the AUC."""
+    aucs = [value + setting.offset for value in setting.values]
+    means = np.array([[math.sqrt(2) * NormalDist().inv_cdf(auc)] for auc in aucs])
+    low, high = (draw_cell(setting, rows, rng) for rows in setting.sizes)
+    return low, high + means
+
+
+def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> Floats:
+    """Draw the scores of both models in a cell, with mean 0."""
+
+    def correlated(n: int) -> Floats:
+        first, independent = rng.normal(size=(2, n))
+        second = setting.correlation * first + math.sqrt(1 - setting.correlation**2) * independent
+        return np.stack([first, second])
+
+    if not setting.clusters:
+        return correlated(n_rows)
+    shared = np.repeat(correlated(-(-n_rows // CLUSTER_ROWS)), CLUSTER_ROWS, axis=1)[:, :n_rows]
+    return (shared + correlated(n_rows)) / math.sqrt(2)
+
+
+def placements(rows: Floats, cell: Floats) -> Ints:
+    """Return the doubled placements of rows among those of a cell, by one model."""
+    ordered = np.sort(cell)
+    return np.searchsorted(ordered, rows, "left") + np.searchsorted(ordered, rows, "right")
+
+
+def pair_by_delong(low: Floats, high: Floats) -> PairedAucs:
+    """Return both AUCs with DeLong's variances."""
+    sides = []
+    for rows, cell in ((low, high), (high, low)):
+        x, y = (placements(*scores) for scores in zip(rows, cell, strict=True))
+        sides.append(Products(len(x), *map(int, (x.sum(), y.sum(), x @ x, y @ y, x @ y))))
+    return delong_aucs(*sides)
+
+
+def pair_by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedAucs:
+    """Return both AUCs with variances by leaving out groups of whole clusters."""
+    low_groups, high_groups = (np.arange(cell.shape[1]) // CLUSTER_ROWS for cell in (low, high))
+    first = 0 if clusters == ACROSS else low_groups[-1] + 1
+    groups = (low_groups % GROUPS, (first + high_groups) % GROUPS)
+    model, baseline = (leave_out(*cells, groups) for cells in zip(low, high, strict=True))
+    return jackknife_aucs(model, baseline)
+
+
+def leave_out(low: Floats, high: Floats, groups: tuple[Ints, Ints]) -> Replicates:
+    """Return the counts of two cells by one model, and those without the rows of each group."""
+    # Pairs with a low row of the group, and with a high one, less those with both.
+    touched = np.bincount(groups[0], 2 * len(high) - placements(low, high), GROUPS)
+    touched += np.bincount(groups[1], placements(high, low), GROUPS)
+    touched -= [placements(high[groups[1] == group], low[groups[0] == group]).sum() for group in range(GROUPS)]
+    whole = PairCounts(len(low), len(high), int(placements(high, low).sum()))
+    rows = (np.bincount(members, minlength=GROUPS) for members in groups)
+    left = ((n - part).astype(int).tolist() for n, part in zip(whole, (*rows, touched), strict=True))
+    return Replicates(whole, [PairCounts(*counts) for counts in zip(*left, strict=True)])
+
+
+def estimate(setting: Setting, runs: int, rng: np.random.Generator) -> list[PairedMetric]:
+    """Draw rows for each run, and return the metric of both models on them."""
+    cells = [draw(setting, rng) for _ in range(runs)]
+    if setting.method == "jackknife":
+        paired = [pair_by_jackknife(low, high, setting.clusters) for low, high in cells]
+    else:
+        paired = [pair_by_delong(low, high) for low, high in cells]
+    no_ends: Ends = (None, None)
+    intervals = [(no_ends, no_ends)] * runs
+    if setting.kind == "gap":
+        intervals = list(zip(list_intervals(paired, 0), list_intervals(paired, 1), strict=True))
+    return [
+        PairedMetric.of(aucs, ends, is_gap=setting.kind == "gap") for aucs, ends in zip(paired, intervals, strict=True)
+    ]
+
+
+def list_intervals(paired: list[PairedAucs], side: int) -> list[Ends]:
+    """Return the intervals of the AUCs of the model (0) or of the baseline (1)."""
+    n_low, n_high, aucs, variances = np.array([(*one[:2], one[2 + side], one[4 + side]) for one in paired], float).T
+    low, high, _ = auc_interval(aucs, variances, n_low, n_high, LEVEL)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
+    """Return how often the interval covers the difference, its mean width, and how often the test is significant."""
+    rng = np.random.default_rng(seed)
+    estimates = [estimate_difference(paired, LEVEL) for paired in estimate(setting, runs, rng)]
+    tested = [(one.low, one.high, one.p_value) for one in estimates if one.p_value is not None]
+    low, high, p_value = np.array(tested, float).T
+    return {
+        "kind": setting.kind,
+        "values": setting.values,
+        "rows": setting.sizes,
+        "correlation": setting.correlation,
+        "clusters": setting.clusters,
+        "method": setting.method,
+        "coverage": round(float(((low <= setting.truth) & (setting.truth <= high)).mean()), 4),
+        "width": round(float((high - low).mean()), 4),
+        "seen": round(float((p_value < SIGNIFICANT).mean()), 4),
+        "insufficient": round(1 - len(low) / runs, 4),
+    }
+
+
+def list_settings() -> list[Setting]:
+    """Return all settings."""
+    settings = [
+        Setting(kind, values, sizes, correlation)
+        for kind, metrics in (("auc", AUCS), ("gap", GAPS))
+        for values in metrics
+        for sizes in SIZES
+        for correlation in CORRELATIONS
+    ]
+    clustered = Setting("auc", (0.8, 0.8), (500, 500), 0.5, clusters=APART)
+    jackknife = replace(clustered, method="jackknife")
+    few = [
+        replace(jackknife, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, n * CLUSTER_ROWS), clusters=ACROSS)
+        for kind, values in (("auc", (0.8, 0.8)), ("auc", (0.85, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.1, 0.0)))
+        for n in FEW_CLUSTERS
+    ]
+    few_in_a_cell = [
+        replace(jackknife, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS))
+        for kind, values in (("auc", (0.8, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.2, -0.2)))
+        for n in FEW_IN_A_CELL
+    ]
+    return [*settings, clustered, jackknife, *few, *few_in_a_cell]
+
+
+def main() -> None:
+    """Simulate all settings, print and save the results."""
+    options = parse_options(__doc__, "comparison_coverage.json", quick=20)
+    results = []
+    for number, setting in enumerate(list_settings()):
+        results.append(simulate(setting, options.runs, [options.seed, number]))
+        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
+    settings = {"level": LEVEL, "runs": options.runs, "seed": options.seed}
+    write_results(options.out, {"settings": settings}, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The command line of the simulations, and the files of their results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def parse_options(description: str | None, result: str, *, runs: int = 1000, quick: int, seed: int = 20190513) -> Any:
+    """Read the command line: ``runs`` of each setting (`quick` with --quick), ``seed`` and ``out``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=runs, help="of each setting (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--out", type=Path, default=RESULTS / result)
+    parser.add_argument("--quick", action="store_true", help=f"a smoke test: {quick} runs")
+    options = parser.parse_args()
+    if options.quick:
+        options.runs = quick
+    return options
+
+
+def write_results(out: Path, head: Mapping[str, object], results: Sequence[object]) -> None:
+    """Write JSON: the entries of the head, and one line per result."""
+    lines = ",\n  ".join(map(json.dumps, results))
+    text = "".join(f'"{name}": {json.dumps(value)},\n ' for name, value in head.items())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(f'{{{text}"results": [\n  {lines}\n ]}}\n', encoding="utf-8")
+
+
+def read_results(name: str) -> dict[str, Any]:
+    """Read a saved result."""
+    saved: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    return saved

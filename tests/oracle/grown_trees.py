@@ -1,0 +1,73 @@
+"""Trees grown by the kernels alone, from histograms that numpy makes: what Spark does, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.growth import GrownTree, Histogram, Limits, Measure, Node, NodeKey, grow
+from biasspark.attribution.significance import Moments
+from biasspark.config.attribution_settings import TreeSettings
+from biasspark.features import Feature
+
+
+class Sample(NamedTuple):
+    """Rows of one tree: bins [n, n_features], whole values [n], and which rows only estimate."""
+
+    bins: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+    honest: npt.NDArray[np.bool_]
+
+    def inside(self, node: Node) -> npt.NDArray[np.bool_]:
+        """Say which rows meet a node's condition."""
+        inside = np.ones(len(self.values), bool)
+        for place, bins in node.condition.items():
+            inside &= np.isin(self.bins[:, place], list(bins))
+        return inside
+
+
+def measure_samples(samples: Sequence[Sample], features: Sequence[Feature]) -> Measure:
+    def histogram(sample: Sample, inside: npt.NDArray[np.bool_], place: int, n_bins: int) -> Histogram:
+        training, honest = inside & ~sample.honest, inside & sample.honest
+        sums = np.zeros(n_bins, np.int64)
+        np.add.at(sums, sample.bins[training, place], sample.values[training])
+        counts = (np.bincount(sample.bins[rows, place], minlength=n_bins) for rows in (training, honest))
+        return Histogram(next(counts), sums, next(counts))
+
+    def measure(trees: Sequence[GrownTree], keys: Sequence[NodeKey]) -> Mapping[NodeKey, list[Histogram]]:
+        nodes = {(tree.number, node.node_id): node for tree in trees for node in tree.nodes}
+        return {
+            key: [
+                histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
+                for place, feature in enumerate(features)
+            ]
+            for key in keys
+        }
+
+    return measure
+
+
+def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[GrownTree]:
+    growing = [sample.values[~sample.honest] for sample in samples]
+    square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
+    return grow(measure_samples(samples, features), features, Limits.of(settings, square_sums))
+
+
+def sum_nodes(tree: GrownTree, sample: Sample, unit: float = 1.0) -> dict[NodeKey, NodeSums]:
+    """Add up each node's values, so many units each."""
+
+    def moments(rows: npt.NDArray[np.bool_]) -> Moments:
+        values, exact = sample.values[rows].astype(object), Decimal(unit)
+        return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
+
+    return {
+        (tree.number, node.node_id): NodeSums(
+            train=moments(sample.inside(node) & ~sample.honest), honest=moments(sample.inside(node) & sample.honest)
+        )
+        for node in tree.nodes
+    }

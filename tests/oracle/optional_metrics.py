@@ -1,0 +1,254 @@
+"""Pinned AUC, rates, histograms, label balance and template scores as their definitions say; no code of the product.
+
+Every function takes the rows of one slice that count for one model: `score`, `label` (whether positive) and `inside`
+(1 in the identity, 0 outside, NaN where that is not known). What is undefined is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.oracle.intervals import newcombe_gap
+from tests.oracle.suite import auc_by_pairs, cut_cells, ordered_doubled
+
+Scores = NDArray[np.floating[Any]]
+Labels = NDArray[np.bool_]
+Row = dict[str, Any]
+
+RATES = {
+    # rate: (what is counted, among what)
+    "tpr": (("true_positive",), ("true_positive", "false_negative")),
+    "fpr": (("false_positive",), ("false_positive", "true_negative")),
+    "tnr": (("true_negative",), ("false_positive", "true_negative")),
+    "fnr": (("false_negative",), ("true_positive", "false_negative")),
+    "precision": (("true_positive",), ("true_positive", "false_positive")),
+    "selection_rate": (
+        ("true_positive", "false_positive"),
+        ("true_positive", "false_positive", "true_negative", "false_negative"),
+    ),
+}
+TERMS = {
+    "background_auc": ("background_negative", "background_positive"),
+    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
+    "bpsn_auc": ("subgroup_negative", "background_positive"),
+    "bnsp_auc": ("background_negative", "subgroup_positive"),
+}
+
+
+def defined(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+# ---- pinned AUC
+
+
+def overall_auc(score: Scores, label: Labels) -> float | None:
+    return defined(auc_by_pairs(score[~label], score[label]))
+
+
+def pinned_weights(inside: Scores, include_subgroup: bool = True) -> Scores:
+    """How often each row stands in the pinned set, in expectation: half of it the subgroup, half drawn from D.
+
+    D is every row whose membership is known, or those outside of the subgroup. A row of unknown membership weighs 0.
+    """
+    member, drawn = inside == 1, inside == 0
+    if include_subgroup:
+        drawn = drawn | member
+    chance = member.sum() / drawn.sum() if drawn.any() else math.nan
+    return np.asarray(member + drawn * chance, float)
+
+
+def pinned_auc(score: Scores, label: Labels, inside: Scores, include_subgroup: bool = True) -> Row:
+    """The AUC of rows with weights: the share of the weight of all (negative, positive) pairs that is rightly ordered.
+
+    With it the share of each kind of pair in the weight, and its AUC; and an empty cell where there is no such pair.
+    """
+    known = ~np.isnan(inside)
+    score, label, inside = score[known], label[known], inside[known]
+    weight = pinned_weights(inside, include_subgroup)
+    pairs = np.outer(weight[~label], weight[label])
+    total = pairs.sum()
+    value = math.nan
+    if total > 0:
+        value = (pairs * ordered_doubled(score[~label], score[label]) / 2).sum() / total
+    cells = cut_cells(score, label, inside)
+    row: Row = {"pinned_auc": defined(value)}
+    sides = {"subgroup": inside == 1, "background": inside == 0}
+    for name, (low, high) in TERMS.items():
+        of_low, of_high = sides[low.split("_")[0]][~label], sides[high.split("_")[0]][label]
+        share = pairs[np.ix_(of_low, of_high)].sum() / total if total > 0 else math.nan
+        row[name.replace("_auc", "_weight")] = defined(share)
+        row[name] = defined(auc_by_pairs(cells[low], cells[high]))
+    empty = [cell for cell, scores in cells.items() if not len(scores)]  # those of the subgroup come first
+    row["reason"] = f"no_{empty[0]}s" if math.isnan(value) else None
+    return row
+
+
+def sample_pinned_aucs(
+    score: Scores, label: Labels, inside: Scores, trials: int, include_subgroup: bool
+) -> list[float]:
+    """Pinned AUC as published: the subgroup and equally many rows drawn from D without replacement, once a trial."""
+    rng = np.random.default_rng(2018)
+    member = np.flatnonzero(inside == 1)
+    drawn_from = np.flatnonzero(~np.isnan(inside)) if include_subgroup else np.flatnonzero(inside == 0)
+    size = min(len(member), len(drawn_from))
+    found = []
+    for _ in range(trials):
+        rows = np.r_[rng.choice(member, size, replace=False), rng.choice(drawn_from, size, replace=False)]
+        found.append(auc_by_pairs(score[rows][~label[rows]], score[rows][label[rows]]))
+    return found
+
+
+# ---- rates at a threshold
+
+
+def decide(score: Scores, threshold: float) -> Labels:
+    """A float32 score is compared with the float32 that is written as the threshold is."""
+    return np.asarray(score >= score.dtype.type(threshold), bool)
+
+
+def count_decisions(score: Scores, label: Labels, threshold: float) -> dict[str, int]:
+    decided = decide(score, threshold)
+    counts = {"true_negative": ~decided & ~label, "false_positive": decided & ~label}
+    counts |= {"false_negative": ~decided & label, "true_positive": decided & label}
+    return {what: int(rows.sum()) for what, rows in counts.items()}
+
+
+def fraction_of(counts: Mapping[str, int], rate: str) -> tuple[int, int]:
+    counted, among = RATES[rate]
+    return sum(counts[what] for what in counted), sum(counts[what] for what in among)
+
+
+def divide(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def threshold_rates(score: Scores, label: Labels, inside: Scores, threshold: float, level: float = 0.95) -> Row:
+    subgroup, background = (count_decisions(score[inside == side], label[inside == side], threshold) for side in (1, 0))
+    row: Row = {f"n_{what}": count for what, count in subgroup.items()}
+    row |= {f"background_n_{what}": count for what, count in background.items()}
+    for rate in RATES:
+        of_subgroup, of_background = fraction_of(subgroup, rate), fraction_of(background, rate)
+        mine, theirs = divide(*of_subgroup), divide(*of_background)
+        row |= {rate: mine, f"background_{rate}": theirs}
+        row |= dict.fromkeys((f"{rate}_gap", f"{rate}_gap_low", f"{rate}_gap_high"))
+        if mine is not None and theirs is not None:
+            row[f"{rate}_gap"] = mine - theirs
+            row[f"{rate}_gap_low"], row[f"{rate}_gap_high"] = newcombe_gap(of_subgroup, of_background, level)
+    return row | {"reason": None}
+
+
+def threshold_summary(score: Scores, label: Labels, identities: Mapping[str, Scores], threshold: float) -> Row:
+    """Error rates of all rows, and the sum over identities of how far theirs are from them."""
+    everyone = count_decisions(score, label, threshold)
+    row: Row = {}
+    for rate, name in (("fpr", "false_positive"), ("fnr", "false_negative")):
+        overall = row[rate] = divide(*fraction_of(everyone, rate))
+        rates = [
+            divide(*fraction_of(count_decisions(score[inside == 1], label[inside == 1], threshold), rate))
+            for inside in identities.values()
+        ]
+        found = [abs(overall - one) for one in rates if overall is not None and one is not None]
+        row[f"{name}_equality_difference"] = sum(found) if found else None
+    return row
+
+
+# ---- histograms
+
+
+def histogram_edges(scores: Iterable[float], bins: int) -> list[float]:
+    """Where the bins of a model meet: of [0, 1], or from its least to its greatest score where one lies outside."""
+    found = [float(score) for score in scores]
+    low, high = (0.0, 1.0) if all(0 <= score <= 1 for score in found) else (min(found), max(found))
+    return [low + (high - low) * place / bins for place in range(bins)] + [high]
+
+
+def find_bin(score: float, edges: Sequence[float]) -> int:
+    """The bin that a score lies in: from its lower edge, up to its upper; the last has both."""
+    if score == edges[-1]:
+        return len(edges) - 2
+    for place in range(len(edges) - 1):
+        if edges[place] <= score < edges[place + 1]:
+            return place
+    raise ValueError(f"{score} lies in no bin")
+
+
+def histogram(scores: Iterable[float], edges: Sequence[float]) -> dict[int, Row]:
+    """The bins that are not empty."""
+    counts = Counter(find_bin(float(score), edges) for score in scores)
+    return {
+        place: {"bin_low": edges[place], "bin_high": edges[place + 1], "n_rows": count}
+        for place, count in counts.items()
+    }
+
+
+# ---- label balance
+
+
+def label_balance(
+    label: Sequence[bool | None],
+    length: Sequence[int | None] | None,
+    inside: Iterable[float],
+    edges: Sequence[int] = (),
+) -> dict[str, Row]:
+    """The buckets of one identity; `label` is None where it is unknown, `length` where there is no text."""
+    found: dict[str, Row] = {}
+    lengths = [None] * len(label) if length is None else list(length)
+    spans = [] if length is None else [(low, high - 1) for low, high in pairwise(edges)]
+    for low, high in spans:
+        chosen = [one is not None and low <= one <= high for one in lengths]
+        found[f"{low}-{high}"] = {"length_low": low, "length_high": high, **_balance(label, inside, chosen)}
+    everywhere = _balance(label, inside, [True] * len(label))
+    if spans:
+        needed = [row["n_negatives_to_add"] for row in found.values()]
+        if everywhere["overall_positive_rate"]:
+            everywhere["n_negatives_to_add"] = sum(count for count in needed if count is not None)
+    found["(all)"] = {"length_low": None, "length_high": None, **everywhere}
+    return found
+
+
+def _balance(label: Sequence[bool | None], inside: Iterable[float], chosen: Sequence[bool]) -> Row:
+    """Count the rows of the bucket, of all and of the identity, and the negatives that the identity lacks."""
+    n_all = p_all = n_rows = n_positive = 0
+    for positive, member, here in zip(label, inside, chosen, strict=True):
+        if positive is None or not here:
+            continue
+        n_all, p_all = n_all + 1, p_all + positive
+        if member == 1:
+            n_rows, n_positive = n_rows + 1, n_positive + positive
+    to_add: int | None = None
+    if p_all:
+        to_add = 0
+        while n_positive * n_all > p_all * (n_rows + to_add):  # still more positive than all rows are
+            to_add += 1
+    return {
+        "n_rows": n_rows,
+        "n_positive": n_positive,
+        "positive_rate": divide(n_positive, n_rows),
+        "overall_positive_rate": divide(p_all, n_all),
+        "n_negatives_to_add": to_add,
+        "reason": None,
+    }
+
+
+# ---- templates
+
+
+def template_scores(template: Sequence[Any], score: Scores, inside: Scores) -> dict[Any, Row]:
+    """The mean score of the identity's rows by template; rows without a template are in none."""
+    found: dict[Any, Row] = {}
+    for name in set(template) - {None}:
+        rows = zip(template, score.tolist(), inside.tolist(), strict=True)
+        scores = [value for other, value, member in rows if other == name and member == 1]
+        if scores:
+            spread = stdev(scores) if len(scores) > 1 else None
+            found[name] = {"n_rows": len(scores), "mean_score": fmean(scores), "sd_score": spread, "reason": None}
+    return found

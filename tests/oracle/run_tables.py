@@ -1,0 +1,315 @@
+"""What the tables of a run must say, from its corpus and the definitions: numpy, SciPy and scikit-learn.
+
+Nothing of biasspark computes here. Every table follows from the scores of the cells of each identity, which a mask
+picks out of the corpus; `u_statistics` counts pairs by looking every score up among the sorted ones of the other cell.
+It knows what conf/demo.toml asks for: identities that are columns, rows without an annotation left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import pmean
+from sklearn.metrics import roc_auc_score
+
+from tests.oracle.intervals import auc_interval, newcombe_gap
+from tests.oracle.suite import PAIRS
+
+OVERALL = "(overall)"
+EVERY_LENGTH = "(all)"
+BUCKETS = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
+POWER = -5
+LEVEL = 0.95
+SUMMARISED = {
+    **dict.fromkeys(("subgroup_auc", "bpsn_auc", "bnsp_auc"), False),
+    **dict.fromkeys(("negative_aeg", "positive_aeg"), True),
+}
+"""The metrics of which model_summary gives the worst, and whether that is the one furthest from 0."""
+
+KEYS = {
+    "u_statistics": ("model", "slice", "identity", "low_cell", "high_cell"),
+    "bias_metrics": ("model", "slice", "identity"),
+    "model_summary": ("model", "slice"),
+    "pinned_auc": ("model", "slice", "identity"),
+    "threshold_rates": ("model", "slice", "identity", "threshold"),
+    "threshold_summary": ("model", "slice", "threshold"),
+    "score_histograms": ("model", "slice", "identity", "cell", "bin"),
+    "label_balance": ("identity", "bucket"),
+}
+"""The tables that are computed, and the key of a row of each."""
+
+SAME = 1e-12
+"""Two values that differ by less are equal where the worst identity is named."""
+
+Scores = npt.NDArray[np.float64]
+Cells = Mapping[str, Scores]
+Values = dict[str, Any]
+Tables = dict[str, dict[tuple[Any, ...], Values]]
+
+
+def compute_night(corpus: Path, config: Mapping[str, Any]) -> Tables:
+    """Compute the rows of all tables of a night: by table and key, the columns. Where names tie, a set of them."""
+    rows = pd.read_parquet(corpus)
+    rows = rows[rows[config["label"]["column"]].notna()]
+    slices = {"all": np.full(len(rows), True)}
+    slices |= {name: rows.eval(condition).to_numpy(bool) for name, condition in config.get("slices", {}).items()}
+    night: Tables = {table: {} for table in KEYS}
+    for (model, column), (cut, chosen) in product(config["models"].items(), slices.items()):
+        for table, found in measure_slice(rows[chosen & rows[column].notna()], column, config).items():
+            night[table] |= {(model, cut, *key): values for key, values in found.items()}
+    night["label_balance"] = balance_labels(rows, config)
+    return night
+
+
+def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) -> Tables:
+    """Compute the tables of one model and slice."""
+    tables: Tables = defaultdict(dict)
+    score, positive = rows[column], is_positive(rows, config)
+    whole = {"negative": np.sort(score[~positive]), "positive": np.sort(score[positive])}
+    overall = compare_cells(whole["negative"], whole["positive"])
+    tables["u_statistics"][OVERALL, "negative", "positive"] = overall
+    tables["score_histograms"] |= count_bins(OVERALL, whole, config)
+    for identity in config["identities"]["columns"]:
+        known = rows[identity].notna()
+        inside = rows.loc[known, identity] >= config["identities"]["threshold"]
+        sides = (("subgroup", inside), ("background", ~inside))
+        labels = (("negative", ~positive[known]), ("positive", positive[known]))
+        cells = {
+            f"{side}_{label}": np.sort(score[known][of_side & of_label])
+            for (side, of_side), (label, of_label) in product(sides, labels)
+        }
+        pairs = {metric: compare_cells(cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
+        tables["u_statistics"] |= {(identity, *PAIRS[metric]): pair for metric, pair in pairs.items()}
+        metrics = {metric: rank_by_sklearn(metric, cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
+        tables["bias_metrics"][identity,] = count_cells(cells) | metrics
+        for metric, pair in pairs.items():
+            tables["bias_metrics"][identity,] |= enclose(metric, pair, 0.5 if metric.endswith("aeg") else 0.0)
+        tables["pinned_auc"][identity,] = pin(cells, metrics) | {"overall_auc": overall["auc"]}
+        tables["score_histograms"] |= count_bins(identity, cells, config)
+        for threshold in config["thresholds"]["at"]:
+            tables["threshold_rates"][identity, threshold] = compare_rates(cells, threshold)
+    for threshold in config["thresholds"]["at"]:
+        of_threshold = {key[0]: row for key, row in tables["threshold_rates"].items() if key[1] == threshold}
+        tables["threshold_summary"][threshold,] = sum_up_rates(whole, threshold, of_threshold)
+    tables["model_summary"][()] = sum_up(overall, tables)
+    return tables
+
+
+def is_positive(rows: pd.DataFrame, config: Mapping[str, Any]) -> pd.Series[bool]:
+    """Say of every row whether it is a positive."""
+    found: pd.Series[bool] = rows[config["label"]["column"]] >= config["label"]["threshold"]
+    return found
+
+
+def share(part: float, whole: float) -> float | None:
+    """Divide, where there is something to divide by."""
+    return part / whole if whole else None
+
+
+def compare_cells(low: Scores, high: Scores) -> Values:
+    """Count the pairs of two sorted cells that are rightly ordered, ties half, and DeLong's variance of their share."""
+    of_high = np.searchsorted(low, high, "left") + np.searchsorted(low, high, "right")
+    of_low = 2 * len(high) - np.searchsorted(high, low, "left") - np.searchsorted(high, low, "right")
+    variance = None
+    if min(len(low), len(high)) > 1:
+        parts = of_high / (2 * len(low)), of_low / (2 * len(high))
+        variance = float(sum(np.var(part, ddof=1) / len(part) for part in parts))
+    return {
+        "n_low": len(low),
+        "n_high": len(high),
+        "u_doubled": int(of_high.sum()),
+        "low_square_sum": int(of_low @ of_low),
+        "high_square_sum": int(of_high @ of_high),
+        "auc": share(int(of_high.sum()), 2 * len(low) * len(high)),
+        "auc_variance": variance,
+    }
+
+
+def rank_by_sklearn(metric: str, low: Scores, high: Scores) -> float | None:
+    """Give the AUC of two cells, or for a gap 1/2 less."""
+    if not len(low) or not len(high):
+        return None
+    auc = roc_auc_score(np.repeat([False, True], [len(low), len(high)]), np.concatenate([low, high]))
+    return float(auc) - (0.5 if metric.endswith("aeg") else 0.0)
+
+
+def enclose(name: str, pair: Values, shift: float = 0.0) -> Values:
+    """Give the interval of an AUC, less a shift, and its method."""
+    method, ends = "none", None
+    if pair["auc"] is not None:
+        method, ends = auc_interval(pair["auc"], pair["auc_variance"], pair["n_low"], pair["n_high"], LEVEL)
+    low, high = (None, None) if ends is None else (end - shift for end in ends)
+    return {f"{name}_low": low, f"{name}_high": high, f"{name}_method": method}
+
+
+def count_cells(cells: Cells) -> Values:
+    """Give the size of every cell, and of both sides the share of positives."""
+    sizes = {f"n_{cell}": len(scores) for cell, scores in cells.items()}
+    return sizes | {
+        f"{side}_positive_rate": share(
+            sizes[f"n_{side}_positive"], sizes[f"n_{side}_negative"] + sizes[f"n_{side}_positive"]
+        )
+        for side in ("subgroup", "background")
+    }
+
+
+def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
+    """Weigh the rows as an endless draw of equally many from the subgroup and from all rows does, and take the AUC.
+
+    A row of the subgroup stands there once, and any row as often as the subgroup is a share of all.
+    """
+    sizes = {cell: len(scores) for cell, scores in cells.items()}
+    drawn = share(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
+    weights = {cell: drawn + cell.startswith("subgroup") for cell in cells}
+    totals = {cell: weights[cell] * sizes[cell] for cell in cells}
+    terms = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
+    pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] for term in terms}
+    pinned = None
+    if sum(pairs.values()):
+        labels = np.concatenate([np.full(len(scores), cell.endswith("positive")) for cell, scores in cells.items()])
+        by_row = np.concatenate([np.full(len(scores), weights[cell]) for cell, scores in cells.items()])
+        pinned = float(roc_auc_score(labels, np.concatenate(list(cells.values())), sample_weight=by_row))
+    shares = {term.replace("_auc", "_weight"): share(pairs[term], sum(pairs.values())) for term in terms}
+    return {"pinned_auc": pinned} | shares | {term: metrics[term] for term in terms}
+
+
+def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:
+    """Count the scores of every cell in bins from 0 to 1; an empty bin is none."""
+    found = {}
+    for cell, scores in cells.items():
+        counts, ends = np.histogram(scores, config["histograms"]["bins"], (0, 1))
+        for place in map(int, np.flatnonzero(counts)):
+            of_bin = {"bin_low": float(ends[place]), "bin_high": float(ends[place + 1]), "n_rows": int(counts[place])}
+            found[identity, cell, place] = of_bin
+    return found
+
+
+def decide(negative: Scores, positive: Scores, threshold: float) -> tuple[Values, Values]:
+    """Decide what is at or above a threshold, and give the counts and the rates of that."""
+    right, wrong = (int((scores >= threshold).sum()) for scores in (positive, negative))
+    counts = {
+        "n_true_positive": right,
+        "n_false_positive": wrong,
+        "n_true_negative": len(negative) - wrong,
+        "n_false_negative": len(positive) - right,
+    }
+    return counts, {name: share(*parts) for name, parts in rates_of(counts).items()}
+
+
+def rates_of(counts: Values) -> dict[str, tuple[int, int]]:
+    """Give of every rate how many rows are counted, and among how many."""
+    tp, fp, tn, fn = (
+        counts[f"n_{what}"] for what in ("true_positive", "false_positive", "true_negative", "false_negative")
+    )
+    return {
+        "tpr": (tp, tp + fn),
+        "fpr": (fp, fp + tn),
+        "tnr": (tn, fp + tn),
+        "fnr": (fn, tp + fn),
+        "precision": (tp, tp + fp),
+        "selection_rate": (tp + fp, tp + fp + tn + fn),
+    }
+
+
+def compare_rates(cells: Cells, threshold: float) -> Values:
+    """Give counts and rates of subgroup and background, and by how much the rates differ."""
+    counts, rates = decide(cells["subgroup_negative"], cells["subgroup_positive"], threshold)
+    other_counts, other_rates = decide(cells["background_negative"], cells["background_positive"], threshold)
+    values = counts | rates | {f"background_{name}": value for name, value in (other_counts | other_rates).items()}
+    for name, rate in rates.items():
+        other, gap = other_rates[name], f"{name}_gap"
+        values |= dict.fromkeys((gap, f"{gap}_low", f"{gap}_high"))
+        if rate is not None and other is not None:
+            values[gap] = rate - other
+            ends = newcombe_gap(rates_of(counts)[name], rates_of(other_counts)[name], LEVEL)
+            values |= {f"{gap}_low": ends[0], f"{gap}_high": ends[1]}
+    return values
+
+
+def sum_up_rates(whole: Cells, threshold: float, identities: Mapping[str, Values]) -> Values:
+    """Give the error rates of a slice, and how much those of identities differ from them altogether."""
+    _, rates = decide(whole["negative"], whole["positive"], threshold)
+    values = {name: rates[name] for name in ("fpr", "fnr")}
+    for name, difference in (("fpr", "false_positive"), ("fnr", "false_negative")):
+        apart = [abs(rates[name] - row[name]) for row in identities.values() if row[name] is not None]
+        values[f"{difference}_equality_difference"] = sum(apart) if apart else None
+    return values
+
+
+def sum_up(overall: Values, tables: Tables) -> Values:
+    """Sum the metrics up over identities."""
+    metrics = {identity: row for (identity,), row in tables["bias_metrics"].items()}
+    summary = {"n_negative": overall["n_low"], "n_positive": overall["n_high"]}
+    summary |= {name: overall[name] for name in ("auc", "auc_variance")} | enclose("auc", overall)
+    for name, is_gap in SUMMARISED.items():
+        values = {identity: row[name] for identity, row in metrics.items() if row[name] is not None}
+        if is_gap:
+            sizes = {identity: abs(value) for identity, value in values.items()}
+            summary[f"{name}_max_abs"] = max(sizes.values(), default=None)
+            summary[f"{name}_max_abs_identity"] = name_lowest({one: -size for one, size in sizes.items()})
+        else:
+            summary[f"{name}_min"], summary[f"{name}_max"] = spread(values.values())
+            summary[f"{name}_min_identity"] = name_lowest(values)
+            summary[f"{name}_power_mean"] = float(pmean(list(values.values()), POWER)) if values else None
+    summary["n_identities_undefined"] = sum(any(row[name] is None for name in SUMMARISED) for row in metrics.values())
+    parts = [overall["auc"], *(summary[f"{name}_power_mean"] for name, is_gap in SUMMARISED.items() if not is_gap)]
+    summary["competition_score"] = None if None in parts else sum(parts) / 4
+    pinned = [row["pinned_auc"] for row in tables["pinned_auc"].values() if row["pinned_auc"] is not None]
+    summary["pinned_auc_equality_difference"] = sum(abs(overall["auc"] - one) for one in pinned) if pinned else None
+    return summary
+
+
+def spread(values: Iterable[float]) -> tuple[float | None, float | None]:
+    """Give the least and the greatest."""
+    found = list(values)
+    return min(found, default=None), max(found, default=None)
+
+
+def name_lowest(values: Mapping[str, float]) -> frozenset[str] | None:
+    """Name whoever has the least value."""
+    if not values:
+        return None
+    return frozenset(name for name, value in values.items() if value <= min(values.values()) + SAME)
+
+
+def balance_labels(rows: pd.DataFrame, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:
+    """Count rows and positives of every identity by length, and the negatives that would balance them."""
+    length, positive = rows[config["label_balance"]["length"]], is_positive(rows, config)
+    everybody = pd.Series(True, rows.index)
+    chosen: dict[str, pd.Series[bool]] = {
+        name: rows[name] >= config["identities"]["threshold"] for name in config["identities"]["columns"]
+    }
+    found: dict[tuple[Any, ...], Values] = {}
+    for low, high in BUCKETS:
+        within = length.between(low, high)
+        for identity, own in ({OVERALL: everybody} | chosen).items():
+            counts = balance_bucket(positive.loc[own & within], positive.loc[within])
+            found[identity, f"{low}-{high}"] = {"length_low": low, "length_high": high} | counts
+    for identity, own in ({OVERALL: everybody} | chosen).items():
+        row: Values = {"length_low": None, "length_high": None} | balance_bucket(positive.loc[own], positive)
+        if positive.any():
+            added = (found[identity, f"{low}-{high}"]["n_negatives_to_add"] or 0 for low, high in BUCKETS)
+            row["n_negatives_to_add"] = sum(added)
+        found[identity, EVERY_LENGTH] = row
+    return found
+
+
+def balance_bucket(own: pd.Series[bool], everybody: pd.Series[bool]) -> Values:
+    """Say what share of the rows of an identity is positive, and how many negatives bring it down to everybody's."""
+    n_rows, n_positive = len(own), int(own.sum())
+    all_rows, all_positive = len(everybody), int(everybody.sum())
+    enough = -(-n_positive * all_rows // all_positive) if all_positive else None
+    return {
+        "n_rows": n_rows,
+        "n_positive": n_positive,
+        "positive_rate": share(n_positive, n_rows),
+        "overall_positive_rate": share(all_positive, all_rows),
+        "n_negatives_to_add": None if enough is None else max(0, enough - n_rows),
+    }

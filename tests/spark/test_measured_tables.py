@@ -1,0 +1,213 @@
+"""Every table of a measurement through the public functions: the corpus is counted as brute force counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+import biasspark
+from biasspark import ConfigError, MeasuredCorpus
+from biasspark.tables.schemas import LABEL_BALANCE, PINNED_AUC, SCORE_HISTOGRAMS, TEMPLATE_SCORES, Table
+from tests.fixtures.edge_case_corpus import Meaning, assert_rows, frame_of, is_crossed, make_rows, measures
+from tests.fixtures.measured_edge_cases import LENGTHS, TRIALS, measure_on_spark, measured_edge_cases
+from tests.oracle import optional_metrics as oracle
+
+SAMPLED = ("trials", "sampled_mean", "sampled_sd")
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+def rows_of(measured: MeasuredCorpus, table: Table) -> Rows:
+    rows = [row.asDict() for row in measured.table(table).collect()]
+    return {tuple(row[name] for name in table.key_columns): row for row in rows}
+
+
+def assert_counted(measured: MeasuredCorpus, unannotated: str, models: Mapping[str, str] | None = None) -> None:
+    """Assert that every bit of every table is what follows from counting all pairs of rows."""
+    for table, rows in measured_edge_cases(unannotated).tables().items():
+        expected = {
+            tuple(row[name] for name in table.key_columns): row
+            for row in rows.to_pylist()
+            if models is None or row["model"] in models
+        }
+        found = rows_of(measured, table)
+        for row in (*found.values(), *expected.values()) if table == PINNED_AUC else ():
+            for name in SAMPLED:
+                row.pop(name)
+        if table == SCORE_HISTOGRAMS:  # the edges of bins are equal parts, to the last bits
+            assert_rows(found.values(), expected.values(), table)
+        else:
+            assert found == expected, table.name
+
+
+@pytest.fixture(scope="module")
+def golden(spark_session: SparkSession) -> MeasuredCorpus:
+    return measure_on_spark(spark_session, pinned_auc=TRIALS)
+
+
+def test_every_table_follows_from_all_pairs_of_rows(golden: MeasuredCorpus) -> None:
+    assert_counted(golden, "exclude")
+
+
+@pytest.mark.parametrize(
+    ("engine", "ranges", "models"),
+    [
+        ("blocks", 1, {"tied": "s1", "narrow": "s2", "logit": "s3"}),
+        pytest.param("windows", 3, {"narrow": "s2", "logit": "s3"}, marks=pytest.mark.slow),
+    ],
+)
+def test_no_bit_depends_on_engine_ranges_or_partitions(
+    spark: SparkSession, engine: str, ranges: int, models: dict[str, str]
+) -> None:
+    """And with unknown annotations in the background."""
+    measured = measure_on_spark(spark, "background", 1, engine=engine, ranges=ranges, models=models)
+    assert_counted(measured, "background", models)
+
+
+# ---- label balance and templates
+
+
+def expected_balance(
+    meaning: Meaning, lengths: list[int | None] | None, edges: tuple[int, ...]
+) -> list[dict[str, Any]]:
+    singles = {name: inside for name, inside in meaning.identities.items() if not is_crossed(name)}
+    return [
+        {"identity": name, "bucket": bucket} | row
+        for name, inside in ({"(overall)": np.ones(len(meaning.rows))} | singles).items()
+        for bucket, row in oracle.label_balance(meaning.label, lengths, inside, edges).items()
+    ]
+
+
+def test_balance_by_the_length_of_a_text(golden: MeasuredCorpus) -> None:
+    """A sign beyond the basic plane counts as one; texts that are null have no length and stand in (all) alone."""
+    meaning = Meaning(make_rows())
+    lengths = [None if text is None else len(text) for text in meaning.column("text")]
+    assert_rows(rows_of(golden, LABEL_BALANCE).values(), expected_balance(meaning, lengths, LENGTHS), LABEL_BALANCE)
+
+
+@pytest.mark.parametrize("length", ["length", None])
+def test_balance_without_models_by_published_bins_or_none(spark: SparkSession, length: str | None) -> None:
+    """All labelled rows count, scored or not."""
+    meaning, asked = Meaning(make_rows()), measures()
+    kept = {name: asked[name] for name in ("label", "label_threshold", "identities")}
+    kept |= {"length": length} if length else {}
+    found = [row.asDict() for row in biasspark.label_balance(frame_of(spark, make_rows()), **kept).collect()]
+    edges = (20, 60, 180, 540, 1620, 4860) if length else ()
+    assert_rows(found, expected_balance(meaning, meaning.column("length") if length else None, edges), LABEL_BALANCE)
+
+
+def test_template_scores(golden: MeasuredCorpus) -> None:
+    """Of the rows that count for the model, whatever their slice; one row has no standard deviation."""
+    expected = [
+        {"model": case.model, "template": template, "identity": identity} | row
+        for case in measured_edge_cases().cases
+        if case.slice == "all"
+        for identity, inside in ({"(overall)": np.ones(len(case.score))} | case.singles).items()
+        for template, row in oracle.template_scores(case.template, case.score, inside).items()
+    ]
+    assert None in {row["sd_score"] for row in expected}
+    assert not {"unscored", None} & {row["template"] for row in expected}
+    assert_rows([row.asDict() for row in golden.template_scores().collect()], expected, TEMPLATE_SCORES)
+
+
+# ---- trials of the pinned AUC
+
+
+def assert_drawn_alike(row: Mapping[str, Any], others: list[float]) -> None:
+    """Assert that mean and spread of the trials are those of others, drawn by numpy."""
+    error = stdev(others) * (2 / TRIALS) ** 0.5
+    assert abs(row["sampled_mean"] - fmean(others)) < 4 * error
+    assert 0.7 < row["sampled_sd"] / stdev(others) < 1.4  # its standard error is a fourteenth of it
+    assert abs(row["sampled_mean"] - row["pinned_auc"]) < 4 * error + 0.005
+
+
+def test_trials_vary_as_draws_without_replacement_do(golden: MeasuredCorpus) -> None:
+    rows = rows_of(golden, PINNED_AUC)
+    assert {row["trials"] for row in rows.values()} == {TRIALS}
+    for case in measured_edge_cases().cases:
+        for identity in ("c1", "big", "gay", "u & v") if case.slice == "all" else ():
+            others = oracle.sample_pinned_aucs(case.score, case.label, case.identities[identity], TRIALS, True)
+            assert_drawn_alike(rows[case.model, case.slice, identity], others)
+    undefined = [row for row in rows.values() if row["slice"] == "nowhere" or row["identity"] == "nobody"]
+    assert {(row["sampled_mean"], row["sampled_sd"]) for row in undefined} == {(None, None)}
+
+
+def test_trials_drawn_from_the_rows_outside_of_the_subgroup(spark: SparkSession) -> None:
+    """As the authors' published code draws; of `gay`, which is most rows, as many as there are others."""
+    asked = measures("background", models={"tied": "s1"}, slices=None)
+    found = biasspark.pinned_auc(
+        frame_of(spark, make_rows()), trials=TRIALS, include_subgroup_in_background=False, **asked
+    ).collect()
+    rows, case = {row.identity: row.asDict() for row in found}, measured_edge_cases("background").cases[0]
+    for identity in ("c1", "gay", "big"):
+        others = oracle.sample_pinned_aucs(case.score, case.label, case.identities[identity], TRIALS, False)
+        assert_drawn_alike(rows[identity], others)
+
+
+@pytest.mark.slow
+def test_trials_follow_from_the_seed_alone(spark: SparkSession) -> None:
+    asked = measures(models={"narrow": "s2"}, slices=None)
+
+    def draw(partitions: int, seed: int, ranges: int = 0) -> list[Any]:
+        corpus = frame_of(spark, make_rows(), partitions)
+        return sorted(map(repr, biasspark.pinned_auc(corpus, trials=5, seed=seed, ranges=ranges, **asked).collect()))
+
+    assert draw(1, 7) == draw(3, 7, ranges=7) != draw(1, 8)
+
+
+def test_trials_need_blocks(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError, match="trials"):
+        biasspark.pinned_auc(frame_of(spark, make_rows()[:9]), trials=3, **measures(engine="windows"))
+
+
+# ---- thresholds and bins
+
+
+def test_a_grid_has_both_ends_and_is_joined_by_named_thresholds(spark: SparkSession) -> None:
+    corpus = frame_of(spark, make_rows()[:60], 1)
+    asked = measures(models=["s1"], identities=["c1"], slices=None)
+    both = biasspark.threshold_summary(corpus, at=[0.05, 0.3], grid={"low": 0.0, "high": 1.0, "steps": 10}, **asked)
+    assert sorted(row.threshold for row in both.collect()) == sorted({0.05, *(step / 10 for step in range(11))})
+
+
+def test_float32_scores_reach_the_threshold_that_they_are_written_as(spark: SparkSession) -> None:
+    """0.7 is more than the float32 of 0.7, which as a double is 0.699999988."""
+    assert float(np.float32(0.7)) < 0.7
+    scores = [(0.7, True, 1.0), (0.69, True, 1.0), (0.7, False, 1.0)]
+    table = spark.createDataFrame(scores, "s FLOAT, label BOOLEAN, c DOUBLE")
+    [row] = biasspark.threshold_rates(table, at=[0.7], models=["s"], label="label", identities=["c"]).collect()
+    assert (row.threshold, row.n_true_positive, row.n_false_negative, row.n_false_positive) == (0.7, 1, 1, 1)
+
+
+@pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
+def test_every_row_is_in_one_bin_where_scores_hardly_differ(spark: SparkSession, engine: str) -> None:
+    """Ten rows of one score outside of 0 to 1, or of scores that are neighbours among the numbers."""
+    scores = {"five": "5.0D", "less": "-2.0D", "close": "4.999999999999999D + id % 3 * pow(2D, -50)"}
+    written = (f"{score} AS {model}" for model, score in scores.items())
+    rows = spark.range(10).selectExpr("id % 2 = 0 AS y", "id < 4 AS u", *written)
+    asked: dict[str, Any] = {"models": list(scores), "label": "y", "identities": ["u"], "engine": engine}
+    for bins in (1, 30):
+        totals: dict[tuple[str, str, str], int] = {}
+        for row in biasspark.score_histograms(rows, bins=bins, **asked).collect():
+            totals[row.model, row.identity, row.cell] = totals.get((row.model, row.identity, row.cell), 0) + row.n_rows
+        sizes = {"subgroup_negative": 2, "subgroup_positive": 2, "background_negative": 3, "background_positive": 3}
+        expected = {(model, "u", cell): size for model in scores for cell, size in sizes.items()}
+        expected |= {(model, "(overall)", cell): 5 for model in scores for cell in ("negative", "positive")}
+        assert totals == expected
+
+
+def test_what_cannot_be_asked(spark: SparkSession) -> None:
+    corpus = frame_of(spark, make_rows()[:9], 1)
+    with pytest.raises(ConfigError, match=r"^thresholds"):
+        biasspark.threshold_rates(corpus, **measures())
+    with pytest.raises(ConfigError, match=r"^bins"):
+        biasspark.score_histograms(corpus, bins=0, **measures())
+    kept = {name: value for name, value in measures().items() if name not in ("models", "slices")}
+    with pytest.raises(ConfigError, match="text and length"):
+        biasspark.label_balance(corpus, text="text", length="length", **kept)
+    with pytest.raises(ConfigError, match=r"^buckets"):
+        biasspark.label_balance(corpus, buckets=[10, 20], **kept)

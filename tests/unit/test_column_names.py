@@ -1,0 +1,36 @@
+"""The columns of a corpus in messages: listed once, and not at all where they may be data."""
+
+from __future__ import annotations
+
+import pytest
+
+from biasspark.corpus.check import NAME_ANOTHER, ColumnNames
+from biasspark.errors import ABSENT
+
+
+def test_columns_are_listed_once() -> None:
+    columns = ColumnNames(["id", "Score"])
+    first, second = (columns.missing(("models", name), ABSENT, "Missing.", name) for name in ("scores", "x"))
+    assert (first.path, first.rule, first.fix) == (
+        ("models", "scores"),
+        "Missing. It has: id, Score.",
+        "Did you mean 'Score'?",
+    )
+    assert (second.rule, second.fix) == ("Missing.", NAME_ANOTHER)
+
+
+def test_names_that_may_be_data_are_counted_and_suggested_only_if_they_differ_in_case() -> None:
+    columns = ColumnNames(["secret one", "Day", "0.5"], are_certain=False)
+    first = columns.missing(("corpus", "id"), ABSENT, "Missing.", "secret on")
+    assert "3 columns" in str(first.rule)
+    assert "header = false" in str(first.rule)
+    assert "secret" not in str(first)
+    assert first.fix == ""
+    assert columns.missing(("corpus", "id"), ABSENT, "Missing.", "day").fix == "Did you mean 'Day'?"
+
+
+@pytest.mark.parametrize(("separator", "written"), [(";", ";"), ("\t", "\\t"), ("|", "|"), (" ", ";")])
+def test_one_column_suggests_another_separator(separator: str, written: str) -> None:
+    rule = ColumnNames([f"secret{separator}day"], are_certain=False).describe()
+    assert f'options = {{ sep = "{written}" }}' in rule
+    assert "secret" not in rule

@@ -1,0 +1,159 @@
+"""The compatibility matrix, without an environment: legs, builds, counts and comparisons, and the jobs that it runs."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import pytest
+from packaging.version import Version
+
+from biasspark.config import load_config
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, TEMPLATE_SCORES
+from scripts.dev import compatibility_matrix as matrix
+from scripts.dev.compatibility_matrix import Leg, Result, UnavailableError, choose, compare_tables, count_tests
+from scripts.dev.matrix_tables import N_ROWS, STEPS, Step, flags_of, format_rows, make_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+DECLARED = tomllib.loads(matrix.DECLARED.read_text("utf-8"))
+LEGS = matrix.read_legs(DECLARED)
+
+
+def names_of(*names: str) -> list[str]:
+    return [leg.name for leg in choose(LEGS, names)]
+
+
+def test_an_environment_is_all_its_sessions_and_a_name_with_one_is_that_one() -> None:
+    assert names_of("pinned/connect", "spark-3.5") == ["pinned/connect", "spark-3.5"]
+    assert names_of("spark-4.0") == ["spark-4.0", "spark-4.0/connect"]
+    assert names_of() == [leg.name for leg in LEGS]
+    with pytest.raises(SystemExit, match="spark-9"):
+        names_of("spark-9")
+
+
+def test_the_lowest_environment_has_the_lowest_declared_versions() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    declared += project["optional-dependencies"]["report"]
+    floors = dict(requirement.partition(",")[0].split(">=") for requirement in declared)
+    (lowest,) = choose(LEGS, ["lowest"])
+    pinned = dict(package.split("==") for package in lowest.packages if "==" in package)
+    assert {name: Version(one) for name, one in pinned.items()} == {name: Version(one) for name, one in floors.items()}
+
+
+def test_parts_exist() -> None:
+    assert [path for part in DECLARED["parts"].values() for path in part if not (ROOT / path).exists()] == []
+
+
+def test_an_environment_that_cannot_be_installed_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    leg, today = Leg("old", "classic", ("there-is-no-such-package==1",), newest_java=17), date(2026, 11, 23)
+    monkeypatch.setattr(matrix, "java_version", lambda: 21)
+    with pytest.raises(UnavailableError, match="Java 17"):
+        matrix.prepare(leg, today)
+    monkeypatch.setattr(matrix, "java_version", lambda: 17)
+    monkeypatch.setattr(matrix, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(UnavailableError, match="there-is-no-such-package"):
+        matrix.prepare(leg, today)
+    assert not (tmp_path / "old" / "built").exists()
+
+
+def test_an_open_environment_is_rebuilt_each_week_and_follows_a_moved_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built: list[str] = []
+
+    def build(leg: Leg) -> None:
+        built.append(leg.environment)
+        (tmp_path / leg.environment / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(matrix, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(matrix, "build", build)
+    sunday, monday = date(2026, 11, 22), date(2026, 11, 23)
+    for day in (sunday, sunday, monday, monday):
+        for leg in choose(LEGS, ["pinned", "spark-4.2", "newest"]):
+            matrix.prepare(leg, day)
+    assert built == ["spark-4.2", "newest", "newest"]
+    monkeypatch.setattr(matrix, "ROOT", tmp_path / "moved")
+    matrix.prepare(choose(LEGS, ["spark-4.2"])[0], monday)
+    (pth,) = tmp_path.glob("spark-4.2/lib/python3.11/site-packages/biasspark.pth")
+    assert pth.read_text("utf-8") == f"{tmp_path / 'moved'}\n"
+    assert built == ["spark-4.2", "newest", "newest"]
+
+
+def test_tests_are_counted(tmp_path: Path) -> None:
+    report = tmp_path / "tests.xml"
+    report.write_text('<testsuites><testsuite tests="9" skipped="2" failures="1" errors="1"/></testsuites>')
+    assert count_tests(report) == (5, 2, 2)
+    assert count_tests(tmp_path / "missing.xml") == (0, 1, 0)
+
+
+def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
+    def write(leg: str, **tables: str) -> Path:
+        folder = tmp_path / leg / "night" / "tables"
+        folder.mkdir(parents=True)
+        for name, text in tables.items():
+            (folder / f"{name}.csv").write_text(text)
+        return tmp_path / leg
+
+    first = write("first", bias_metrics="0.5\n", u_statistics="3\n")
+    assert compare_tables(first, None) == "the first"
+    assert compare_tables(write("same", bias_metrics="0.5\n", u_statistics="3\n"), first) == "equal"
+    assert compare_tables(write("other", bias_metrics="0.50\n", u_statistics="3\n"), first) == "differ: bias_metrics"
+    assert compare_tables(write("fewer", bias_metrics="0.5\n"), first) == "differ: u_statistics"
+    assert compare_tables(tmp_path / "nothing", first) == "none: see night.log"
+
+
+def test_results_are_a_table() -> None:
+    versions = dict(zip(matrix.SHOWN, ("3.5.9", "3.11.7", "2.3.3", "2.4.6", "26.0.1"), strict=True))
+    good = Result("spark-3.5", versions, passed=7, failed=0, skipped=1, tables="equal", seconds=60)
+    line = matrix.format_results([good]).splitlines()[-1]
+    assert line == "| spark-3.5 | 3.5.9 | 3.11.7 | 2.3.3 | 2.4.6 | 26.0.1 | 7 | 0 | 1 | equal |"
+    assert good.is_good
+    assert not Result("no tests", versions, 0, 0, 1, "equal", 1).is_good
+    assert not Result("other numbers", versions, 7, 0, 0, "differ: bias_metrics", 1).is_good
+
+
+# ---- the jobs
+
+
+def test_every_job_that_writes_tables_is_run() -> None:
+    assert {step.name for step in STEPS} == {table.job for table in TABLES.values() if table != BIAS_RUNS}
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> None:
+    arguments = step.make_parser().parse_args(flags_of(step, tmp_path))
+    assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"
+
+
+def test_both_nights_have_the_same_ids() -> None:
+    nights: dict[object, set[object]] = {}
+    for row in make_rows():
+        nights.setdefault(row["day"], set()).add(row["id"])
+    first, second = nights.values()
+    assert first == second
+    assert len(first) == N_ROWS
+
+
+def write_row(**row: str) -> str:
+    """Return the text of a table of one row, or of none without values."""
+    cells = ", ".join(f"{row.get(name, 'NULL')} AS {name}" for name in TEMPLATE_SCORES.names)
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW template_scores AS SELECT {cells} WHERE {bool(row)}")
+        return format_rows(connection, TEMPLATE_SCORES)
+
+
+def test_tables_are_equal_if_only_the_attempt_differs() -> None:
+    one = write_row(run_id="'r20260115T123456123456_0a1b2c'", mean_score="0.1::DOUBLE + 0.2::DOUBLE")
+    assert one == write_row(run_id="'r20260116T030000000001_ffffff'", mean_score="0.1::DOUBLE + 0.2::DOUBLE")
+    assert one != write_row(run_id="'r20260115T123456123456_0a1b2c'", mean_score="0.3::DOUBLE")
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="template_scores"):
+        write_row()

@@ -1,0 +1,78 @@
+"""How two configurations differ, and what keeps two runs from being compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biasspark.config import ConfigDiff, diff_config, list_differences, parse_config
+from tests.least_configuration import changed
+from tests.unit.test_sketch import SIDES, rules_of
+
+
+def test_differences_in_words() -> None:
+    one = rules_of(label={"threshold": 0.5}, identities={"columns": ["male", "gay"]}, slices={"a": "x > 1"})
+    other = rules_of(label={"threshold": 0.8}, identities={"columns": ["male", "trans"]})
+    assert list_differences(one, other, SIDES) == [
+        "label.threshold is 0.5 in one, 0.8 in the other",
+        'identities.columns has ["gay"] only in one and ["trans"] only in the other',
+        'slices.a is "x > 1" in one, not set in the other',
+    ]
+    assert list_differences(one, one, SIDES) == []
+
+
+@pytest.mark.parametrize(
+    ("tables", "everywhere", "models", "slices"),
+    [
+        ({}, [], {}, {}),
+        ({"label": {"threshold": 0.2}}, ["label.threshold is not set then, 0.2 now"], {}, {}),
+        ({"identities": {"threshold": 0.2}}, ["identities.threshold is 0.5 then, 0.2 now"], {}, {}),
+        (
+            {"identities": {"unannotated": "background"}},
+            ['identities.unannotated is "exclude" then, "background" now'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"predicates": {"young": "age < 25"}}},
+            ['identities.predicates.young is "age < 30" then, "age < 25" now'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"terms": {"column": "text", "list": {"gay": ["gay", "queer"], "more": ["m"]}}}},
+            ['identities.terms.list.gay has ["queer"] only now'],
+            {},
+            {},
+        ),
+        (
+            {"identities": {"terms": {"column": "title", "list": {"gay": ["gay"]}}}},
+            ['identities.terms.column is "text" then, "title" now'],
+            {},
+            {},
+        ),
+        ({"models": {"toxicity": "v2"}}, [], {"toxicity": ('models.toxicity is "toxicity" then, "v2" now',)}, {}),
+        ({"slices": {"short": "n < 5"}}, [], {}, {"short": ('slices.short is "n < 9" then, "n < 5" now',)}),
+        # What is added changes nothing of what was there.
+        ({"models": {"toxicity": "toxicity", "new": "new"}, "slices": {"short": "n < 9", "long": "n > 9"}}, [], {}, {}),
+        ({"identities": {"columns": ["female", "male"], "categorical": ["race"], "predicates": {}}}, [], {}, {}),
+    ],
+    ids=str,
+)
+def test_what_keeps_a_night_from_being_compared_with_another(
+    tables: dict[str, Any], everywhere: list[str], models: dict[str, Any], slices: dict[str, Any]
+) -> None:
+    terms = {"column": "text", "list": {"gay": ["gay"]}}
+    before = {"identities": {"predicates": {"young": "age < 30"}, "terms": terms}, "slices": {"short": "n < 9"}}
+    then, now = (parse_config(changed(**before), Path()), parse_config(_with(changed(**before), tables), Path()))
+    found = diff_config(then.resolved(), json.loads(now.json), ("then", "now"))
+    assert found == ConfigDiff(tuple(everywhere), models, slices)
+    assert len(found.phrases) == len(everywhere) + len(models) + len(slices)
+    assert diff_config(then.resolved(), {"corpus": "what no run has"}, SIDES) == ConfigDiff()
+
+
+def _with(given: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    return given | {name: given.get(name, {}) | part for name, part in tables.items()}

@@ -1,0 +1,227 @@
+"""What a job prints of the tables that it published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from biasspark.columns import ALL_ROWS, OVERALL
+from biasspark.report.console_summary import ATTRIBUTION, show_changes, show_lost, show_worst_identities
+from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, AUC_CROSSES, BIAS_METRICS, LOSS_BY_SEGMENT, MODEL_COMPARISONS
+from biasspark.text import measure_width
+
+QUERY = Path(__file__).parents[2] / "conf" / "sql" / "worst_identities.sql"
+HEADINGS = "slice identity metric value baseline_value difference difference_low difference_high p_adjusted"
+
+
+def change(identity: str, p: float, metric: str = "bpsn_auc", verdict: str = "worse", **other: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"slice": ALL_ROWS, "identity": identity, "metric": metric}
+    row |= {"model": "new", "baseline_model": "old"}
+    row |= {"crossed": "&" in identity, "n_low": 50, "n_high": 70, "method": "paired_delong", "value": 0.7}
+    row |= {"baseline_value": 0.8, "difference": -0.1, "difference_low": -0.2, "difference_high": -0.05}
+    return row | {"verdict": verdict, "p_value": p, "p_adjusted": p} | other
+
+
+def overall(slice_name: str = ALL_ROWS, model: str = "new", verdict: str = "no_evidence") -> dict[str, Any]:
+    n_high = 300 if slice_name == ALL_ROWS else 30
+    return change(OVERALL, 0.5, "auc", verdict, slice=slice_name, model=model, n_low=1_000, n_high=n_high)
+
+
+def show(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
+    """Return what is shown of a table with these rows, by paragraph."""
+    return show_changes(pa.Table.from_pylist(rows, MODEL_COMPARISONS.arrow_schema), n).split("\n\n")
+
+
+def read_rows(paragraph: str) -> Iterator[tuple[str, str, str]]:
+    """Return slice, identity and metric of what is listed under a title."""
+    _, headings, *lines = paragraph.splitlines()
+    assert " ".join(headings.split()) == HEADINGS
+    for line in lines:
+        if not line.startswith("and "):
+            slice_name, *identity, metric = line.replace("< ", "<").split()[:-6]
+            yield slice_name, " ".join(identity), metric
+
+
+def test_what_tells_most_comes_first_and_equal_rows_in_the_order_of_the_key() -> None:
+    rows = [
+        overall(),
+        change("a & b", 1e-30),
+        change("a", 1e-20, slice="short"),
+        change("a", 1e-40, "background_auc"),
+        change("c", 0.0),
+        change("b", 0.0),
+        change("b", 0.0, "bnsp_auc"),
+        change("d", 0.0, difference=0.3, metric="negative_aeg"),
+        change("a", 1e-9, verdict="better"),
+        change("e", 0.04, p_value=0.02),
+        change("f", 0.04, p_value=0.01),
+    ]
+    worse, better, *_ = show(rows[::-1])
+    assert worse.startswith("new significantly worse than old:\n")
+    assert list(read_rows(worse)) == [
+        ("all", "d", "negative_aeg"),
+        ("all", "b", "bnsp_auc"),
+        ("all", "b", "bpsn_auc"),
+        ("all", "c", "bpsn_auc"),
+        ("all", "f", "bpsn_auc"),
+        ("all", "e", "bpsn_auc"),
+        ("short", "a", "bpsn_auc"),
+        ("all", "a & b", "bpsn_auc"),
+    ]
+    assert better.startswith("new significantly better than old:\n")
+    assert list(read_rows(better)) == [("all", "a", "bpsn_auc")]
+    assert "more" not in worse + better
+
+
+def test_each_model_has_as_many_as_another_and_says_how_many_are_left() -> None:
+    rows = [change(f"i{place:02}", 0.001 * place) for place in range(6)]
+    rows += [change("i00", 1e-9, model="newer"), change("i01", 1e-9, model="newer", verdict="better")]
+    rows += [change("i00", 0.0, "background_auc"), overall(), overall(model="newer")]
+    *lists, _, everything = show(rows, n=4)
+    titles = [paragraph.splitlines()[0] for paragraph in lists]
+    assert titles == [
+        "new significantly worse than old:",
+        "newer significantly worse than old:",
+        "newer significantly better than old:",
+    ]
+    assert [identity for _, identity, _ in read_rows(lists[0])] == ["i00", "i01", "i02", "i03"]
+    assert [paragraph.splitlines()[-1] for paragraph in lists if "more" in paragraph] == ["and 2 more"]
+    assert everything == "latest_model_comparisons has every comparison, those of background_auc too."
+
+
+def test_verdicts_are_counted_beside_the_rows_that_both_models_score() -> None:
+    rows = [
+        overall("a slice"),
+        overall(),
+        overall(model="newer", verdict="better"),
+        change("a", 0.01),
+        change("a", 0.01, "background_auc"),
+        change("b", 0.6, verdict="no_evidence"),
+        change("c", 0.9, verdict="insufficient_data", p_value=None, p_adjusted=None),
+    ]
+    *_, counts, _ = show(rows)
+    assert [" ".join(line.split()) for line in counts.splitlines()] == [
+        "model baseline_model slice n_rows worse better no_evidence insufficient_data",
+        "new old all 1300 2 0 2 1",
+        "new old a slice 1030 0 0 1 0",
+        "newer old all 1300 0 1 0 0",
+    ]
+
+
+def test_names_in_titles_are_written_out() -> None:
+    worse, *_ = show([overall(), change("a", 0.01, model="n\x1b[2J")])
+    assert worse.startswith(r"n\x1b[2J significantly worse than old:")
+
+
+@pytest.mark.parametrize("verdict", ["worse", "better"])
+def test_background_auc_alone_is_not_listed(verdict: str) -> None:
+    only = change("a", 0.01, "background_auc", verdict)
+    counts, _ = show([overall(), only])
+    assert counts.splitlines()[1].split()[4 + (verdict == "better")] == "1"
+
+
+Interval = tuple[float | None, float | None, float | None]
+GOOD, NONE = (0.9, 0.88, 0.92), (None, None, None)
+
+
+def metrics_of(
+    identity: str, *aucs: Interval, n: int | None = 50, model: str = "m", slice_name: str = ALL_ROWS
+) -> dict[str, Any]:
+    """Return a row of metrics; the AUCs that are not given are good."""
+    row: dict[str, Any] = {"model": model, "slice": slice_name, "identity": identity, "crossed": "&" in identity}
+    row |= {"n_subgroup_negative": n, "n_subgroup_positive": n}
+    intervals = [*aucs, *[GOOD] * (3 - len(aucs))]
+    for name, interval in zip(("subgroup_auc", "bpsn_auc", "bnsp_auc"), intervals, strict=True):
+        row |= {f"{name}{end}": value for end, value in zip(("", "_low", "_high"), interval, strict=True)}
+    return row
+
+
+MIXED = [
+    metrics_of("lucky", (0.0, 0.0, 0.5), n=3),  # two rows of a kind: the point says nothing
+    metrics_of("unsure", (0.4, 0.1, 0.8)),
+    metrics_of("sure", GOOD, (0.6, 0.55, 0.65)),
+    metrics_of("tied", (0.7, 0.6, 0.8), (0.7, 0.6, 0.8), (0.7, 0.6, 0.8)),
+    metrics_of("partly", (0.1, None, None), (None, None, None), (0.7, 0.69, 0.71)),
+    metrics_of("a & b", (0.1, 0.0, 0.2)),
+    metrics_of("absent", NONE, NONE, NONE, n=0),
+    metrics_of("withheld", NONE, NONE, NONE, n=None),
+    metrics_of("sure", NONE, NONE, NONE, n=1, slice_name="short"),
+    metrics_of("good"),
+]
+
+
+def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
+    return show_worst_identities(pa.Table.from_pylist(rows, BIAS_METRICS.arrow_schema), n).splitlines()
+
+
+def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
+    _, headings, *lines, left_out = show_worst(MIXED)
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert [line.split()[2:] for line in lines] == [
+        ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
+        ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
+        ["tied", "100", "bnsp_auc", "0.7000", "0.6000", "0.8000"],
+        ["unsure", "100", "subgroup_auc", "0.4000", "0.1000", "0.8000"],
+        ["good", "100", "bnsp_auc", "0.9000", "0.8800", "0.9200"],
+    ]
+    assert "3 of 8 identities" in left_out  # lucky, absent, withheld
+    assert "1 more" in left_out  # sure, in the short slice
+    _, _, *first, same = show_worst(MIXED, n=2)
+    assert [line.split() for line in first] == [line.split() for line in lines[:2]]
+    assert same == left_out
+
+
+def test_the_order_is_that_of_the_query_of_the_worst_identities() -> None:
+    rows = [row for row in MIXED if row["n_subgroup_negative"] not in (None, 3)]
+    lines = [line.split()[:5] for line in show_worst(rows)[2:-1]]
+    metrics = pa.Table.from_pylist(rows, BIAS_METRICS.arrow_schema)
+    with duckdb.connect() as connection:
+        connection.register("metrics", metrics)
+        for view in ("latest_bias_metrics", "latest_accepted_bias_metrics"):
+            connection.execute(
+                f"CREATE VIEW {view} AS SELECT *, DATE '2026-01-15' AS run_date, 'c' AS corpus FROM metrics"
+            )
+        answer = connection.sql(QUERY.read_text(encoding="utf-8")).to_arrow_table().to_pylist()
+    assert [(line[2], line[4]) for line in lines] == [(row["identity"], row["metric"]) for row in answer]
+
+
+def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:
+    [left_out] = show_worst([metrics_of("a", n=14), metrics_of("b", NONE, NONE, NONE)])
+    assert "2 of 2 identities" in left_out
+    _, _, *lines = show_worst([metrics_of("a", n=15)])
+    assert [line.split()[2:4] for line in lines] == [["a", "30"]]  # none is left out: nothing is said of it
+
+
+def test_long_names_fit_a_screen() -> None:
+    names = ("an identity with a name of many words " * 3, "宗教" * 40, "short")
+    rows = [metrics_of(name, model=f"model {name}", slice_name=f"slice {name}", n=10**9) for name in names]
+    _, *lines = show_worst(rows)
+    assert len(lines) == 1 + len(names)
+    assert max(map(measure_width, lines)) <= 120
+    assert all(line.endswith("2000000000  bnsp_auc  0.9000  0.8800  0.9200") for line in lines[1:])
+
+
+def node(number: int, mean: float | None, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"model": "m", "baseline_model": "", "slice": ALL_ROWS, "target": "auc", "node_id": number}
+    return row | {"is_leaf": True, "rule": f"rule {number}", "mean_honest": mean} | values
+
+
+def test_what_attribution_found_is_shown_by_how_much_is_lost() -> None:
+    segments = [node(1, 0.1, is_leaf=False), node(2, None), node(3, 0.3), node(4, 0.2)]
+    segments += [node(number, mean, baseline_model="old") for number, mean in ((5, 0.1), (6, -0.4), (7, None))]
+    cross: dict[str, Any] = {"model": "m", "slice": ALL_ROWS, "grouping": "g", "positive_group": "a"}
+    crosses = [cross | {"negative_group": str(share), "headroom_share": share} for share in (0.2, None, 0.0, 0.7)]
+    losses = [{"model": "m", "slice": ALL_ROWS, "segment": name, "auc": auc} for name, auc in (("b", 0.9), ("a", 0.8))]
+    rows = {ATTRIBUTION_SEGMENTS: segments, AUC_CROSSES: crosses, LOSS_BY_SEGMENT: losses}
+    tables = {table: pa.Table.from_pylist(of_table, table.arrow_schema) for table, of_table in rows.items()}
+    leaves, differences, pairs = (text.splitlines()[2:] for text in show_lost(tables).split("\n\n"))
+    assert [line.split("rule ")[1].split()[0] for line in (*leaves, *differences)] == ["4", "3", "2", "6", "5", "7"]
+    assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
+    assert len(ATTRIBUTION) == 5
+    only_losses = show_lost({LOSS_BY_SEGMENT: tables[LOSS_BY_SEGMENT]})
+    assert [line.split()[2] for line in only_losses.splitlines()[2:]] == ["a", "b"]

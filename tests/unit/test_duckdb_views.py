@@ -1,0 +1,87 @@
+"""What DuckDB shows of files of every table: windows, older versions, acceptances; no JVM."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biasspark.tables.schemas import BIAS_RUNS, MODEL_SUMMARY, TABLES, WINDOW_TABLES, Table
+from biasspark.tables.views import duckdb_views, spark_views
+
+LAST = date(2026, 1, 28)
+SUMMARY = WINDOW_TABLES[MODEL_SUMMARY]
+PARTITION = ("run_date", "run_id")
+
+
+def write(folder: Path, table: Table, run_id: str, **row: object) -> None:
+    """Write a run's only row of a table, without the columns that it does not name, as older versions did."""
+    place = folder / table.name / f"run_date={LAST}" / f"run_id={run_id}"
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({name: [value] for name, value in {"corpus": "civil", **row}.items()}), place / "0.parquet")
+
+
+def at(second: int) -> datetime:
+    return datetime(2026, 1, 29, 3, 0, second, tzinfo=UTC)
+
+
+def publish(folder: Path, run_id: str, first_day: int, second: int) -> None:
+    start = date(2026, 1, first_day)
+    write(folder, SUMMARY, run_id, window_start=start, model="m", slice="all", n_nights=1 + LAST.day - first_day)
+    write(folder, BIAS_RUNS, run_id, job="window_metrics", published_at=at(second), window_start=start)
+
+
+def ask(folder: Path, tables: list[Table], query: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute(duckdb_views(str(folder), tables))
+        return connection.execute(query).fetchall()
+
+
+def test_every_table_and_its_views_can_be_asked(tmp_path: Path) -> None:
+    tables = list(TABLES.values())
+    for table in tables:
+        place = tmp_path / table.name / f"run_date={LAST}" / "run_id=r1"
+        place.mkdir(parents=True)
+        schema = pa.schema([field for field in table.full_arrow_schema if field.name not in PARTITION])
+        pq.write_table(schema.empty_table(), place / "0.parquet")
+    views = ask(tmp_path, tables, "SELECT view_name FROM duckdb_views() WHERE NOT internal")
+    latest = {name for (name,) in views} - TABLES.keys()
+    assert {f"latest_{name}" for name in TABLES if name != "bias_runs"} | {"latest_suite"} <= latest
+    with duckdb.connect() as connection:
+        connection.execute(duckdb_views(str(tmp_path), tables))
+        for name in (*TABLES, *latest):
+            assert connection.execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
+
+
+def test_the_latest_run_of_each_window_is_shown(tmp_path: Path) -> None:
+    publish(tmp_path, "r1", 22, 1)
+    publish(tmp_path, "r2", 22, 2)
+    publish(tmp_path, "r3", 1, 3)
+    query = "SELECT window_start, n_nights, run_id FROM latest_window_model_summary ORDER BY run_id"
+    rows = ask(tmp_path, [SUMMARY, BIAS_RUNS], query)
+    assert rows == [(date(2026, 1, 22), 7, "r2"), (date(2026, 1, 1), 28, "r3")]
+
+
+def test_only_tables_of_windows_group_by_their_first_night() -> None:
+    _, *views = spark_views("/w", [SUMMARY, MODEL_SUMMARY, BIAS_RUNS]).split("VIEW latest_")
+    groups = [[line.strip() for line in view.splitlines() if "GROUP BY" in line][-1] for view in views]
+    assert groups == ["GROUP BY run_date, corpus, window_start", *["GROUP BY run_date, corpus"] * 2]
+
+
+def test_an_acceptance_of_an_older_version_counts(tmp_path: Path) -> None:
+    """It named the run in its configuration. A text in there that looks like the key is escaped, and names nothing."""
+    for second, run_id in enumerate(("r1", "r2", "r3")):
+        write(tmp_path, MODEL_SUMMARY, run_id, model="m", slice="all", auc=second / 10)
+        ledger = {"job": "bias_metrics", "status": "published", "published_at": at(second)}
+        write(tmp_path, BIAS_RUNS, run_id, **ledger, config='{"accepted_run_id": "r3"}')
+    said = {"reason": '"accepted_run_id": "r3"', "accepted_run_id": "r1", "by": "Ada"}
+    acceptance = {"job": "accept_run", "status": "accepted", "published_at": at(9), "config": json.dumps(said)}
+    write(tmp_path, BIAS_RUNS, "a1", **acceptance)
+    query = "SELECT run_id FROM latest_accepted_model_summary"
+    assert ask(tmp_path, [MODEL_SUMMARY, BIAS_RUNS], query) == [("r1",)]
+    write(tmp_path, BIAS_RUNS, "a2", **acceptance | {"config": "{}"}, accepts_run_id="r2")
+    assert ask(tmp_path, [MODEL_SUMMARY, BIAS_RUNS], query) == [("r2",)]

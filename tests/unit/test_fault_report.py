@@ -1,0 +1,60 @@
+"""The table of survived faults: how it is written, and that each line is of a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.dev.fault_report import BEGIN, END, HEAD, PAGE, format_table, put_between, read_docstrings, read_results
+
+FIRST = """<testsuites><testsuite>
+<testcase classname="a" name="test_one_dies[x]"/>
+<testcase classname="a" name="test_one_dies[y]"><failure message="no"/></testcase>
+<testcase classname="a" name="test_all_is_well[x]"/>
+<testcase classname="a" name="test_all_is_well[y]"/>
+<testcase classname="b" name="test_a_small_disk"><skipped message="no disk can be mounted"/></testcase>
+</testsuite></testsuites>"""
+LATER = """<testsuites><testsuite><testcase classname="a" name="test_one_dies[y]"/></testsuite></testsuites>"""
+DESCRIBED = {
+    "test_one_dies": ("One dies", "The other lives."),
+    "test_all_is_well": ("All is well", "So it stays."),
+    "test_a_small_disk": ("The disk is small", "It is named."),
+}
+
+
+def test_a_line_for_each_test(tmp_path: Path) -> None:
+    files = [tmp_path / "first.xml", tmp_path / "later.xml"]
+    for file, text in zip(files, (FIRST, LATER), strict=True):
+        file.write_text(text)
+    others = (
+        "| All is well | So it stays. | 2 | survived |\n"
+        "| The disk is small | It is named. | 1 | 1 not run: no disk can be mounted |\n"
+    )
+    first = "| One dies | The other lives. | 2 | {} |\n"
+    wanted = HEAD + first.format("1 survived, 1 NOT survived") + others
+    assert format_table(read_results(files[:1]), DESCRIBED) == wanted
+    assert format_table(read_results(files), DESCRIBED) == HEAD + first.format("survived") + others
+
+
+def test_a_docstring_has_a_fault_and_an_effect(tmp_path: Path) -> None:
+    module = tmp_path / "test_a.py"
+    module.write_text('def test_b():\n    """A disk\n    is full: so: be it.\n\n    No: more.\n    """\n')
+    assert read_docstrings(tmp_path) == {"test_b": ("A disk is full", "So: be it.")}
+    module.write_text('def test_b():\n    """Nothing."""\n')
+    with pytest.raises(SystemExit, match="test_b"):
+        read_docstrings(tmp_path)
+
+
+def test_the_table_is_between_its_comments() -> None:
+    assert put_between(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\nnew\n{END}\nb"
+    with pytest.raises(SystemExit):
+        put_between("a\nb", "new\n")
+
+
+def test_each_line_of_the_page_is_of_a_test() -> None:
+    table = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+    lines = re.findall(r"^\| (.+?) \| (.+?) \| \d+ \| .+ \|$", table, re.MULTILINE)
+    assert lines
+    assert set(lines) <= set(read_docstrings().values())

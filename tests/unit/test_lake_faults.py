@@ -1,0 +1,62 @@
+"""What a session lacks for a table format, by its version and settings alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from biasspark.errors import ConfigError, Fault
+from biasspark.tables.lake import DeltaStore, IcebergStore, LakeStore
+
+EXTENSIONS = {store.provider: {"spark.sql.extensions": store.extension} for store in (DeltaStore, IcebergStore)}
+
+
+class FakeSession:
+    """A session as far as its version and settings go."""
+
+    def __init__(self, version: str, settings: dict[str, str]) -> None:
+        self.version, self.conf, self._settings = version, settings, settings
+
+    def sql(self, query: str) -> FakeSession:
+        assert query == "SET"
+        return self
+
+    def collect(self) -> list[dict[str, str]]:
+        return [{"key": key, "value": value} for key, value in self._settings.items()]
+
+
+def fault_of(store: LakeStore, version: str, settings: dict[str, str]) -> Fault:
+    session: Any = FakeSession(version, settings)
+    with pytest.raises(ConfigError) as caught:
+        store.check(session, [])
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("store", "version", "words"),
+    [
+        (IcebergStore("lake.bias"), "4.1.4", ("conf/lake-iceberg.conf", "iceberg-spark-runtime-4.1")),
+        (IcebergStore("lake.bias"), "4.0.1", ("iceberg-spark-runtime-4.0",)),
+        (IcebergStore("lake.bias"), "4.2.1", ("pyspark==4.1.*", 'format = "parquet"')),
+        (DeltaStore("bias"), "4.3.0", ("pyspark==4.1.*", 'format = "parquet"')),
+    ],
+)
+def test_the_runtime_of_the_version_is_named_or_that_there_is_none(
+    store: LakeStore, version: str, words: tuple[str, ...]
+) -> None:
+    fault = fault_of(store, version, {})
+    assert (fault.path, fault.value) == (("output", "format"), store.provider)
+    assert version in str(fault.rule)
+    assert [word for word in words if word not in str(fault.fix)] == []
+    assert ("conf/lake" in str(fault.fix)) == (version != "4.0.1")
+
+
+def test_a_catalog_that_the_session_lacks_is_named_with_those_that_it_has() -> None:
+    settings = EXTENSIONS["iceberg"] | {"spark.sql.catalog.lake": "x", "spark.sql.catalog.lake.type": "jdbc"}
+    fault = fault_of(IcebergStore("laek.bias"), "4.1.4", settings)
+    assert (fault.path, fault.value) == (("output", "catalog"), "laek.bias")
+    assert "lake, spark_catalog" in str(fault.rule)
+    assert "'lake'" in str(fault.fix)

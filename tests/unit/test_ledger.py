@@ -1,0 +1,137 @@
+"""What rows of the ledger say: which runs readers see, and which were accepted; no JVM."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.errors import BiasSparkError, InputError, PublishConflict
+from biasspark.tables.ledger import (
+    JobCorpus,
+    check_latest,
+    find_published,
+    list_accepted,
+    list_configurations,
+    list_nights,
+    refuse_conflict,
+    to_run,
+)
+from biasspark.tables.runs import Run
+from biasspark.tables.schemas import BIAS_RUNS, THRESHOLD_RATES, U_STATISTICS
+from biasspark.tables.store import Store
+
+NIGHT = date(2026, 1, 15)
+JOB, CIVIL = "bias_metrics", JobCorpus("bias_metrics", "civil")
+SPARK = cast("SparkSession", None)
+"""Nothing here asks it."""
+
+
+def at(second: int) -> datetime:
+    return datetime(2026, 2, 1, 3, 0, second, tzinfo=UTC)
+
+
+def row(run_id: str, second: int, day: int = 0, **columns: Any) -> dict[str, Any]:
+    published = {"run_date": NIGHT + timedelta(days=day), "corpus": "civil", "job": JOB, "status": "published"}
+    published |= {"run_id": run_id, "started_at": at(second), "published_at": at(second), "config": "{}"}
+    return published | {"n_rows": second, "n_rejected": 0, "rejects": []} | columns
+
+
+class Ledger:
+    """A store of which only the ledger is read."""
+
+    root = "warehouse"
+
+    def __init__(self, *rows: dict[str, Any]) -> None:
+        self.rows = pa.Table.from_pylist(list(rows), BIAS_RUNS.full_arrow_schema)
+
+    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
+        of_night = [run_date is None or day == run_date for day in self.rows["run_date"].to_pylist()]
+        return self.rows.filter(pa.array(of_night, pa.bool_()))
+
+
+def ledger(*rows: dict[str, Any]) -> Store:
+    return cast("Store", Ledger(*rows))
+
+
+def a_run(day: int = 9, second: int = 5) -> Run:
+    return Run(NIGHT + timedelta(days=day), "civil", JOB, "r_new", at(second))
+
+
+def test_readers_see_the_run_published_last() -> None:
+    store = ledger(row("a", 2), row("b", 1), row("c", 3, corpus="wiki"), row("d", 3, job="attribution"))
+    assert find_published(SPARK, store, JOB, NIGHT, "civil").run_id == "a"
+    assert find_published(SPARK, ledger(row("a", 1), row("b", 1)), JOB, NIGHT, "civil").run_id == "b"
+
+
+def test_what_is_missing_is_named_with_what_is_there() -> None:
+    store = ledger(row("a", 1, 1), row("b", 2, 2), row("c", 3, corpus='wi"ki'))
+    with pytest.raises(InputError) as caught:
+        find_published(SPARK, store, JOB, NIGHT, "civil")
+    assert all(part in str(caught.value) for part in ("2026-01-17, 2026-01-16", '"wi\\"ki"', "warehouse"))
+
+
+def test_nights_have_their_latest_run_and_its_counts() -> None:
+    rejects = [("null_id", 2)]
+    store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
+    nights = list_nights(SPARK, store, CIVIL, NIGHT, NIGHT + timedelta(days=4))
+    assert [(night.run.run_id, night.n_rows, night.n_rejected) for night in nights.values()] == [
+        ("c", 3, 0),
+        ("b", 2, 2),
+    ]
+    assert nights[NIGHT + timedelta(days=1)].rejects == {"null_id": 2}
+
+
+def test_configurations_come_with_their_last_run_the_last_first() -> None:
+    store = ledger(row("a", 1), row("b", 2, 1, config='{"x": 1}'), row("c", 3, 2), row("d", 4, corpus="wiki"))
+    assert [(config, run.run_id) for config, run in list_configurations(SPARK, store, CIVIL)] == [
+        ({}, "c"),
+        ({"x": 1}, "b"),
+    ]
+
+
+def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_night_the_last() -> None:
+    older = json.dumps({"accepted_run_id": "d", "job": JOB, "reason": '"accepted_run_id": "e"', "by": "Ada"})
+    store = ledger(
+        row("a", 1, status="accepted"),
+        row("b", 2, status="accepted", config='{"x": 1}', table_rows=[("u_statistics", 3)]),
+        row("c", 3),
+        row("d", 4, 1),
+        row("e", 5, 1),
+        row("f", 6, 2),
+        row("of_d", 7, 1, job="accept_run", status="accepted", config=older),
+        row("of_f", 8, 2, job="accept_run", status="accepted", accepts_run_id="f"),
+        row("g", 9, 9, status="accepted"),
+        row("h", 9, 3, status="accepted", corpus="wiki"),
+    )
+    accepted = list_accepted(SPARK, store, a_run())
+    assert [one.run.run_id for one in accepted] == ["f", "d", "b"]
+    assert [one.run.run_id for one in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
+    assert accepted[-1].config == {"x": 1}
+    assert [one.wrote(U_STATISTICS) for one in accepted] == [True, True, True]
+    assert [one.wrote(THRESHOLD_RATES) for one in accepted] == [True, True, False]  # an older version wrote all
+
+
+def test_only_the_run_that_readers_see_is_accepted() -> None:
+    store = ledger(row("a", 1), row("b", 2))
+    latest = to_run(row("b", 2) | {"window_start": None})
+    check_latest(SPARK, store, latest, "b")
+    with pytest.raises(InputError, match="superseded"):
+        check_latest(SPARK, store, latest, "a")
+    with pytest.raises(InputError, match="no such run"):
+        check_latest(SPARK, store, latest, "c")
+
+
+def test_a_run_gives_way_to_one_that_came_to_the_ledger_since_it_started() -> None:
+    run = a_run(day=0, second=5)
+    assert [one["run_id"] for one in refuse_conflict(SPARK, ledger(row("a", 1), row("b", 5)), run)] == ["a", "b"]
+    with pytest.raises(PublishConflict, match="run b of bias_metrics"):
+        refuse_conflict(SPARK, ledger(row("a", 1), row("b", 6)), run)
+    for harmless in ({"corpus": "wiki"}, {"job": "attribution"}, {"window_start": NIGHT}, {"copied_from_run_id": "a"}):
+        refuse_conflict(SPARK, ledger(row("a", 1), row("b", 6, **harmless)), run)
+    with pytest.raises(BiasSparkError, match="r_new is published already"):
+        refuse_conflict(SPARK, ledger(row("r_new", 6)), run)

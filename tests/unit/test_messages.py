@@ -1,0 +1,51 @@
+"""What a person reads of broken configurations and calls: the whole of it in messages.txt, to be read at a change.
+
+python -m tests.unit.test_messages     writes it anew
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import biasspark
+from biasspark.config import parse_config
+from biasspark.errors import BiasSparkError
+from tests.broken_configurations import CALLS, RULES, TABLES, keywords_of
+from tests.least_configuration import changed
+
+SNAPSHOT = Path(__file__).with_name("messages.txt")
+NO_FRAME: Any = SimpleNamespace(sparkSession=None)
+"""No call reads a row, so none needs a true frame."""
+
+
+def messages_of_tables(tables: dict[str, Any]) -> tuple[str, ...]:
+    with pytest.raises(BiasSparkError) as caught:
+        parse_config(changed(**tables), Path())
+    return caught.value.messages
+
+
+def messages_of_call(function: str, keywords: dict[str, Any]) -> tuple[str, ...]:
+    with pytest.raises(BiasSparkError) as caught:
+        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, keywords))
+    return caught.value.messages
+
+
+def write() -> str:
+    """Return the messages of every broken configuration and call, each under its name."""
+    parts = {f"{name} (TOML)": messages_of_tables(tables) for name, (tables, _) in (TABLES | RULES).items()}
+    parts |= {f"{name} ({call[0]})": messages_of_call(*call[:2]) for name, call in CALLS.items()}
+    return "\n".join(
+        f"# {name}\n" + "".join(f"{message}\n" for message in messages) for name, messages in parts.items()
+    )
+
+
+def test_messages_are_those_that_were_read() -> None:
+    assert write() == SNAPSHOT.read_text("utf-8"), "read what changed: python -m tests.unit.test_messages, git diff"
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_text(write(), "utf-8")

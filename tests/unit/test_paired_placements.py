@@ -1,0 +1,78 @@
+"""Two models' placements of the same rows and their products, against loops over all pairs, cut in any way."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from biasspark.columns import FOUR_CELLS
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.kernels.paired_products import Products
+from biasspark.ranking.paired_placements import sum_paired_placements
+from tests.ranking_without_spark import array, encoding_of, find_states, flags, frame_of, membership_fields, pack
+
+N = 90
+
+
+def make_examples(seed: int, crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[np.ndarray]]:
+    """Rows with many ties, some rejected for one model, identities unknown on some of them, and values of an array."""
+    rng = np.random.default_rng(seed)
+    encoding = encoding_of(
+        flags("a", "b"), array("group", "x", "y", nullable=False), models=2, slices=2, crossed=crossed
+    )
+    drawn = {name: rng.choice(3, N, p=[0.3, 0.5, 0.2]) for name in "ab"}
+    states = {name: [(True, False, None)[state] for state in column] for name, column in drawn.items()}
+    values = {1: [list(rng.choice(["x", "y"], rng.integers(0, 3))) for _ in range(N)]}
+    fields = membership_fields(encoding, states, values)
+    fields |= {("label", 0): rng.random(N) < 0.4, ("slice", 1): rng.random(N) < 0.6}
+    fields |= {("row_reason", 0): rng.random(N) < 0.1, ("score_reason", 1): 2 * (rng.random(N) < 0.1)}
+    scores = [np.round(rng.normal(size=N) + fields["label", 0], 0), np.round(rng.normal(size=N), 1)]
+    batch = pack(encoding, fields, scores, values)
+    usable = ~fields["row_reason", 0] & (fields["score_reason", 1] == 0)
+    return encoding, batch, [fields["label", 0], usable, fields["slice", 1], *scores]
+
+
+def placements(scores: np.ndarray, rows: np.ndarray, among: np.ndarray) -> list[int]:
+    return [sum(2 * int(scores[j] < scores[i]) + int(scores[j] == scores[i]) for j in among) for i in rows]
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_sums_are_those_of_all_pairs_whatever_the_cut(crossed: bool) -> None:
+    encoding, batch, (label, usable, short, *scores) = make_examples(7, crossed)
+    states = np.array(find_states(encoding, batch), object)
+    both = batch.filter(pa.array(usable))  # both models score a row
+    everyone = range(len(encoding.names))
+    whole = sum_paired_placements(frame_of([both]), encoding, [np.empty(0)] * 2, everyone)
+    tasks = frame_of(*([both.slice(start, 17)] for start in range(0, len(both), 17)))
+    boundaries = [np.array([-0.5, 0.5, 1.0]), np.array([0.0, 0.3])]
+    assert sum_paired_placements(tasks, encoding, boundaries, everyone) == whole
+    n_compared = 0
+    for number, identity in product(range(2), everyone):
+        inside = usable & (short if number else True)
+        cells = {
+            cell: np.flatnonzero(
+                inside & (states[:, identity] == cell.startswith("subgroup")) & (label == cell.endswith("positive"))
+            )
+            for cell in FOUR_CELLS
+        }
+        for cell, among in product(FOUR_CELLS, FOUR_CELLS):
+            if cell != among and len(cells[cell]) and (identity or "subgroup" not in cell + among):
+                x, y = (placements(own, cells[cell], cells[among]) for own in scores)
+                names = [name if identity else name.removeprefix("background_") for name in (cell, among)]
+                found = whole[(encoding.slices[number], encoding.names[identity]), names[0], names[1]]
+                squares = (sum(a * b for a, b in zip(u, v, strict=True)) for u, v in ((x, x), (y, y), (x, y)))
+                assert found == Products(len(x), sum(x), sum(y), *squares)
+                n_compared += 1
+    assert n_compared == len(whole)
+
+
+def test_some_identities_alone_have_the_sums_that_they_have_among_all() -> None:
+    encoding, batch, _ = make_examples(8)
+    boundaries = [np.zeros(1)] * 2
+    every = sum_paired_placements(frame_of([batch]), encoding, boundaries, range(5))
+    some = sum_paired_placements(frame_of([batch]), encoding, boundaries, [2, 3])
+    names = {encoding.names[2], encoding.names[3]}
+    assert some == {key: sums for key, sums in every.items() if key[0][1] in names}

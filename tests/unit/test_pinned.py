@@ -1,0 +1,282 @@
+"""Pinned AUC against brute force over all pairs of weighted rows, and the prevalence experiment over given trials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.config import MinimumCellRows, PinnedSkew
+from biasspark.metrics.pinned import PINNED_TERMS, pinned_aucs
+from biasspark.metrics.prevalence_experiment import Kept, mean_and_sd, pinned_skew
+from biasspark.metrics.summary import model_summary
+from biasspark.metrics.suppression import require_rows
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW
+from tests.fixtures.edge_case_corpus import assert_rows, is_crossed
+from tests.fixtures.local_corpus import LocalCorpus
+from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
+from tests.oracle import optional_metrics as oracle
+from tests.oracle.counts import count_corpora, count_corpus
+from tests.oracle.pairs import CELLS
+from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, ordered_doubled, weighted_auc
+
+SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+SAMPLED = {"trials", "sampled_mean", "sampled_sd"}
+few = settings(deadline=None, max_examples=40)
+
+
+def pinned_rows(measured: MeasuredEdgeCases, include_subgroup: bool = True, **sampled: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pinned_aucs(u_statistics(measured.counts), include_subgroup, **sampled).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize(("unannotated", "include_subgroup"), [("exclude", True), ("background", False)])
+def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> None:
+    measured = measured_edge_cases(unannotated)
+    expected = [
+        case.key
+        | {
+            "identity": identity,
+            "crossed": is_crossed(identity),
+            "overall_auc": oracle.overall_auc(case.score, case.label),
+        }
+        | oracle.pinned_auc(case.score, case.label, inside, include_subgroup)
+        for case in measured.cases
+        for identity, inside in case.identities.items()
+    ]
+    rows = pinned_rows(measured, include_subgroup)
+    assert_rows(rows, expected, PINNED_AUC, SAMPLED)
+    assert {"nobody", "big"} <= {row["identity"] for row in rows if row["pinned_auc"] is None}
+    assert {(row["trials"], row["sampled_mean"], row["sampled_sd"]) for row in rows} == {(0, None, None)}
+    for row in rows:  # with an empty background all rows are drawn from the subgroup: its AUC is all there is
+        if (
+            row["identity"] == "everybody"
+            and row["slice"] != "nowhere"
+            and include_subgroup
+            and unannotated == "exclude"
+        ):
+            assert (row["subgroup_weight"], row["background_weight"], row["pinned_auc"]) == (
+                1.0,
+                0.0,
+                row["subgroup_auc"],
+            )
+            assert row["bpsn_auc"] is row["bnsp_auc"] is row["background_auc"] is None
+
+
+def test_trials_are_shown_where_there_is_a_value() -> None:
+    measured = measured_edge_cases()
+    sampled = np.stack([np.arange(measured.counts.cells.shape[1]) / 1000] * 2)
+    rows = pinned_rows(measured, trials=7, sampled=sampled)
+    indices = np.flatnonzero(~measured.counts.groups.is_overall)
+    for row, index in zip(rows, indices, strict=True):
+        shown = None if row["pinned_auc"] is None else index / 1000
+        assert (row["trials"], row["sampled_mean"], row["sampled_sd"]) == (7, shown, shown)
+
+
+def test_a_term_that_rests_on_too_few_rows_leaves_no_value() -> None:
+    measured = measured_edge_cases()
+    statistics = require_rows(u_statistics(measured.counts), MinimumCellRows(metrics={"bpsn_auc": 20}))
+    plain = {(row["model"], row["slice"], row["identity"]): row for row in pinned_rows(measured)}
+    for row in pinned_aucs(statistics).to_pylist():
+        known = plain[row["model"], row["slice"], row["identity"]]
+        if row["bpsn_auc"] is None and known["bpsn_auc"] is not None and known["bpsn_weight"]:
+            assert (row["pinned_auc"], row["reason"]) == (None, "below_minimum_rows")
+        else:
+            assert row["pinned_auc"] == known["pinned_auc"]
+
+
+def test_the_summary_adds_up_what_the_table_says() -> None:
+    measured = measured_edge_cases()
+    rows = pinned_rows(measured)
+    for summary in model_summary(u_statistics(measured.counts), 0.95).to_pylist():
+        terms = [
+            abs(row["overall_auc"] - row["pinned_auc"])
+            for row in rows
+            if (row["model"], row["slice"]) == (summary["model"], summary["slice"])
+            if not row["crossed"] and row["pinned_auc"] is not None
+        ]
+        assert summary["pinned_auc_equality_difference"] == (pytest.approx(sum(terms), abs=1e-12) if terms else None)
+
+
+SCORES = st.integers(-2, 2).map(lambda level: level / 2)
+ROWS = st.lists(st.tuples(SCORES, st.booleans(), st.sampled_from([0.0, 1.0, math.nan])), min_size=1, max_size=40)
+
+
+@few
+@given(ROWS, st.booleans())
+def test_pinned_auc_is_a_mean_of_its_terms(rows: list[Any], include: bool) -> None:
+    score, label, inside = zip(*rows, strict=True)
+    (row,) = pinned_aucs(u_statistics(count_corpus(score, label, {"i": inside})), include).to_pylist()
+    weights = [row[name.replace("_auc", "_weight")] for name in PINNED_TERMS]
+    assert (row["pinned_auc"] is None) == (row["reason"] is not None) == (weights == [None] * 4)
+    if row["pinned_auc"] is not None:
+        terms = [row[name] for name, weight in zip(PINNED_TERMS, weights, strict=True) if weight]
+        assert min(weights) >= 0
+        assert sum(weights) == pytest.approx(1.0, abs=1e-12)
+        assert min(terms) - 1e-12 <= row["pinned_auc"] <= max(terms) + 1e-12
+
+
+@few
+@given(
+    st.lists(st.tuples(SCORES, st.booleans()), min_size=1, max_size=12),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_pinned_auc_is_the_auc_where_subgroup_and_background_are_alike(
+    rows: list[tuple[float, bool]], n_inside: int, n_outside: int, include: bool
+) -> None:
+    score, label = map(np.array, zip(*rows * (n_inside + n_outside), strict=True))
+    inside = np.repeat([1.0, 0.0], [len(rows) * n_inside, len(rows) * n_outside])
+    (row,) = pinned_aucs(u_statistics(count_corpus(score, label, {"alike": inside})), include).to_pylist()
+    auc = auc_by_pairs(score[~label], score[label])
+    expected = None if math.isnan(auc) else pytest.approx(auc, abs=1e-12)
+    assert [row["pinned_auc"], row["overall_auc"]] == [expected, expected]
+
+
+# ---- the prevalence experiment
+
+Corpus = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def make_corpus() -> Corpus:
+    """Scores with many ties, labels, and an identity of another class balance, unknown on some rows."""
+    rng = np.random.default_rng(41)
+    inside = np.where(rng.random(160) < 0.1, np.nan, rng.random(160) < 0.4)
+    label = rng.random(160) < np.where(inside == 1, 0.35, 0.55)
+    return np.round(rng.normal(label + 0.7 * (inside == 1), 1), 1), label, inside
+
+
+def rows_of_cell(corpus: Corpus, cell: str) -> np.ndarray:
+    _, label, inside = corpus
+    return np.flatnonzero((inside == float(cell.startswith("subgroup"))) & (label == cell.endswith("positive")))
+
+
+def weighted_pinned_auc(corpus: Corpus, weight: np.ndarray, include_subgroup: bool) -> float:
+    """AUC of the subgroup and as many rows drawn from all, or from the background, where rows count so much."""
+    score, label, inside = corpus
+    known = ~np.isnan(inside)
+    member, counts = inside[known] == 1, weight[known]
+    drawn_from = np.ones(len(member)) if include_subgroup else 1.0 - member
+    times_drawn = drawn_from * (counts * member).sum() / (counts * drawn_from).sum()
+    return weighted_auc(score[known], label[known], counts * (member + times_drawn))
+
+
+def drop_rows(corpus: Corpus, cell: str, n_dropped: int, trials: int) -> tuple[Kept, list[np.ndarray]]:
+    """Draw which rows each trial keeps: 1 or 0 for each row, and twice U of the kept rows of the cell on both sides."""
+    score, label, inside = corpus
+    rng, two_u, kept = np.random.default_rng(3), [], []
+    for _ in range(trials):
+        keeps = np.ones(len(score))
+        keeps[rng.choice(rows_of_cell(corpus, cell), n_dropped, replace=False)] = 0
+        of_cell = score[np.intersect1d(rows_of_cell(corpus, cell), np.flatnonzero(keeps))]
+        sides = [score[(inside == side) & (label != cell.endswith("positive"))] for side in (1, 0)]
+        pairs = [(side, of_cell) if cell.endswith("positive") else (of_cell, side) for side in sides]
+        two_u.append((int(ordered_doubled(*pairs[0]).sum()), int(ordered_doubled(*pairs[1]).sum())))
+        kept.append(keeps)
+    return (n_dropped, two_u), kept
+
+
+@pytest.mark.parametrize("include_subgroup", [True, False])
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_trial_is_measured_on_the_rows_that_it_keeps(cell: str, include_subgroup: bool) -> None:
+    corpus, skew = make_corpus(), PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=6)
+    score, label, inside = corpus
+    n_rows = len(rows_of_cell(corpus, cell))
+    kept, trials = drop_rows(corpus, cell, n_rows // 3, skew.trials)
+    statistics = u_statistics(count_corpus(score, label, {"h": 1 - inside, "g": inside}))
+    (row,) = pinned_skew(statistics, {("m", "all"): kept}, skew, include_subgroup).to_pylist()
+    assert tuple(row) == PINNED_SKEW.value_columns
+    assert (row["n_rows"], row["n_dropped"], row["trials"], row["fraction"]) == (n_rows, n_rows // 3, 6, 0.3)
+    shares = np.ones(len(score))
+    shares[rows_of_cell(corpus, cell)] = 1 - (n_rows // 3) / n_rows
+    expected = {"pinned_auc": np.ones(len(score)), "pinned_auc_skewed": shares}
+    for name, weight in expected.items():
+        assert row[name] == pytest.approx(weighted_pinned_auc(corpus, weight, include_subgroup), abs=1e-12)
+    sampled = {"pinned_auc": [weighted_pinned_auc(corpus, keeps, include_subgroup) for keeps in trials]}
+    for name in SUITE:
+        cells = [cut_cells(score, label, np.where(keeps == 1, inside, np.nan)) for keeps in trials]
+        sampled[name] = [auc_by_pairs(own[PAIRS[name][0]], own[PAIRS[name][1]]) for own in cells]
+    for name, values in sampled.items():
+        found = row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"]
+        assert found == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-12)
+        if name != "pinned_auc" and cell not in PAIRS[name]:
+            assert found == (row[name], 0.0)
+
+
+def test_cells_of_which_nothing_is_left() -> None:
+    """A slice without rows; a cell without rows; and one whose only row is dropped."""
+    score, label, inside = np.arange(8.0) / 8, np.arange(8) % 2 == 1, np.array([1, 1, 0, 1, 0, 0, 0, 0.0])
+    corpora: dict[tuple[str, str], Any] = {
+        ("nobody", "all"): ([], [], {"g": []}),
+        ("none", "all"): (score, label, {"g": np.where(label, inside, 0.0)}),
+        ("one", "all"): (score, label, {"g": inside}),
+    }
+    kept: dict[tuple[str, str], Kept] = {("none", "all"): (0, [(0, 0)] * 3), ("one", "all"): (1, [(0, 0)] * 3)}
+    table = pinned_skew(u_statistics(count_corpora(corpora)), kept, PinnedSkew(identity="g", trials=3))
+    nobody, none, one = table.to_pylist()
+    assert (nobody["n_rows"], nobody["n_dropped"]) == (0, 0)
+    assert {value for name, value in nobody.items() if "_auc" in name} == {None}
+    assert [(row["n_rows"], row["n_dropped"]) for row in (none, one)] == [(0, 0), (1, 1)]
+    for row in (none, one):
+        for metric in ("subgroup_auc", "bpsn_auc"):
+            assert (row[metric] is None) == (row is none)
+            assert row[f"{metric}_sampled_mean"] is row[f"{metric}_sampled_sd"] is None
+        assert (row["bnsp_auc_sampled_mean"], row["bnsp_auc_sampled_sd"]) == (row["bnsp_auc"], 0.0)
+        assert (row["pinned_auc_sampled_mean"], row["pinned_auc_sampled_sd"]) == (row["pinned_auc_skewed"], 0.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.floats(0, 1))
+def test_mean_and_deviation_of_trials(values: list[float], expected: float) -> None:
+    mean, sd = mean_and_sd(values, expected)
+    assert mean == pytest.approx(np.mean(values), abs=1e-12)
+    assert math.isnan(sd) if len(values) == 1 else sd == pytest.approx(np.std(values, ddof=1), abs=1e-7)
+    assert mean_and_sd([expected] * 3, expected) == (expected, 0.0)
+    assert np.isnan(mean_and_sd([], expected)).all()
+
+
+# ---- trials as the ranking draws them
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_trials_scatter_around_the_values_before(cell: str) -> None:
+    """The seed is fixed; four standard errors of a mean are passed once in 16,000."""
+    score, label, inside = make_corpus()
+    skew = PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=60)
+    (row,) = LocalCorpus(score, label, {"g": inside}).pinned_skew(skew).to_pylist()
+    cells = cut_cells(score, label, inside)
+    assert (row["n_rows"], row["n_dropped"]) == (len(cells[cell]), math.floor(0.3 * len(cells[cell]) + 0.5))
+    noise = 4 * row["pinned_auc_sampled_sd"] / math.sqrt(60)
+    assert row["pinned_auc_sampled_mean"] == pytest.approx(row["pinned_auc_skewed"], abs=noise, rel=0)
+    for name in SUITE:
+        low, high = PAIRS[name]
+        mean, sd = row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"]
+        if cell not in (low, high):
+            assert (mean, sd) == (row[name], 0.0)
+            continue
+        placements = ordered_doubled(cells[low], cells[high]).mean(axis=1 if cell == low else 0) / 2
+        # A mean of n - d of n numbers, drawn without putting back.
+        n_kept = row["n_rows"] - row["n_dropped"]
+        expected_sd = float(np.std(placements, ddof=1)) * math.sqrt(row["n_dropped"] / row["n_rows"] / n_kept)
+        assert mean == pytest.approx(row[name], abs=4 * expected_sd / math.sqrt(60), rel=0)
+        assert sd == pytest.approx(expected_sd, rel=0.5)
+
+
+def test_as_many_rows_are_dropped_as_the_decimal_says_that_was_written() -> None:
+    """0.285 of 9,500 rows is 2,707.5, and rounds up; the binary number next to 0.285 gives a little less.
+
+    All of them tie, so that a sum over any 6,792 of them, and over no other number, is the AUC that all have.
+    """
+    assert 0.285 * 9500 < 2707.5
+    score, label = np.r_[np.zeros(9500), -1.0, 0.0, 1.0, 2.0, 2.0], np.r_[np.zeros(9500), np.ones(5)] == 1
+    skew = PinnedSkew(identity="g", fraction=0.285, trials=1)
+    (row,) = LocalCorpus(score, label, {"g": np.ones(9505)}).pinned_skew(skew).to_pylist()
+    assert (row["n_rows"], row["n_dropped"], row["trials"]) == (9500, 2708, 1)
+    assert row["subgroup_auc"] == row["subgroup_auc_sampled_mean"] == row["pinned_auc_sampled_mean"] == 0.7
+    assert row["subgroup_auc_sampled_sd"] is row["pinned_auc_sampled_sd"] is None
+    assert row["bpsn_auc"] is row["bpsn_auc_sampled_mean"] is None

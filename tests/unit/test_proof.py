@@ -1,0 +1,180 @@
+"""The oracle of published tables by hand, and that the proof finds whatever is changed in a night."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from biasspark.tables.schemas import BIAS_RUNS, TABLES
+from biasspark.tables.views import duckdb_views
+from scripts.dev.proof import ProofError, prove
+from tests.example_night import ledger_of, write_table
+from tests.oracle.run_tables import KEYS, Tables, compute_night
+
+NIGHT = date(2026, 1, 15)
+CONFIG: dict[str, Any] = {
+    "label": {"column": "target", "threshold": 0.5},
+    "models": {"m": "score"},
+    "identities": {"columns": ["a", "nobody"], "threshold": 0.5},
+    "slices": {"short": "length < 100"},
+    "thresholds": {"at": [0.5]},
+    "histograms": {"bins": 4},
+    "label_balance": {"length": "length"},
+}
+# Of `a`: a negative at 0.6 and a positive at 0.9; not of it: negatives at 0.2 and 0.6, a positive at 0.7; nobody was
+# asked about the last two, and the very last has no label.
+COLUMNS = {
+    "target": [0.0, 1.0, 0.2, 0.0, 0.5, 1.0, None],
+    "score": [0.6, 0.9, 0.2, 0.6, 0.7, 0.1, 0.3],
+    "a": [1.0, 0.5, 0.0, 0.4, 0.0, None, None],
+    "nobody": [0.0, 0.0, 0.0, 0.0, 0.0, None, None],
+    "length": [30, 30, 70, 30, 200, 30, 30],
+}
+UNPROVED = {"crossed", "reason", "sampled_mean", "sampled_sd", "trials"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("drill") / "corpus.parquet"
+    pd.DataFrame(COLUMNS).to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def wanted(corpus: Path) -> Tables:
+    return compute_night(corpus, CONFIG)
+
+
+def test_the_oracle_counts_pairs(wanted: Tables) -> None:
+    found = wanted["u_statistics"]["m", "all", "a", "background_negative", "subgroup_negative"]
+    # 0.6 lies above 0.2 and ties with 0.6: of two pairs one and a half, doubled 3.
+    assert (found["n_low"], found["n_high"], found["u_doubled"], found["auc"]) == (2, 1, 3, 0.75)
+    assert (found["low_square_sum"], found["high_square_sum"], found["auc_variance"]) == (2**2 + 1**2, 3**2, None)
+    overall = wanted["u_statistics"]["m", "all", "(overall)", "negative", "positive"]
+    assert (overall["n_low"], overall["n_high"], overall["auc"]) == (3, 3, 6 / 9)
+
+
+def test_the_oracle_measures_and_sums_up(wanted: Tables) -> None:
+    metrics = wanted["bias_metrics"]["m", "all", "a"]
+    assert (metrics["bpsn_auc"], metrics["bnsp_auc"], metrics["negative_aeg"], metrics["positive_aeg"]) == (
+        *(1.0, 1.0),
+        *(0.25, 0.5),
+    )
+    assert (metrics["n_background_negative"], metrics["background_positive_rate"]) == (2, 1 / 3)
+    assert wanted["bias_metrics"]["m", "short", "a"]["positive_aeg"] is None
+    summary = wanted["model_summary"]["m", "all"]
+    assert (summary["n_identities_undefined"], summary["subgroup_auc_min_identity"]) == (1, {"a"})
+    assert summary["competition_score"] == pytest.approx((6 / 9 + 3) / 4)
+    assert wanted["model_summary"]["m", "short"]["competition_score"] is None
+    pinned = wanted["pinned_auc"]["m", "all", "a"]
+    # Rows of `a` weigh 1 + 2/5, the others 2/5: pairs of cells 1.96, 0.56, 1.12 and 0.32, all rightly ordered.
+    assert pinned["pinned_auc"] == pytest.approx(1)
+    assert pinned["bnsp_weight"] == pytest.approx(1.12 / 3.96)
+
+
+def test_the_oracle_decides_bins_and_balances(wanted: Tables) -> None:
+    rates = wanted["threshold_rates"]["m", "all", "a", 0.5]
+    assert (rates["fpr"], rates["background_fpr"], rates["fpr_gap"], rates["precision"]) == (1.0, 0.5, 0.5, 0.5)
+    assert wanted["threshold_summary"]["m", "all", 0.5]["false_positive_equality_difference"] == pytest.approx(1 / 3)
+    assert wanted["score_histograms"]["m", "all", "a", "background_negative", 2]["n_rows"] == 1
+    assert ("m", "all", "a", "background_negative", 1) not in wanted["score_histograms"]
+    # Between 20 and 59 characters two of four are positive, of `a` one of two; all but one row have a label.
+    assert wanted["label_balance"]["a", "20-59"]["n_negatives_to_add"] == 0
+    assert wanted["label_balance"]["(overall)", "(all)"]["n_rows"] == 6
+
+
+def publish(folder: Path, tables: Tables) -> Path:
+    """Write what the oracle computes as a night of the job."""
+    for name, keys in KEYS.items():
+        rows = [dict(zip(keys, key, strict=True)) | plain(values) for key, values in tables[name].items()]
+        write_table(folder, TABLES[name], rows, NIGHT, "r1")
+    write_table(folder, BIAS_RUNS, [ledger_of("bias_metrics")], NIGHT, "r1")
+    (folder / "views.duckdb.sql").write_text(
+        duckdb_views(str(folder), [TABLES[name] for name in (*KEYS, BIAS_RUNS.name)]), "utf-8"
+    )
+    return folder
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it is published, with one of the names that tie."""
+    return {name: min(value) if isinstance(value, frozenset) else value for name, value in values.items()}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("config") / "night.toml"
+    path.write_text("\n".join(f"{name} = {inline(table)}" for name, table in CONFIG.items()), "utf-8")
+    return path
+
+
+def inline(table: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items()) + "}"
+
+
+def test_what_is_right_is_proved(corpus: Path, config: Path, wanted: Tables, tmp_path: Path) -> None:
+    proof = prove(publish(tmp_path, wanted), {NIGHT: corpus}, config)
+    assert proof.worst == 0
+    numbers = {
+        name: sum(
+            isinstance(value, int | float) and column in TABLES[name].names
+            for row in rows.values()
+            for column, value in plain(row).items()
+        )
+        for name, rows in wanted.items()
+    }
+    assert proof.numbers == numbers
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("u_statistics", "n_low", 7),
+        ("u_statistics", "u_doubled", None),
+        ("u_statistics", "low_square_sum", 6),
+        ("bias_metrics", "n_subgroup_positive", 2),
+        ("bias_metrics", "bpsn_auc", 1 - 1e-9),
+        ("bias_metrics", "background_auc_low", 0.0),
+        ("bias_metrics", "bpsn_auc_method", "wald"),
+        ("model_summary", "auc_high", 1.0),
+        ("model_summary", "bpsn_auc_power_mean", 0.999),
+        ("model_summary", "negative_aeg_max_abs_identity", "nobody"),
+        ("pinned_auc", "pinned_auc", 0.5),
+        ("threshold_rates", "background_n_true_positive", 0),
+        ("threshold_rates", "tpr_gap", float("nan")),
+        ("threshold_rates", "selection_rate_gap_low", 0.0),
+        ("threshold_summary", "false_negative_equality_difference", 1.0),
+        ("score_histograms", "n_rows", 9),
+        ("label_balance", "n_negatives_to_add", 1),
+    ],
+)
+def test_a_changed_number_is_found(
+    wanted: Tables, corpus: Path, config: Path, tmp_path: Path, change: tuple[str, str, Any]
+) -> None:
+    (table, column, value), changed = change, deepcopy(wanted)
+    next(row for row in changed[table].values() if row[column] is not None)[column] = value
+    publish(tmp_path, changed)
+    with pytest.raises(ProofError, match=rf"^2026-01-15: {table}, .*: {column} is .*, the oracle says"):
+        prove(tmp_path, {NIGHT: corpus}, config)
+
+
+def test_a_missing_row_is_found(wanted: Tables, corpus: Path, config: Path, tmp_path: Path) -> None:
+    changed = deepcopy(wanted)
+    changed["score_histograms"].popitem()
+    publish(tmp_path, changed)
+    with pytest.raises(ProofError, match=r"score_histograms and the oracle do not have the same rows: \[.*'nobody'"):
+        prove(tmp_path, {NIGHT: corpus}, config)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_number_is_proved_or_said(wanted: Tables, name: str) -> None:
+    """A column that is added to a table is added to the oracle, or to those that are not proved."""
+    proved = {column for row in wanted[name].values() for column in row}
+    columns = {column.name for column in TABLES[name].values} - proved - UNPROVED
+    assert [column for column in sorted(columns) if not column.endswith("_reason")] == []

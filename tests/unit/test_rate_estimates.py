@@ -1,0 +1,260 @@
+"""The p-values of the gate on rates, their gaps and changes, against the intervals that they invert, and chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from biasspark.gate.rate_estimates import RateGaps, Rates
+from biasspark.gate.rule_tests import compare_with_baseline, compare_with_bound
+from tests.oracle.intervals import newcombe_gap, wilson_interval
+
+Counts = tuple[int, int, int, int]
+"""Counted rows, of how many, in a subgroup and in its background, or in two runs."""
+
+
+def rates_of(*rows: tuple[int, int]) -> Rates:
+    counted, among = np.array(rows, float).T
+    return Rates(counted, among)
+
+
+def gaps_of(rows: Sequence[Counts]) -> RateGaps:
+    return RateGaps(rates_of(*(row[:2] for row in rows)), rates_of(*(row[2:] for row in rows)))
+
+
+def gap(row: Counts) -> float:
+    return row[0] / row[1] - row[2] / row[3]
+
+
+@st.composite
+def counts(draw: st.DrawFn) -> Counts:
+    n, m = draw(st.integers(1, 500)), draw(st.integers(1, 5000))
+    return draw(st.integers(0, n)), n, draw(st.integers(0, m)), m
+
+
+def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
+    return st.integers(low, high).map(lambda number: number / 100)
+
+
+CHANGES = st.sampled_from(["max_drop", "max_rise"])
+few = settings(deadline=None, max_examples=50)
+
+# ---- the inverse of the intervals
+
+
+def level_at(end: Callable[[float], float], bound: float) -> float:
+    """The level at which the end of an interval lies at a bound."""
+    return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
+
+
+@few
+@given(counts(), hundredths(1, 99), st.sampled_from(["min", "max"]))
+def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
+    (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    rate, p_value = row[0] / row[1], min(violation, compliance)
+    if 1e-9 < p_value < 0.5 - 1e-6:
+        level = level_at(lambda level: wilson_interval(*row[:2], level)[rate <= bound], bound)
+        assert p_value == pytest.approx((1 - level) / 2, rel=1e-4)
+        assert (compliance < violation) == ((rate > bound) == (kind == "min"))
+
+
+@few
+@given(counts(), hundredths(-40, 40))
+def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float) -> None:
+    (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "min", 0.5 + bound)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    p_value = min(violation, compliance)
+    if 1e-9 < p_value < 0.5 - 1e-9:
+        ends = newcombe_gap(row[:2], row[2:], level=1 - 2 * p_value)
+        assert ends[gap(row) <= bound] == pytest.approx(bound, abs=1e-6)
+        assert (compliance < violation) == (gap(row) > bound)
+
+
+@few
+@given(counts(), hundredths(0, 40), CHANGES)
+def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, allowed: float, kind: str) -> None:
+    now, before = row[:2], row[2:]
+    (violation,), (compliance,) = compare_with_baseline(rates_of(now), rates_of(before), kind, allowed)
+    assert violation + compliance == pytest.approx(1, abs=1e-12)
+    p_value, at = min(violation, compliance), allowed if kind == "max_rise" else -allowed
+    if 1e-9 < p_value < 0.5 - 1e-6:
+        level = level_at(lambda level: newcombe_gap(now, before, level)[gap(row) <= at], at)
+        assert p_value == pytest.approx((1 - level) / 2, rel=1e-4)
+        assert (compliance < violation) == ((gap(row) > at) == (kind == "max_drop"))
+
+
+def signed_ends(row: Counts, level: float) -> list[tuple[float, float, float]]:
+    """Lower end, value and upper end of the size of a gap, no less than 0, and of the gap to the other side of 0."""
+    size, (low, high) = gap(row), newcombe_gap(row[:2], row[2:], level)
+    size, low, high = (size, low, high) if size >= 0 else (-size, -high, -low)
+    return [(max(low, 0), size, high), (-high, -size, -low)]
+
+
+def rise_end(now: Counts, before: Counts, level: float, upper: bool) -> float:
+    """The end of |gap now| - |gap before| over either sign, recovered from those of both (Zou and Donner 2008)."""
+    of_now, of_before = (signed_ends(row, level) for row in (now, before))
+    (low, size, _), (low_before, size_before, _) = of_now[0], of_before[0]
+    if not upper:
+        return min(size - value - math.hypot(size - low, high - value) for _, value, high in of_before)
+    if low_before == 0:
+        return max(high for *_, high in of_now)
+    return max(value - size_before + math.hypot(high - value, size_before - low_before) for _, value, high in of_now)
+
+
+@settings(max_examples=6, deadline=None)
+@given(counts(), counts(), hundredths(0, 40))
+def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed(now: Counts, before: Counts, allowed: float) -> None:
+    """It may leap over it, at the level at which the gap before may be 0; so it is checked on either side of p."""
+    p_values = compare_with_baseline(gaps_of([now]), gaps_of([before]), "max_rise", allowed, is_size_change=True)
+    p_value, upper = min(p_values)[0], bool(p_values[1] < p_values[0])
+    if 1e-6 < p_value < 0.499:
+        shorter, longer = (rise_end(now, before, 1 - 2 * p_value * near, upper) for near in (1 + 1e-6, 1 - 1e-6))
+        low, high = (shorter, longer) if upper else (longer, shorter)
+        assert low - 1e-6 <= allowed <= high + 1e-6
+
+
+# ---- symmetries and limits
+
+
+@few
+@given(counts(), hundredths(1, 40), hundredths(-40, 40))
+def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size: float, bound: float) -> None:
+    exchanged = gaps_of([(*row[2:], *row[:2])])
+    least, most = (
+        compare_with_bound(exchanged, "min", 0.5 - bound),
+        compare_with_bound(gaps_of([row]), "max", 0.5 + bound),
+    )
+    np.testing.assert_allclose(most, least, atol=1e-12)
+    (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "max_abs", size)
+    opposite = compare_with_bound(exchanged, "max_abs", size)
+    assert compliance == pytest.approx(opposite[1][0], abs=1e-12)
+    assert (compliance if abs(gap(row)) > size else violation) >= 0.5 - 1e-9
+    if gap(row):  # with 0 on either side nothing speaks of a violation
+        assert violation == pytest.approx(opposite[0][0], abs=1e-12)
+
+
+@few
+@given(counts(), hundredths(0, 40))
+def test_a_change_is_tested_as_the_gap_of_two_runs(row: Counts, allowed: float) -> None:
+    change = compare_with_baseline(rates_of(row[:2]), rates_of(row[2:]), "max_drop", allowed)
+    np.testing.assert_allclose(change, compare_with_bound(gaps_of([row]), "min", 0.5 - allowed), atol=1e-9)
+
+
+def test_a_single_row_disproves_that_there_is_none() -> None:
+    rates = rates_of((1, 100), (0, 100), (100, 100), (0, 0))
+    assert rates.standard_errors(0.0).tolist()[:3] == [math.inf, 0, math.inf]
+    assert rates.standard_errors(1.0).tolist()[:3] == [-math.inf, -math.inf, 0]
+    assert np.isnan([rates.standard_errors(0.0)[3], rates.standard_errors(0.5)[3]]).all()
+
+
+def test_without_a_row_there_is_no_evidence() -> None:
+    nothing, something = rates_of((0, 0), (1, 2)), rates_of((1, 2), (0, 0))
+    for kind in ("max_drop", "max_rise"):
+        assert np.isnan(compare_with_baseline(nothing, something, kind, 0.1)).all()
+    assert np.isnan(compare_with_bound(nothing, "max", 0.1)[0][0])
+    assert np.isnan(compare_with_bound(gaps_of([(0, 0, 3, 9), (1, 2, 0, 0)]), "max_abs", 0.1)).all()
+
+
+def test_the_complement_and_the_absolute_value() -> None:
+    rates, gaps = rates_of((3, 10), (8, 10)), gaps_of([(3, 10, 1, 10), (1, 10, 3, 10)])
+    np.testing.assert_allclose(rates.complement.value, [0.7, 0.2])
+    np.testing.assert_allclose(rates.absolute.value, [0.3, 0.2])
+    np.testing.assert_allclose(gaps.complement.value, [0.3, 0.7])
+    np.testing.assert_allclose(gaps.absolute.value, [0.3, 0.3])
+
+
+def test_all_rows_that_change_sides_break_any_bound() -> None:
+    fell, rose = rates_of((0, 1000)), rates_of((1000, 1000))
+    assert compare_with_baseline(fell, rose, "max_drop", 0.9)[0][0] < 1e-9
+    assert compare_with_baseline(rose, fell, "max_rise", 0.9)[0][0] < 1e-9
+    assert compare_with_baseline(rose, rose, "max_drop", 0.1)[1][0] < 1e-9
+
+
+def test_bounds_that_no_interval_reaches_are_infinitely_far() -> None:
+    """The longest interval of 0 of 1 less 0 of 1 reaches from -1 to 1, that of 1/2 less 1/2 not so far."""
+    assert gaps_of([(1, 2, 1, 2)]).standard_errors(-0.45).tolist() == [math.inf]
+
+
+def test_of_many_rows_it_is_the_test_of_two_proportions() -> None:
+    """With a million rows each Newcombe's interval is Wald's, to three digits of z."""
+    n, p, q, bound = 1_000_000, 0.30, 0.28, 0.018
+    z = (p - q - bound) / math.sqrt(p * (1 - p) / n + q * (1 - q) / n)
+    found = gaps_of([(int(p * n), n, int(q * n), n)]).standard_errors(0.5 + bound)
+    assert found[0] == pytest.approx(z, rel=1e-3)
+
+
+# ---- against chance
+
+
+def draw_rates(rng: np.random.Generator, p: float, n: int, runs: int) -> Rates:
+    return Rates(rng.binomial(n, p, runs).astype(float), np.full(runs, float(n)))
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.05, 200), (0.2, 40), (0.2, 2000), (0.9, 60)])
+def test_a_rate_at_just_the_bound_seldom_seems_to_break_or_to_keep_it(p: float, n: int) -> None:
+    """By its very counts, so exactly: at 0.05 in 7.5 % of draws at the most, for counts leap."""
+    counted = np.arange(n + 1.0)
+    chance = binom.pmf(counted, n, p)
+    for kind in ("min", "max"):
+        for p_values in compare_with_bound(Rates(counted, np.full(n + 1, float(n))), kind, p):
+            assert chance[p_values < 0.05].sum() <= 0.075
+
+
+@pytest.mark.parametrize(("expected", "most"), [(0.2, 0.2003), (1, 0.1215), (10, 0.075)])
+def test_how_often_a_rate_at_just_the_bound_seems_to_break_it(expected: float, most: float) -> None:
+    """By how many rows are expected to be counted, at 0.05: what the page on the gate says."""
+    shares = []
+    for n in (25, 100, 3000):
+        counted = np.arange(n + 1.0)
+        for bound in np.linspace(expected, 1.6 * expected, 25) / n:
+            p_values, _ = compare_with_bound(Rates(counted, np.full(n + 1, float(n))), "max", bound)
+            shares.append(binom.pmf(counted, n, bound)[p_values < 0.05].sum())
+    assert most - 0.005 < max(shares) <= most
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.08, 0.05), (0.5, 0.4), (0.97, 0.9)])
+@pytest.mark.parametrize(("n", "m"), [(40, 2000), (300, 300)])
+def test_a_gap_of_just_the_bound_seldom_seems_to_break_or_to_keep_it(p: float, q: float, n: int, m: int) -> None:
+    """At 0.05: in 7.5 % of 4,000 draws at the most, where the few counts of a rate of 8 % allow no better."""
+    rng = np.random.default_rng(20261122)
+    drawn = RateGaps(draw_rates(rng, p, n, 4000), draw_rates(rng, q, m, 4000))
+    for kind, bound in (("min", 0.5 + p - q), ("max", 0.5 + p - q), ("max_abs", p - q)):
+        assert max((p_values < 0.05).mean() for p_values in compare_with_bound(drawn, kind, bound)) <= 0.075, kind
+
+
+@pytest.mark.parametrize(("now", "before", "kind"), [(0.25, 0.2, "max_rise"), (0.05, 0.08, "max_drop")])
+def test_a_change_of_just_what_is_allowed_seldom_seems_more_or_less(now: float, before: float, kind: str) -> None:
+    rng = np.random.default_rng(20261124)
+    runs = draw_rates(rng, now, 200, 4000), draw_rates(rng, before, 300, 4000)
+    for p_values in compare_with_baseline(*runs, kind, abs(now - before)):
+        assert 0.03 < (p_values < 0.05).mean() <= 0.065
+
+
+@pytest.mark.parametrize(
+    ("rates", "sizes", "rise"),
+    [((0.25, 0.1, 0.20, 0.1), (200, 3000), 0.05), ((0.09, 0.001, 0.001, 0.001), (50, 5000), 0.088)],
+)
+def test_a_rise_of_just_the_bound_seldom_seems_to_keep_it(
+    rates: tuple[float, ...], sizes: tuple[int, int], rise: float
+) -> None:
+    rng = np.random.default_rng(20261123)
+    drawn = [draw_rates(rng, p, n, 250) for p, n in zip(rates, sizes * 2, strict=True)]
+    now, before = RateGaps(drawn[0], drawn[1]), RateGaps(drawn[2], drawn[3])
+    violation, compliance = compare_with_baseline(now, before, "max_rise", rise, is_size_change=True)
+    assert max((violation < 0.05).mean(), (compliance < 0.05).mean()) <= 0.08
+
+
+def test_a_gap_of_few_rows_is_not_shown_to_be_small() -> None:
+    """Of 50 rows none is counted, of the 5,000 others 1 in a thousand: the gap may be far above 0 all the same."""
+    gaps = gaps_of([(0, 50, 0, 5000), (0, 50, 5, 5000)])
+    known = gaps_of([(500, 10_000, 500, 10_000)] * 2)
+    assert (compare_with_baseline(gaps, known, "max_rise", 0.03, is_size_change=True)[1] > 0.05).all()
+    assert (compare_with_baseline(known, gaps, "max_rise", 0.0, is_size_change=True)[0] > 0.05).all()

@@ -1,0 +1,231 @@
+"""The top of a report: alerts, acceptances, the baseline, and the worst identity."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from biasspark.report.gate_summary import build_gate_summary, describe_changes
+from biasspark.report.model_card import write_model_card
+from biasspark.report.report_data import ReportData
+from biasspark.report.run_history import (
+    BY_GATE,
+    BY_PERSON,
+    NIGHT_BEFORE,
+    earlier_runs,
+    find_baseline,
+    latest_runs,
+    list_acceptances,
+)
+from tests.fixtures.made_up_report import (
+    EMPTY,
+    IMAGE,
+    MODELS,
+    NIGHT,
+    SCRIPT,
+    alert,
+    comparison_alert,
+    page_without_charts,
+    with_rows,
+)
+
+OLD, NEW = MODELS
+FEW, WARN = "insufficient_evidence", "warn"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "outcome", "words"),
+    [
+        (["pass", "fail", WARN], "fail", "failed: 1 of 3"),
+        (["pass", WARN, FEW], WARN, "warnings: 1 of 3"),
+        (["pass", FEW], FEW, "1 of 2"),
+        (["pass", "pass"], "pass", "passed: all 2"),
+        (["pass"], "pass", "passed: the only check"),
+        ([], "no_gate", "No gate"),
+    ],
+)
+def test_the_worst_outcome_decides(report: ReportData, outcomes: list[str], outcome: str, words: str) -> None:
+    gate = build_gate_summary(with_rows(report, bias_alerts=list(map(alert, outcomes))))
+    assert (gate.outcome, words in gate.title) == (outcome, True)
+    assert [row["outcome"] for row in gate.alerts][:1] == ([outcome] if outcomes else [])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "outcome", "words"),
+    [
+        ([], "no_gate", ["no rule"]),
+        (["pass"], "pass", ["only check", "hold"]),
+        (["fail"], "fail", ["only check", "broken", "“floor 0”"]),
+        (["fail", FEW, "pass"], "fail", ["1 of 3 checks is", "(rule “floor 0”)", "evidence for 1 more"]),
+        (["fail", WARN, "pass"], "fail", ["1 of 3", "1 more is broken, but only warns"]),
+        ([WARN, WARN, "pass"], WARN, ["2 of 3 checks are", "(rules “floor 0”, “floor 1”)", "they only warn"]),
+        ([FEW] * 5, FEW, ["5 of 5 checks", "(rules “floor 0”, “floor 1”, “floor 2” and 2 more)"]),
+    ],
+)
+def test_every_model_has_a_decision(report: ReportData, outcomes: list[str], outcome: str, words: list[str]) -> None:
+    alerts = [alert(one, rule=f"floor {number}", model=NEW) for number, one in enumerate(outcomes)]
+    night = with_rows(report, bias_alerts=[alert("pass"), *alerts])
+    old, new = build_gate_summary(night).decisions
+    assert (old.model, old.outcome, new.model, new.outcome) == (OLD, "pass", NEW, outcome)
+    assert [word for word in words if word not in new.sentence] == []
+    assert f"</bdi></span> {new.sentence}</span></li>" in page_without_charts(night)
+    assert f": {NEW} {new.sentence}\n" in write_model_card(night).replace("\\", "")
+
+
+@pytest.mark.parametrize("outcome", ["fail", WARN])
+def test_without_evidence_nothing_is_called_broken(report: ReportData, outcome: str) -> None:
+    rows = [alert(outcome, model=NEW) | {"decided": False}, alert("pass", model=NEW) | {"decided": True}]
+    _, new = build_gate_summary(with_rows(report, bias_alerts=rows)).decisions
+    assert (new.outcome, "1 of 2 checks is not shown" in new.sentence) == (outcome, True)
+    assert "broken" not in new.sentence
+
+
+def test_the_alerts_of_night_and_comparison_decide_together(report: ReportData) -> None:
+    both = with_rows(report, bias_alerts=[alert("pass")], comparison_alerts=[comparison_alert("fail", identity=IMAGE)])
+    gate = build_gate_summary(both)
+    assert (gate.outcome, gate.n_alerts) == ("fail", 2)
+    assert [row["rule"] for row in gate.alerts] == ["no worse", "bpsn floor"]
+    page = page_without_charts(both)
+    assert "<small>against <bdi>toxicity_1</bdi></small>" in page
+    assert "−0.040<small>−.060 to −.020</small>" in page  # what the bound is on
+    assert IMAGE not in page
+
+
+def test_alerts_that_are_not_shown_are_counted(report: ReportData) -> None:
+    counts = {"bias_alerts": {(OLD, "fail"): 903, (NEW, "pass"): 97}}
+    gate = build_gate_summary(replace(with_rows(report, bias_alerts=[alert("fail")]), counts=counts))
+    assert (gate.n_alerts, gate.n_hidden, "903 of 1,000" in gate.title) == (1000, 800, True)
+    assert ["903 of 903" in gate.decisions[0].sentence, "97" in gate.decisions[1].sentence] == [True, True]
+
+
+def test_rules_go_by_the_size_of_their_violation(report: ReportData) -> None:
+    sizes = {"floor 0": 0.01, "floor 1": -0.02, "floor 2": 0.2, "floor 3": None, "floor 4": 0.1}
+    alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
+    alerts.append(alert("fail", rule="floor 2", identity="(overall)", value=None, excess=0.2, model=NEW))
+    gate = build_gate_summary(with_rows(report, bias_alerts=[*alerts, alert("pass", excess=0.9, model=NEW)]))
+    assert "“floor 2”, “floor 4”, “floor 0” and 2 more" in gate.decisions[-1].sentence
+    assert [(row["rule"][-1], row["value"] is None) for row in gate.broken] == [
+        *(("2", True), ("2", False), ("4", False), ("0", False), ("1", False), ("3", False))
+    ]
+
+
+def test_broken_rules_come_before_the_other_checks(report: ReportData) -> None:
+    alerts = [alert("pass"), alert(FEW, message="nobody knows", value=None), *[alert(WARN)] * 20]
+    night = with_rows(report, bias_alerts=alerts)
+    gate, page = build_gate_summary(night), page_without_charts(night)
+    assert (len(gate.broken), len(gate.other_alerts), {row["outcome"] for row in gate.broken}) == (12, 10, {WARN})
+    assert page.index("The worst of the rules") < page.index("The other checks")
+    assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
+
+
+def test_an_alert_that_only_the_many_checks_of_its_rule_leave_undecided_has_its_message(report: ReportData) -> None:
+    alone = alert(FEW, p_violation=0.02, p_violation_adjusted=0.2, message="by itself below")
+    between = alert(FEW, p_violation=0.2, p_violation_adjusted=0.3, message="between")
+    page = page_without_charts(with_rows(report, bias_alerts=[alone, between]))
+    assert '<small class="why"><bdi>by itself below</bdi></small>' in page
+    assert '<small class="why"><bdi>between' not in page
+
+
+def test_a_rule_on_a_rate_or_its_gap_names_its_threshold_and_its_definition(report: ReportData) -> None:
+    ends = {"threshold": 0.8, "value_low": 0.16, "value_high": 0.33}
+    alerts = [
+        {"metric": "fnr", "value": 0.2413, "bound": 0.2} | ends,
+        {"metric": "tpr", "threshold": 0.8, "bound_kind": "max_drop", "bound": 0.02, "change": -0.1},
+        {"metric": "precision_gap", "threshold": 0.8, "value": -0.3, "bound": 0.2},
+        {"metric": "fpr_gap", "value": 0.24, "bound": 0.1} | ends,
+    ]
+    page = page_without_charts(with_rows(report, bias_alerts=[alert("fail", **values) for values in alerts]))
+    for metric, title in {"fnr": "FNR", "tpr": "TPR", "precision-gap": "Precision gap", "fpr-gap": "FPR gap"}.items():
+        assert f'<a class="def" href="#def-threshold-rates-{metric}">{title}</a> at 0.800</small>' in page
+        assert f'id="def-threshold-rates-{metric}"' in page
+    assert [text for text in (">0.241<small>", ">−0.100</td>", ">+0.240<", "max drop") if text not in page] == []
+
+
+def test_an_acceptance_is_shown_for_its_own_run_alone(report: ReportData) -> None:
+    row = {"accepts_run_id": "r_now", "acceptance_note": SCRIPT, "accepted_by": "Ada", "published_at": None}
+    failed = with_rows(report, bias_alerts=[alert("fail")])
+    assert "Accepted by hand" in page_without_charts(replace(failed, acceptances=[row]))
+    assert build_gate_summary(replace(failed, acceptances=[row | {"accepts_run_id": "r_other"}])).acceptance is None
+
+
+def test_changes_are_values_whose_intervals_are_apart(report: ReportData) -> None:
+    notes, changes = describe_changes(report)
+    assert ["14 January 2026" in notes[0], NIGHT_BEFORE in notes[0]] == [True, True]
+    assert [(change.model, change.identity, change.metric, change.worse) for change in changes] == [
+        (OLD, "black", "bpsn_auc", True)
+    ]
+    assert any("0.930 (0.920 to 0.940)" in note and "0.920 (0.920 to 0.940)" in note for note in notes)
+
+
+# ---- the ledger
+
+
+def ran(run_id: str, day: int, status: str = "published", job: str = "bias_metrics") -> dict[str, Any]:
+    """Return a row of the ledger; runs are published in the order of their ids."""
+    published = datetime(2026, 1, 20, 0, int(run_id[1:]), tzinfo=UTC)
+    row = {"run_id": run_id, "run_date": date(2026, 1, day), "status": status, "job": job}
+    return row | {"published_at": published, "started_at": published}
+
+
+def accepts(run_id: str, acceptance_id: str, note: str = "known") -> dict[str, Any]:
+    row = ran(acceptance_id, 15, "accepted", "accept_run")
+    return row | {"accepts_run_id": run_id, "accepted_by": "Ada", "acceptance_note": note}
+
+
+TONIGHT = ran("r9", 15)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "baseline_ids", "has_gate", "expected"),
+    [
+        ([], [], False, None),
+        ([ran("r1", 13), ran("r2", 14)], [], False, ("r2", NIGHT_BEFORE)),
+        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], False, ("r3", NIGHT_BEFORE)),
+        ([ran("r1", 13), ran("r2", 14)], [None], True, None),
+        ([ran("r1", 13, "accepted"), ran("r2", 14)], [], False, ("r1", BY_GATE)),
+        ([ran("r1", 13, "accepted"), ran("r2", 14), ran("r3", 14, job="attribution")], [], False, ("r1", BY_GATE)),
+        ([ran("r1", 13, "accepted"), ran("r2", 14), accepts("r2", "r3")], [], False, ("r2", BY_PERSON)),
+        ([ran("r1", 15, "accepted")], [None], True, None),  # the night itself, run again since
+        ([ran("r1", 13, "accepted"), ran("r2", 14, "accepted")], ["r1"], True, ("r1", BY_GATE)),
+    ],
+)
+def test_a_night_is_compared_with_the_last_accepted_run(
+    ledger: list[dict[str, Any]], baseline_ids: list[str], has_gate: bool, expected: tuple[str, str] | None
+) -> None:
+    baseline = find_baseline([*ledger, TONIGHT], TONIGHT, baseline_ids, has_gate)
+    assert (baseline and (baseline.row["run_id"], baseline.label)) == expected
+
+
+def test_readers_see_the_latest_run_of_each_job_and_night() -> None:
+    ledger = [ran("r1", 13), ran("r3", 14, "accepted"), ran("r2", 14), ran("r4", 15), TONIGHT, accepts("r2", "r5")]
+    assert {job: row["run_id"] for job, row in latest_runs(ledger, NIGHT).items()} == {"bias_metrics": "r9"}
+    assert [row["run_id"] for row in earlier_runs(ledger, TONIGHT, 30)] == ["r1", "r3"]
+    assert [row["run_id"] for row in earlier_runs(ledger, TONIGHT, 1)] == ["r3"]
+
+
+def test_the_last_acceptance_of_a_run_counts() -> None:
+    (acceptance,) = list_acceptances([accepts("r1", "r7", "second"), accepts("r1", "r6", "first"), ran("r1", 14)])
+    assert (acceptance["accepts_run_id"], acceptance["acceptance_note"]) == ("r1", "second")
+
+
+# ---- the worst identity
+
+
+def test_the_worst_identity_has_enough_rows(report: ReportData) -> None:
+    weak = {"bpsn_auc": 0.2, "bpsn_auc_low": None}
+    rows = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
+    page = page_without_charts(with_rows(report, bias_metrics=rows))
+    assert "with enough rows is <strong><bdi>gay</bdi></strong>" in page
+    assert "1 identity with too few rows" in page
+    assert "<bdi>toxicity_<wbr>1</bdi>" in page
+
+
+def test_a_weak_metric_of_an_identity_does_not_hide_its_next_lowest(report: ReportData) -> None:
+    low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
+    rows = [row | low if row["identity"] == "muslim" else row for row in report.rows("bias_metrics")]
+    page = page_without_charts(with_rows(report, bias_metrics=rows))
+    assert re.search("with enough rows is <strong><bdi>muslim</bdi></strong>: <a .*?>BPSN AUC</a> <strong>0.200", page)

@@ -1,0 +1,130 @@
+"""The placement of every row, and the pairs of every two groups, against loops over all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.corpus.encoding import Encoding
+from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.kernels.blocks import Block
+from biasspark.ranking.kernels.group_pairs import count_group_pairs
+from biasspark.ranking.kernels.pair_sums import PairSums
+from biasspark.ranking.kernels.reference_sets import RankOffsets
+from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.row_ranks import cut_payload, place_range
+from tests.ranking_without_spark import frame_of, gather_parts
+
+BOOK = Encoding(models=("m",), slices=("all",), sources=())
+LABELLED = st.lists(
+    st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 0.5, 2.0]), st.booleans(), st.integers(0, 3)), min_size=1
+)
+GROUPS = {"g": ("g0", "g1", "g2", "g3")}
+
+
+def doubled(score: float, positive: bool, others: list[float]) -> int:
+    """Twice the others it is rightly ordered with, plus ties, one pair after another."""
+    return sum(1 if other == score else 2 * ((score > other) == positive) for other in others)
+
+
+def square(values: Iterable[int]) -> int:
+    return sum(value**2 for value in values)
+
+
+def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
+    """EXAMPLES of one word, two rows at a time: every row stays, is scored, and is in sets or a group by number."""
+    shift = BOOK.fields["label", 0].shift
+    numbers = pa.array([number for _, _, number in rows], pa.int64())
+    columns = {
+        "word_0": pa.array([label << shift for _, label, _ in rows], pa.int64()),
+        "score_0": pa.array([score for score, _, _ in rows], pa.float64()),
+        "in_sets": numbers,
+        "group_0": numbers.cast(pa.int32()),
+        "row_id": pa.array([f"row {number}" for number in range(len(rows))]),
+    }
+    return list(pa.table(columns).to_batches(max_chunksize=2))
+
+
+@settings(deadline=None)
+@given(rows=LABELLED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
+def test_every_row_is_placed_among_all_rows_and_in_each_set(
+    rows: list[tuple[float, bool, int]], boundaries: list[float]
+) -> None:
+    cuts, carried = [np.array(boundaries)], ["row_id", "in_sets"]
+    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_payload(held, cuts, carried, 2))
+    placed = {
+        row["row_id"]: row for parts in ranges.values() for batch in place_range(parts, 2) for row in batch.to_pylist()
+    }
+    assert len(placed) == len(rows)
+    for number, (score, label, _) in enumerate(rows):
+        row = placed[f"row {number}"]
+        opposite = [(other, sets) for other, positive, sets in rows if positive != label]
+        assert (row["label"], row["score"], row["n_opposite"]) == (label, score, len(opposite))
+        assert row["ordered_doubled"] == doubled(score, label, [other for other, _ in opposite])
+        assert row["ordered_in_sets"] == [
+            doubled(score, label, [other for other, sets in opposite if sets >> place & 1]) for place in range(2)
+        ]
+
+
+def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
+    encoding = Encoding(models=("m", "n"), slices=("all", "some"), sources=())
+    label, reason, some = (
+        encoding.fields[what, n].shift for what, n in (("label", 0), ("row_reason", 0), ("slice", 1))
+    )
+    unscored = encoding.fields["score_reason", 1].shift
+    words = [1 << label, 1 << reason, 1 << some, (1 << label) | (1 << unscored)]
+    table = pa.table({"word_0": words, "score_0": [0.1, 0.2, 0.3, 0.4], "score_1": [0.5, 0.6, 0.7, 0.8]})
+    table = table.append_column("row", pa.array([0, 1, 2, 3]))
+    no_cuts = [np.empty(0)] * 2
+    ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_payload(held, no_cuts, ["row"]))
+    placed = {
+        key: [row["row"] for batch in place_range(parts, 0) for row in batch.to_pylist()]
+        for key, parts in ranges.items()
+    }
+    assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_a_range_of_one_label_is_placed_by_its_offsets(label: bool) -> None:
+    offsets = RankOffsets(np.array([5, 6]), np.array([11, 13]))
+    placed = place_rows(np.full(3, 0.5), np.full(3, label), [np.ones(3, bool)], offsets)
+    assert placed.tolist() == [[2 * 5 if label else 2 * (13 - 6)] * 3]
+
+
+@settings(deadline=None)
+@given(rows=LABELLED, cut=st.sampled_from([-2.0, 0.0, 0.25, 3.0]))
+def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: float) -> None:
+    found: dict[tuple[str, str], dict[str, Any]] = {
+        (row["positive_group"], row["negative_group"]): row
+        for row in count_pairs_of_groups(frame_of(examples_of(rows)), BOOK, [np.array([cut])], GROUPS)
+    }
+    assert {high for high, _ in found} == {GROUPS["g"][group] for _, _, group in rows}
+    for (high, low), row in found.items():
+        positives = [score for score, label, group in rows if label and GROUPS["g"][group] == high]
+        negatives = [score for score, label, group in rows if not label and GROUPS["g"][group] == low]
+        placed = [doubled(score, True, negatives) for score in positives]
+        assert (row["n_positive"], row["n_negative"]) == (len(positives), len(negatives))
+        assert (row["ordered_doubled"], row["high_square_sum"]) == (sum(placed), square(placed))
+        assert row["low_square_sum"] == square(doubled(score, False, positives) for score in negatives)
+
+
+def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
+    block = Block(np.array([0, 1]), np.array([1, 1]), np.zeros(2), np.array([2**21, 2**20]))
+    sums = PairSums.unpack(*count_group_pairs([block], 1).pack())
+    assert sums.high_squares[0, 0] == 2**20 * 2**42
+    assert sums.low_squares[0, 0] == 2**21 * 2**40
+
+
+def test_pairs_across_ranges_pass_64_bits() -> None:
+    size = 3 * 10**9
+    half = PairSums.of(np.array([[size]]), np.array([[size]]), *np.zeros((3, 1, 1), object))
+    total = half.merge(half)
+    assert total.two_u[0, 0] == 2 * size**2 > 2**63
+    assert (total.n_high[0, 0], total.n_low[0, 0]) == (2 * size, 2 * size)
+    assert total.low_squares[0, 0] == total.high_squares[0, 0] == 4 * size**3

@@ -1,0 +1,224 @@
+"""When nights merge, in what they differ, and when their scores are cut anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from biasspark.config import list_differences, merge_rules, parse_config
+from biasspark.errors import ConfigError
+from biasspark.windows.agreement import list_disagreements
+from biasspark.windows.sketch import (
+    Sketch,
+    SketchHeader,
+    hash_agreement,
+    is_skewed,
+    merge_extremes,
+    merge_quantiles,
+    reuse_boundaries,
+)
+from tests.least_configuration import changed
+
+EDGES = np.array([0.25, 0.5, 0.75])
+SIDES = ("in one", "in the other")
+
+
+def rules_of(**tables: Any) -> dict[str, Any]:
+    return merge_rules(parse_config(changed(**tables), Path()).resolved())
+
+
+def header(**parts: Any) -> SketchHeader:
+    given: dict[str, Any] = {
+        "rules": rules_of(),
+        "types": {"race": "string"},
+        "values": {"race": ("a", "b")},
+        "members": [(1, 2, 7)],
+        "n_rows": 400,
+        "max_range_rows": 100,
+        "extremes": (0.0, 1.0),
+        "quantiles": (0.25, 0.5, 0.75),
+        "is_single": False,
+        "ranges": 4,
+        "skewed": False,
+    }
+    return SketchHeader(**given | parts)
+
+
+def test_a_header_reads_back() -> None:
+    one = header(quantiles=(0.1, 1 / 3), values={"race": ("é", '"')})
+    read = SketchHeader.decode(one.encode())
+    assert json.loads(read.encode()) == json.loads(one.encode())
+    assert hash_agreement(read, EDGES) == hash_agreement(one, EDGES)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"label": {"threshold": 0.6}},
+        {"identities": {"columns": ["female", "male"]}},
+        {"identities": {"unannotated": "background"}},
+        {"identities": {"categorical": ["race"]}},
+        {"identities": {"predicates": {"young": "age < 30"}}},
+        {"identities": {"crossed": {"pairs": True}}},
+        {"slices": {"short": "length < 100"}},
+        {"corpus": {"filter": "lang = 'en'"}},
+        {"corpus": {"id": "id", "duplicates": "reject"}},
+    ],
+    ids=str,
+)
+def test_what_must_agree(tables: dict[str, Any]) -> None:
+    assert hash_agreement(header(rules=rules_of(**tables)), EDGES) != hash_agreement(header(), EDGES)
+    assert len(list_differences(rules_of(), rules_of(**tables), SIDES)) == 1
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"models": {"another": "score"}},
+        {"identities": {"crossed": {"min_rows": 5, "max_pairs": 9}}},
+        {"intervals": {"level": 0.9}},
+        {"thresholds": {"at": [0.5]}},
+        {"corpus": {"path": "/data/later", "id": "id"}},
+        {"output": {"path": "/elsewhere"}},
+        {"ranking": {"ranges": 7}},
+    ],
+    ids=str,
+)
+def test_what_need_not_agree(tables: dict[str, Any]) -> None:
+    assert rules_of(**tables) == rules_of()
+
+
+def test_boundaries_and_types_must_agree_and_what_was_found_need_not() -> None:
+    key = hash_agreement(header(), EDGES)
+    assert hash_agreement(header(), EDGES[1:]) != key
+    assert hash_agreement(header(types={"race": "int"}), EDGES) != key
+    found = header(values={"race": ("c",)}, members=[], n_rows=9, max_range_rows=9, extremes=None, quantiles=())
+    assert hash_agreement(found, EDGES) == key
+
+
+def test_the_order_of_slices_says_nothing_and_that_of_identities_does() -> None:
+    one, other = {"a": "x > 1", "b": "x > 2"}, {"b": "x > 2", "a": "x > 1"}
+    assert rules_of(slices=one) == rules_of(slices=other)
+    assert json.dumps(rules_of(slices=one)) == json.dumps(rules_of(slices=other))
+    first, second = (rules_of(identities={"columns": columns}) for columns in (["male", "female"], ["female", "male"]))
+    [difference] = list_differences(first, second, SIDES)
+    assert "identities.columns" in difference
+
+
+@pytest.mark.parametrize(
+    ("now", "ranges", "kept"),
+    [
+        ({}, 4, True),
+        ({"max_range_rows": 400}, 4, True),  # four times the mean
+        ({"max_range_rows": 401}, 4, False),
+        ({"max_range_rows": 401, "skewed": True}, 4, True),  # ties, which no boundary parts
+        ({}, 16, True),
+        ({}, 17, False),  # nights have grown
+        ({"n_rows": 0, "max_range_rows": 0}, 1, True),
+    ],
+)
+def test_scores_are_cut_anew_where_a_range_has_outgrown_the_others(
+    now: dict[str, Any], ranges: int, kept: bool
+) -> None:
+    cut = reuse_boundaries(Sketch("", EDGES, header(**now)), ranges)
+    assert (cut is not None) == kept
+    if cut:
+        assert (cut.boundaries.tolist(), cut.ranges) == (EDGES.tolist(), 4)
+
+
+def test_the_one_range_of_a_small_night_is_never_skewed() -> None:
+    assert not is_skewed(1000, 1000, np.empty(0))
+
+
+def test_quantiles_of_nights_weigh_as_their_rows() -> None:
+    rng = np.random.default_rng(5)
+    nights = [rng.normal(0, 1, 300_000), rng.normal(3, 0.5, 100_000)]
+    headers = [
+        header(n_rows=len(scores), quantiles=np.quantile(scores, np.arange(1, 1024) / 1024).tolist())
+        for scores in nights
+    ]
+    joined = merge_quantiles(headers)
+    assert len(joined) == 1023
+    union = np.sort(np.concatenate(nights))
+    assert np.searchsorted(union, joined) / len(union) == pytest.approx(np.arange(1, 1024) / 1024, abs=0.004)
+
+
+def test_nights_without_a_sample_or_a_score_join() -> None:
+    nothing = header(n_rows=0, quantiles=(), extremes=None)
+    assert merge_quantiles([nothing]).tolist() == []
+    assert set(merge_quantiles([nothing, header(quantiles=(0.5,))])) == {0.5}
+    assert merge_extremes([nothing]) is None
+    assert merge_extremes([nothing, header(extremes=(0.5, 2.0)), header(extremes=(-1.0, 1.0))]) == (-1.0, 2.0)
+
+
+def test_a_sketch_needs_blocks() -> None:
+    with pytest.raises(ConfigError):
+        parse_config(changed(state={"keep": True}, ranking={"engine": "windows"}), Path())
+
+
+def test_state_is_kept_where_the_configuration_says_so() -> None:
+    assert parse_config(changed(state={"keep": True}), Path()).state is not None
+    assert parse_config(changed(state={"keep": False}), Path()) == parse_config(changed(), Path())
+    assert replace(parse_config(changed(state={}), Path())).state is None
+
+
+# ---- nights that do not merge
+
+DAYS = [date(2026, 1, day) for day in range(1, 6)]
+
+
+def sketch(edges: np.ndarray = EDGES, **parts: Any) -> Sketch:
+    return Sketch(hash_agreement(header(**parts), edges), edges, header(**parts))
+
+
+def test_nights_that_agree() -> None:
+    sketches = {day: {"m": sketch(n_rows=day.day), "more": sketch(EDGES[1:])} for day in DAYS}
+    assert list_disagreements(sketches, ("m", "more"), rules_of()) == []
+
+
+OTHER_RULES = sketch(rules=rules_of(label={"threshold": 0.8}))
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        ({"m": OTHER_RULES, "more": OTHER_RULES}, ["label.threshold", "0.8", "2026-01-01"]),
+        ({"m": sketch(EDGES[1:]), "more": sketch()}, ["boundaries", "m"]),
+        ({"m": sketch(types={"race": "int"}), "more": sketch()}, ["types.race", "int"]),
+        ({"m": sketch()}, ["[models] more", "2026-01-01"]),
+    ],
+    ids=["rules", "boundaries", "types", "models"],
+)
+def test_a_night_that_differs_is_one_fault(first: dict[str, Sketch], named: list[str]) -> None:
+    """For all models, and for all nights that are alike."""
+    latest = {"m": sketch(), "more": sketch()}
+    [fault] = list_disagreements({DAYS[0]: first, DAYS[1]: latest}, ("m", "more"), rules_of())
+    assert all(part in fault for part in named)
+
+
+def test_alike_nights_are_one_fault() -> None:
+    sketches = {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS}
+    [fault] = list_disagreements(sketches, ("m",), rules_of())
+    assert "3 nights from 2026-01-01 to 2026-01-03" in fault
+
+
+def test_the_configuration_is_that_of_the_nights() -> None:
+    asked = rules_of(identities={"unannotated": "background"})
+    [fault] = list_disagreements({day: {"m": sketch()} for day in DAYS}, ("m",), asked)
+    assert all(part in fault for part in ("configuration", "identities.unannotated", "background", "2026-01-05"))
+
+
+def test_nights_of_another_format_are_refused_although_they_agree() -> None:
+    sketches = {day: {"m": Sketch("a key of before", EDGES, header())} for day in DAYS}
+    [fault] = list_disagreements(sketches, ("m",), rules_of())
+    assert "version" in fault
+
+
+def test_a_header_is_stored_under_the_names_that_published_tables_have() -> None:
+    assert {"fullest", "lopsided"} < json.loads(header().encode()).keys()

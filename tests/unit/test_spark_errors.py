@@ -1,0 +1,243 @@
+"""Spark's errors in plain words, from its messages alone; tests/faults and tests/spark make Spark fail."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, find_condition_of_a_value
+from biasspark.spark_errors import ExpressionFault, format_of_ending, translate_spark_errors
+from biasspark.tables.storage_errors import storage_errors
+
+SECRET = "canary"
+
+
+def translate(message: str) -> Exception:
+    with pytest.raises(Exception) as caught, translate_spark_errors("corpus"):  # noqa: PT011 - of whatever kind
+        raise PySparkException(message)
+    if type(caught.value) is not PySparkException:
+        assert SECRET not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Task failed: numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 GiB for canary",
+        "PythonException: MemoryError",
+        "ImportError: unicodedata.so: failed to map segment from shared object",
+        "ImportError: libarrow.so: failed to map segment from shared object: Cannot allocate memory",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+    ],
+)
+def test_a_worker_that_dies_is_no_fault_of_the_input(message: str) -> None:
+    error = translate(message)
+    assert type(error) is BiasSparkError
+    assert "spark.executor.memoryOverhead" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            'Task 0 failed: java.io.IOException: Cannot run program "/no/python": error=2, No such file or directory',
+            "executors cannot run /no/python",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
+            "executors run Python 3.12, and the driver runs 3.11",
+        ),
+        ("PythonException: \nModuleNotFoundError: No module named 'numpy'\n", "lacks the package numpy"),
+    ],
+)
+def test_an_unusable_python_of_executors_is_a_fault_of_the_configuration(message: str, words: str) -> None:
+    error = translate(message)
+    assert type(error) is ConfigError
+    assert "PYSPARK_PYTHON" in str(error)
+    assert words in str(error)
+
+
+def test_an_unknown_error_stays_as_it_is() -> None:
+    assert type(translate("java.lang.OutOfMemoryError: Java heap space")) is PySparkException
+
+
+def test_an_error_of_this_package_on_an_executor_is_its_message_alone() -> None:
+    error = translate("Traceback ...\nbiasspark.errors.InputError: corpus: too many. Fix it.\n\tat org.apache.spark.x")
+    assert type(error) is InputError
+    assert str(error) == "corpus: too many. Fix it."
+
+
+def test_a_key_of_the_configuration_is_the_path_of_the_fault() -> None:
+    with pytest.raises(InputError) as caught, translate_spark_errors(("slices", "x"), "a >"):
+        raise PySparkException("[PARSE_SYNTAX_ERROR] canary")
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert (fault.path, fault.value, fault.rule) == (("slices", "x"), "a >", "This is not valid Spark SQL.")
+
+
+# ---- expressions that fail on a value
+
+DATE = "[CANNOT_PARSE_TIMESTAMP] Text 'canary' could not be parsed at index 0."
+
+
+@pytest.mark.parametrize("frame", ["RaiseError.eval(misc.scala:90)", "GeneratedClass$SpecificPredicate.eval(Unknown)"])
+@pytest.mark.parametrize("value", [": canary", ": canary\nof two lines", ""])
+def test_an_error_that_an_expression_raises_is_known_in_spark_3_5_by_its_frame(value: str, frame: str) -> None:
+    where = f"\n\tat org.apache.spark.sql.catalyst.expressions.{frame}"
+    error = translate(f"Task 0 failed 1 times: java.lang.RuntimeException{value}{where}\n\tat org.apache.spark.x")
+    assert type(error) is ExpressionFault
+    assert "an error is raised" in str(error)
+    assert type(translate(f"java.lang.RuntimeException{value}\n\tat org.apache.spark.x{where}")) is PySparkException
+
+
+@pytest.mark.parametrize(
+    ("message", "condition"),
+    [
+        (f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}", "CANNOT_PARSE_TIMESTAMP"),
+        (f"{DATE} SQLSTATE: 22007", "CANNOT_PARSE_TIMESTAMP"),
+        (
+            f"[TASK_WRITE_FAILED] Task failed. SQLSTATE: 58030\nCaused by: {DATE} SQLSTATE: 22007",
+            "CANNOT_PARSE_TIMESTAMP",
+        ),
+        ("[USER_RAISED_EXCEPTION] canary\n[CANARY] SQLSTATE: P0001", "USER_RAISED_EXCEPTION"),
+        ("[TASK_WRITE_FAILED] Task failed. SQLSTATE: 58030", None),
+        ("java.lang.RuntimeException: canary", None),
+    ],
+)
+def test_the_condition_of_an_expression_that_fails_on_a_value(message: str, condition: str | None) -> None:
+    assert find_condition_of_a_value(message) == condition
+
+
+def test_an_expression_that_fails_on_a_value_does_not_show_it() -> None:
+    message = f"Task 0 failed 1 times: org.apache.spark.SparkDateTimeException: {DATE}\n\tat org.apache.spark.x"
+    error = translate(message)
+    assert type(error) is ExpressionFault
+    assert "try_to_timestamp" in str(error)
+    with pytest.raises(BiasSparkError) as caught, storage_errors("warehouse", "written"):
+        raise PySparkException(message)
+    assert "[CANNOT_PARSE_TIMESTAMP]" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_value_that_looks_like_a_denied_path_is_none() -> None:
+    denied = "java.io.FileNotFoundException: canary (Permission denied)"
+    error = translate(
+        f"[CAST_INVALID_INPUT] The value '{denied}' of the type \"STRING\" cannot be cast. SQLSTATE: 22018"
+    )
+    assert type(error) is ExpressionFault
+
+
+# ---- files, formats and catalogs
+
+OTHER_TYPE = "another type in one file than in others"
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    [
+        # of two conditions the more specific one counts
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/x/a.csv. SQLSTATE: KD001\nCaused by:"
+            " [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [canary].",
+            ["a record does not fit the table"],
+        ),
+        # Spark 3.5 has no conditions for files
+        (
+            "org.apache.spark.SparkException: Encountered error while reading file file:///x/a.parquet. Details:\n"
+            "Caused by: ParquetDecodingException: could not verify page integrity",
+            ["a file cannot be read", "File: /x/a.parquet."],
+        ),
+        (
+            "org.apache.spark.SparkException: Parquet column cannot be converted in file hdfs://h/x/a.parquet. Column: "
+            "[score], Expected: double, Found: BINARY.",
+            [OTHER_TYPE, "Column: score, BINARY for double. File: hdfs://h/x/a.parquet."],
+        ),
+        (
+            'SparkException: [CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"STRUCT<id: BIGINT NOT '
+            'NULL, n: STRUCT<a: INT>, `s, é`: DOUBLE, t: INT, u: INT>"\nSchema that cannot be merged with the initial '
+            'schema:\n"STRUCT<id: BIGINT, n: STRUCT<a: INT>, `s, é`: STRING, u: DATE>". SQLSTATE: 42KD9\n\tat org.x',
+            [OTHER_TYPE, "Column: `s, é`, STRING for DOUBLE. Column: u, DATE for INT."],
+        ),
+        (
+            "org.apache.spark.sql.AnalysisException: Illegal Parquet type: INT64 (TIME(MICROS,true)).\n\tat org.x",
+            ["a type that Spark cannot read", "Type: INT64 (TIME(MICROS,true))."],
+        ),
+        (
+            "java.lang.AssertionError: assertion failed: Conflicting partition column names detected:\n\n\tPartition",
+            ["partitions of different columns"],
+        ),
+        (
+            "[REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace, but got `nope`.`db`.",
+            ["no such catalog", "spark.sql.catalog.NAME"],
+        ),
+        (
+            "org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'nope': org.nope.Catalog.",
+            ["no such catalog", "spark.sql.catalog.NAME"],
+        ),
+        *(
+            (f"[DATA_SOURCE_NOT_FOUND] {sentence.format(name)}", ["no such format", hint])
+            for sentence in ("Failed to find the data source: {}. Make sure", "Failed to find data source: {}. P")
+            for name, hint in (
+                ("parket", "Format: parket. Did you mean parquet?"),
+                ("com.vendor.lake", "Format: com.vendor.lake."),
+            )
+        ),
+    ],
+)
+def test_a_fault_of_files_names_them(message: str, parts: list[str]) -> None:
+    error = translate(message)
+    assert type(error) is InputError
+    assert [part for part in parts if part not in str(error)] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        (": java.nio.file.AccessDeniedException: /data/day=1: Permission denied\n\tat org.x", "/data/day=1"),
+        (": java.nio.file.AccessDeniedException: /data: 1/x\n\tat org.x", "/data: 1/x"),
+        (
+            "Task 0 failed: java.io.FileNotFoundException: /data/a b.csv (Permission denied)\n\tat org.x",
+            "/data/a b.csv",
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/data/a.parquet. SQLSTATE: KD001\n"
+            "Caused by: java.io.FileNotFoundException: /data/a.parquet (Permission denied)",
+            "/data/a.parquet",
+        ),
+        (
+            "[CANNOT_READ_FILE_FOOTER] Could not read footer for file: file:/data/a. SQLSTATE: KD001\nCaused by: "
+            "java.io.FileNotFoundException: /data/a (Permission denied)",
+            "/data/a",
+        ),
+        (
+            "org.apache.hadoop.security.AccessControlException: Permission denied: user=canary, access=READ_EXECUTE, "
+            'inode="/lake/x":hdfs:hdfs:drwx------',
+            "/lake/x",
+        ),
+        (
+            "java.nio.file.AccessDeniedException: s3a://lake/x: getFileStatus on s3a://lake/x: Forbidden (Status 403)",
+            "s3a://lake/x",
+        ),
+    ],
+)
+def test_a_path_that_may_not_be_read_is_named(message: str, path: str) -> None:
+    error = translate(message)
+    assert type(error) is InputError
+    assert "permission is denied" in str(error)
+    assert str(error).endswith(f" Path: {path}.")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/x/a.csv", "csv"),
+        ("/x/a.TSV.gz", "csv"),
+        ("a.jsonl.zst", "json"),
+        ("part-0.c000.snappy.parquet", "parquet"),
+        ("part-0.zstd.orc", "orc"),
+        ("/x.csv/part-0", None),
+        ("a.txt", None),
+    ],
+)
+def test_the_ending_of_a_name_shows_the_format(name: str, kind: str | None) -> None:
+    assert format_of_ending(name) == kind

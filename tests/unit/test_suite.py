@@ -1,0 +1,169 @@
+"""The wide row of the suite against brute force, and what no change of scores, labels or order may change."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.config import Privacy
+from biasspark.metrics.pinned import pinned_aucs
+from biasspark.metrics.suite import SUITE, bias_metrics
+from biasspark.metrics.suppression import suppress_statistics
+from biasspark.metrics.thresholds import Thresholds, threshold_rates
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.tables.schemas import BIAS_METRICS
+from tests.fixtures.score_corpus import Scored, draw_corpus
+from tests.oracle import intervals as oracle
+from tests.oracle.counts import count_corpora, count_corpus, counts_of
+from tests.oracle.pairs import CELLS, Sums
+from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, delong_variance
+
+GAPS = ("negative_aeg", "positive_aeg")
+
+
+def measure(score: Any, label: Any, identities: Any, level: float = 0.95) -> dict[str, dict[str, Any]]:
+    rows = bias_metrics(u_statistics(count_corpus(score, label, identities)), level).to_pylist()
+    assert [row["identity"] for row in rows] == list(identities)  # none for the whole slice
+    return {row["identity"]: row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Scored:
+    return draw_corpus()
+
+
+@pytest.fixture(scope="module")
+def rows(corpus: Scored) -> dict[str, dict[str, Any]]:
+    return measure(*corpus)
+
+
+def test_every_number_agrees_with_brute_force(corpus: Scored, rows: dict[str, dict[str, Any]]) -> None:
+    score, label, identities = corpus
+    for identity, row in rows.items():
+        assert tuple(row) == BIAS_METRICS.value_columns
+        cells = cut_cells(score, label, identities[identity])
+        sizes = [len(cells[cell]) for cell in CELLS]
+        assert [row[f"n_{cell}"] for cell in CELLS] == sizes
+        for side, (n_negative, n_positive) in {"subgroup": sizes[:2], "background": sizes[2:]}.items():
+            n_rows = n_negative + n_positive
+            assert row[f"{side}_positive_rate"] == (n_positive / n_rows if n_rows else None)
+        for metric, (low, high) in PAIRS.items():
+            offset = 0.5 if metric in GAPS else 0.0
+            auc, variance = auc_by_pairs(cells[low], cells[high]), delong_variance(cells[low], cells[high])
+            assert row[metric] == (None if math.isnan(auc) else auc - offset)
+            assert (row[f"{metric}_reason"] is None) == (not math.isnan(auc))
+            known = None if math.isnan(variance) else variance
+            method, ends = oracle.auc_interval(auc, known, len(cells[low]), len(cells[high]), 0.95)
+            assert row[f"{metric}_method"] == method
+            found = [row[f"{metric}_{end}"] for end in ("low", "high")]
+            assert found == ([None] * 2 if ends is None else pytest.approx(np.array(ends) - offset, abs=1e-12))
+    assert [name for name, row in rows.items() if row["crossed"]] == ["common & rare"]
+
+
+def test_no_double_is_nan_or_minus_zero(rows: dict[str, dict[str, Any]]) -> None:
+    doubles = [value for row in rows.values() for value in row.values() if isinstance(value, float)]
+    assert not [value for value in doubles if math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)]
+
+
+def test_all_scores_equal_is_half_and_no_gap(corpus: Scored) -> None:
+    score, label, identities = corpus
+    (row,) = measure(np.zeros_like(score), label, {"common": identities["common"]}).values()
+    assert [row[metric.name] for metric in SUITE] == [0.5, 0.5, 0.5, 0.5, 0.0, 0.0]
+    assert {row[f"{metric.name}_method"] for metric in SUITE} == {"newcombe"}
+    assert row["negative_aeg_low"] < 0 < row["negative_aeg_high"]
+
+
+def test_models_and_slices_stay_apart(corpus: Scored) -> None:
+    score, label, identities = corpus
+    keys = [(model, slice_name) for model in "ab" for slice_name in ("all", "short")]
+    counts = count_corpora({key: (score * (-1) ** n, label, identities) for n, key in enumerate(keys)})
+    rows = [row for row in bias_metrics(u_statistics(counts), 0.95).to_pylist() if row["identity"] == "common"]
+    aucs = {(row["model"], row["slice"]): row["subgroup_auc"] for row in rows}
+    assert list(aucs) == keys
+    assert aucs["a", "all"] == aucs["b", "all"] == pytest.approx(1 - aucs["a", "short"])
+
+
+def test_counts_of_2_to_the_60_overflow_nothing() -> None:
+    """All scores tie, of as many rows in each cell as 62 bits hold together."""
+    n = 2**60
+    tie = Sums(n, n, n * n, n**3, n**3)
+    counts = counts_of(
+        {("m", "all", "(overall)"): [tie._replace(n_low=0, n_high=0)] * 3 + [tie] * 3, ("m", "all", "i"): [tie] * 6}
+    )
+    statistics = suppress_statistics(u_statistics(counts), Privacy(min_group_rows=n + n + 1))
+    assert statistics.suppressed.tolist() == [True, True]  # 2^61 rows in the subgroup
+    (row,) = bias_metrics(u_statistics(counts), 0.95).to_pylist()
+    assert [row[metric.name] for metric in SUITE] == [0.5, 0.5, 0.5, 0.5, 0.0, 0.0]
+    assert (row["n_subgroup_negative"], row["subgroup_positive_rate"], row["background_positive_rate"]) == (n, 0.5, 0.5)
+    assert row["subgroup_auc_low"] == pytest.approx(0.5, abs=1e-8)
+    (pinned,) = pinned_aucs(u_statistics(counts)).to_pylist()
+    assert (pinned["pinned_auc"], pinned["subgroup_weight"]) == pytest.approx((0.5, 9 / 16), abs=1e-15)
+    at = {"m": np.array([[[0, 0], [n, n // 2]], [[0, 0], [n, n // 4]], [[n, n // 2]] * 2, [[n, n // 2]] * 2], np.int64)}
+    rates = threshold_rates(replace(counts, at_or_above=at), Thresholds([0.5], {"m": [0]}), np.zeros(2, bool), 0.95)
+    (rate,) = rates.to_pylist()
+    assert [rate[name] for name in ("tpr", "fpr", "selection_rate", "precision")] == [0.25, 0.5, 0.375, 1 / 3]
+
+
+# ---- invariances
+
+
+Row = tuple[float, bool, float]
+ROWS = st.lists(
+    st.tuples(st.integers(-3, 3), st.booleans(), st.sampled_from([0.0, 1.0, math.nan])), min_size=1, max_size=24
+)
+AFTER_LABEL_SWAP = {
+    "subgroup_auc": "subgroup_auc", "background_auc": "background_auc", "bpsn_auc": "bnsp_auc", "bnsp_auc": "bpsn_auc",
+    "negative_aeg": "positive_aeg", "positive_aeg": "negative_aeg",
+}  # fmt: skip
+
+
+few = settings(deadline=None, max_examples=40)
+
+
+def measure_rows(rows: list[Row]) -> dict[str, Any]:
+    score, label, inside = map(np.array, zip(*rows, strict=True))
+    return measure(score, label, {"i": inside})["i"]
+
+
+@few
+@given(ROWS, st.randoms(use_true_random=False))
+def test_any_order_and_any_increasing_scale_give_the_same_bits(rows: list[Row], random: Any) -> None:
+    changed = [(score**3 / 7 + 1, label, inside) for score, label, inside in random.sample(rows, len(rows))]
+    assert measure_rows(changed) == measure_rows(rows)
+
+
+@few
+@given(ROWS, st.integers(2, 4))
+def test_rows_that_come_k_times_leave_every_value(rows: list[Row], k: int) -> None:
+    once, often = measure_rows(rows), measure_rows(rows * k)
+    assert [often[metric] for metric in PAIRS] == [once[metric] for metric in PAIRS]
+
+
+@few
+@given(ROWS)
+def test_labels_and_scores_turned_round_exchange_bpsn_and_bnsp(rows: list[Row]) -> None:
+    """The lowest positives become the highest negatives: AUCs stay, and gaps change sign and label."""
+    before, after = measure_rows(rows), measure_rows([(-score, not label, inside) for score, label, inside in rows])
+    for metric, origin in AFTER_LABEL_SWAP.items():
+        value = before[origin]
+        assert after[metric] == (
+            None if value is None else pytest.approx(-value if metric in GAPS else value, abs=1e-15)
+        )
+
+
+@few
+@given(ROWS)
+def test_the_complement_of_an_identity_exchanges_subgroup_and_background(rows: list[Row]) -> None:
+    before, after = measure_rows(rows), measure_rows([(score, label, 1 - inside) for score, label, inside in rows])
+    exchanged = {"subgroup_auc": "background_auc", "bpsn_auc": "bnsp_auc", "bnsp_auc": "bpsn_auc"}
+    for metric in PAIRS:
+        value = before[exchanged.get(metric, metric if metric in GAPS else "subgroup_auc")]
+        assert after[metric] == (
+            None if value is None else pytest.approx(-value if metric in GAPS else value, abs=1e-15)
+        )

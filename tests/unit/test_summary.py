@@ -1,0 +1,146 @@
+"""The summary over identities against brute force."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import pmean
+
+from biasspark.metrics.summary import model_summary, power_mean
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.tables.schemas import MODEL_SUMMARY
+from tests.fixtures.score_corpus import Scored, draw_corpus
+from tests.oracle.counts import Corpus, count_corpora
+from tests.oracle.intervals import logit_interval
+from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, delong_variance, pinned_auc
+from tests.oracle.suite import power_mean as mean_by_numpy
+
+AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+GAPS = ("negative_aeg", "positive_aeg")
+
+
+def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarray]) -> dict[str, Any]:
+    names = sorted(name for name in identities if " & " not in name)
+    overall = auc_by_pairs(score[~label], score[label])
+    values: dict[str, dict[str, float]] = {metric: {} for metric in PAIRS}
+    for name in names:
+        cells = cut_cells(score, label, identities[name])
+        for metric, (low, high) in PAIRS.items():
+            auc = auc_by_pairs(cells[low], cells[high])
+            if not math.isnan(auc):
+                values[metric][name] = auc - 0.5 * (metric in GAPS)
+    wanted: dict[str, Any] = {"auc": overall, "auc_variance": delong_variance(score[~label], score[label])}
+    for metric in AUCS:
+        found = values[metric]
+        wanted[f"{metric}_min"], wanted[f"{metric}_min_identity"] = min((v, k) for k, v in found.items())
+        wanted[f"{metric}_max"], wanted[f"{metric}_power_mean"] = max(found.values()), mean_by_numpy([*found.values()])
+    for metric in GAPS:
+        size, name = min((-abs(v), k) for k, v in values[metric].items())
+        wanted[f"{metric}_max_abs"], wanted[f"{metric}_max_abs_identity"] = -size, name
+    wanted["n_identities_undefined"] = sum(any(name not in values[m] for m in AUCS + GAPS) for name in names)
+    wanted["competition_score"] = 0.25 * (overall + sum(wanted[f"{metric}_power_mean"] for metric in AUCS))
+    pinned = [pinned_auc(score, label, identities[name]) for name in names]
+    wanted["pinned_auc_equality_difference"] = sum(abs(overall - p) for p in pinned if not math.isnan(p))
+    return wanted
+
+
+def cases() -> dict[str, Corpus]:
+    """Corpora by the name of the slice as which each is summarized."""
+    score, label, identities = draw_corpus()
+    halves, one_sided = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1, 0, 0, 0, 0, 0, 0])
+    lacking = {"no negatives": [True, True], "no positives": [False, False], "no rows": []}
+    return {
+        "drawn": (score, label, identities | {"common & rare": 1 - identities["common"]}),  # far from all others
+        "no identities": (score, label, {}),
+        "a zero": ([3.0, 1.0, 2.0, 4.0], [False, True, False, True], {"worst": halves, "best": 1 - halves}),
+        "twins": (score, label, dict.fromkeys(("zoe", "amy", "Zoe"), identities["common"])),
+        "below": (np.arange(8.0), np.zeros(8, bool), {"below": one_sided, "inner": np.eye(8)[4]}),
+        **{name: (np.arange(len(labels)), labels, {"i": np.ones(len(labels))}) for name, labels in lacking.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, dict[str, Any]]:
+    """All cases, and another model."""
+    corpora = {("m", name): corpus for name, corpus in cases().items()} | {("n", "all"): draw_corpus(seed=2)}
+    table = model_summary(u_statistics(count_corpora(corpora)), 0.95)
+    assert tuple(table.column_names) == MODEL_SUMMARY.value_columns
+    found = {row["model"] + " " + row["slice"]: row for row in table.to_pylist()}
+    assert list(found) == [" ".join(key) for key in corpora]
+    return found
+
+
+@pytest.mark.parametrize(("key", "corpus"), [("m drawn", cases()["drawn"]), ("n all", draw_corpus(seed=2))])
+def test_every_aggregate_agrees_with_brute_force(rows: dict[str, dict[str, Any]], key: str, corpus: Scored) -> None:
+    row, (_, label, _) = rows[key], corpus
+    for column, value in expect(*corpus).items():
+        assert row[column] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), column
+    assert (row["n_negative"], row["n_positive"]) == ((~label).sum(), label.sum())
+    assert (row["auc_method"], row["auc_reason"]) == ("logit_delong", None)
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(
+        logit_interval(row["auc"], row["auc_variance"]), abs=1e-12
+    )
+
+
+def test_a_slice_without_identities_has_its_overall_auc_and_nothing_else(rows: dict[str, dict[str, Any]]) -> None:
+    row = rows["m no identities"]
+    assert (row["auc"], row["n_identities_undefined"]) == (rows["m drawn"]["auc"], 0)
+    assert {row[name] for name in row if name.startswith((*AUCS, *GAPS, "competition", "pinned"))} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("no negatives", "no_negatives"), ("no positives", "no_positives"), ("no rows", "no_negatives")],
+)
+def test_a_slice_that_lacks_a_class_says_so(rows: dict[str, dict[str, Any]], name: str, reason: str) -> None:
+    row = rows[f"m {name}"]
+    assert (row["auc"], row["auc_low"], row["auc_method"], row["auc_reason"]) == (None, None, "none", reason)
+    lacking = ("competition_score", "pinned_auc_equality_difference", "subgroup_auc_min", "subgroup_auc_min_identity")
+    assert [row[name] for name in lacking] == [None] * 4
+    assert row["n_identities_undefined"] == 1
+
+
+def test_the_order_of_identities_changes_no_bit(rows: dict[str, dict[str, Any]]) -> None:
+    score, label, identities = cases()["drawn"]
+    turned = dict(list(identities.items())[::-1])
+    (row,) = model_summary(u_statistics(count_corpora({("m", "drawn"): (score, label, turned)})), 0.95).to_pylist()
+    assert row == rows["m drawn"]
+
+
+def test_of_equal_identities_the_first_name_is_the_worst(rows: dict[str, dict[str, Any]]) -> None:
+    row = rows["m twins"]
+    named = [f"{metric}_min_identity" for metric in AUCS] + [f"{metric}_max_abs_identity" for metric in GAPS]
+    assert {row[name] for name in named} == {"Zoe"}
+
+
+def test_a_gap_counts_by_its_size_and_a_zero_makes_the_mean_zero(rows: dict[str, dict[str, Any]]) -> None:
+    below, zero = rows["m below"], rows["m a zero"]
+    assert (below["negative_aeg_max_abs"], below["negative_aeg_max_abs_identity"]) == (0.5, "below")
+    assert (below["positive_aeg_max_abs"], below["positive_aeg_max_abs_identity"]) == (None, None)
+    assert (zero["subgroup_auc_min"], zero["subgroup_auc_min_identity"], zero["subgroup_auc_max"]) == (
+        0.0,
+        "worst",
+        1.0,
+    )
+    assert zero["subgroup_auc_power_mean"] == 0.0
+    assert math.copysign(1, zero["subgroup_auc_min"]) == 1
+
+
+def test_no_double_is_nan(rows: dict[str, dict[str, Any]]) -> None:
+    assert not [
+        value for row in rows.values() for value in row.values() if isinstance(value, float) and math.isnan(value)
+    ]
+
+
+@given(st.lists(st.floats(2.0**-125, 1), min_size=1, max_size=9), st.sampled_from([-1, -5]))
+def test_the_power_mean_is_scipys_and_between_the_least_and_the_mean(values: list[float], power: int) -> None:
+    """Down to the least AUC that there can be, of 2^62 rows in either cell."""
+    mean = power_mean(np.array(values), power)
+    assert mean == pytest.approx(pmean(values, power), rel=1e-12)
+    assert min(values) * (1 - 1e-12) <= mean <= np.mean(values) * (1 + 1e-12)
+    assert math.isnan(power_mean(np.array([])))

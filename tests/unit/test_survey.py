@@ -1,0 +1,106 @@
+"""What follows from a survey, without one: values in order, boundaries of ranges, cutpoints, warnings, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
+
+from biasspark.config import parse_measures
+from biasspark.corpus.cutpoints import place_cutpoints
+from biasspark.corpus.survey import (
+    MOST_ROWS_A_RANGE,
+    MOST_VALUES,
+    Survey,
+    check_identity,
+    order_values,
+    quantiles_of,
+)
+from biasspark.errors import Fault, InputError
+
+
+def fault_of(error: InputError) -> Fault:
+    (fault,) = error.faults
+    assert isinstance(fault, Fault)
+    return fault
+
+
+def test_values_are_in_the_order_of_their_column() -> None:
+    assert order_values(["10", "9", None, "-1.5"], "level", numeric=True) == ("-1.5", "9", "10")
+    assert order_values(["b", "10", "é", "9", "B"], "race", numeric=False) == ("10", "9", "B", "b", "é")
+
+
+def test_a_column_of_too_many_values_is_no_category() -> None:
+    assert len(order_values(map(str, range(MOST_VALUES)), "many", numeric=True)) == MOST_VALUES
+    with pytest.raises(InputError) as caught:
+        order_values(map(str, range(MOST_VALUES + 1)), "many", numeric=True)
+    assert fault_of(caught.value).path == ("identities",)
+    assert "'many' has more than 10,000 distinct values" in str(caught.value)
+
+
+def test_boundaries_cut_a_sample_into_equal_parts_and_fewer_where_scores_repeat() -> None:
+    quantiles = quantiles_of(np.arange(1, 1001) / 8, 10)
+    assert quantiles.tolist() == [n * 100 / 8 for n in range(1, 10)]
+    assert quantiles_of(np.array([-0.0, 3.0]), 3).tolist() == [0.0, 3.0]
+    survey = Survey(1_000_001, {}, (quantiles, quantiles_of(np.zeros(50), 10), np.zeros(0)))
+    assert [own.tolist() for own in survey.boundaries(2)] == [[quantiles[4]], [0.0], []]
+    assert [own.tolist() for own in survey.boundaries(0)] == [quantiles[[2, 5]].tolist(), [0.0], []]
+    assert (survey.chosen_ranges, Survey(1, {}, ()).chosen_ranges, Survey(10**12, {}, ()).chosen_ranges) == (3, 1, 1024)
+
+
+def test_a_range_that_would_not_fit_a_worker_is_refused() -> None:
+    assert Survey(2 * MOST_ROWS_A_RANGE, {}, ()).boundaries(2) == []
+    with pytest.raises(InputError) as caught:
+        Survey(2 * MOST_ROWS_A_RANGE + 1, {}, ()).boundaries(2)
+    assert (fault_of(caught.value).path, fault_of(caught.value).value) == (("ranking", "ranges"), 2)
+
+
+def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_warned_of() -> None:
+    values = {"race": (), "sex": ("caf\ufffd",), "age": ("1",)}
+    empty, bytes_, ids = Survey(1000, values, (), n_ids=500).warnings
+    assert "'race'" in empty
+    assert "'sex'" in bytes_
+    assert 'encoding = "ISO-8859-1"' in bytes_
+    assert "50%" in ids
+    assert '`[corpus] duplicates = "reject"`' in ids
+    assert Survey(1000, {}, (), n_ids=981).warnings == ()
+
+
+def test_an_identity_that_does_not_exist_is_refused() -> None:
+    columns = {"columns": ["male"], "categorical": ["race"], "array": "groups"}
+    measures = parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": columns})
+    survey = Survey(1, {"race": ("Asian", "Black"), "groups": ("gay",)}, ())
+    for name in ("male", "race=Asian", "gay"):
+        check_identity(survey, measures.identities, name)
+    with pytest.raises(InputError) as caught:
+        check_identity(survey, measures.identities, "race=White")
+    assert all(name in str(caught.value) for name in ("male", "race=Asian", "race=Black", "gay"))
+
+
+@pytest.mark.parametrize(
+    ("extremes", "bin_edges"),
+    [
+        ({}, [0, 0.5, 1]),
+        ({"m": (0.2, 0.9)}, [0, 0.5, 1]),
+        ({"m": (-1.0, 0.9)}, [-1, -0.05, 0.9]),
+        ({"m": (0.0, 3.0)}, [0, 1.5, 3]),
+    ],
+)
+def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
+    extremes: dict[str, Any], bin_edges: list[float]
+) -> None:
+    parts = {"thresholds": {"at": [0.5, 0.7]}, "histograms": {"bins": 2}}
+    asked: dict[str, Any] = {"label": {"column": "y"}, "models": {"m": "s", "f": "t"}, "identities": ["u"]}
+    schema = StructType([StructField("s", DoubleType()), StructField("t", FloatType())])
+    survey = Survey(1, {}, (), extremes)
+    cutpoints = place_cutpoints(parse_measures(asked | parts), survey, schema)
+    assert cutpoints["m"].thresholds == (0.5, 0.7)
+    assert cutpoints["f"].thresholds == (0.5, float(np.float32(0.7)))
+    assert cutpoints["m"].bin_edges == pytest.approx(bin_edges)
+    scores = cutpoints["m"].scores
+    assert scores.tolist() == sorted({*cutpoints["m"].thresholds, *cutpoints["m"].bin_edges})
+    assert scores[cutpoints["m"].threshold_index].tolist() == [0.5, 0.7]
+    assert tuple(scores[cutpoints["m"].bin_edge_index].tolist()) == cutpoints["m"].bin_edges
+    assert place_cutpoints(parse_measures(asked), survey, schema) == {}

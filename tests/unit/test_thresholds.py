@@ -1,0 +1,162 @@
+"""Rates at thresholds, their gaps and equality differences, and histograms, against scikit-learn and loops."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix
+
+from biasspark.columns import RATES
+from biasspark.metrics.histograms import Bins, score_histograms
+from biasspark.metrics.thresholds import Thresholds, equality_difference, threshold_rates, threshold_summary
+from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
+from tests.fixtures.edge_case_corpus import THRESHOLDS, assert_rows, is_crossed
+from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
+from tests.oracle import optional_metrics as oracle
+from tests.oracle.counts import count_corpora
+from tests.oracle.suite import cut_cells
+
+LEVEL = 0.9
+
+
+@pytest.fixture(params=["exclude", "background"])
+def measured(request: pytest.FixtureRequest) -> MeasuredEdgeCases:
+    return measured_edge_cases(request.param)
+
+
+def nothing_suppressed(measured: MeasuredEdgeCases) -> np.ndarray:
+    return np.zeros(measured.counts.cells.shape[1], bool)
+
+
+# ---- against the definitions
+
+
+def test_rates_counts_and_gaps(measured: MeasuredEdgeCases) -> None:
+    table = threshold_rates(measured.counts, measured.thresholds, nothing_suppressed(measured), LEVEL)
+    expected = [
+        case.key
+        | {"identity": identity, "crossed": is_crossed(identity), "threshold": threshold}
+        | oracle.threshold_rates(case.score, case.label, inside, threshold, LEVEL)
+        for case in measured.cases
+        for identity, inside in case.identities.items()
+        for threshold in THRESHOLDS
+    ]
+    assert_rows(table.to_pylist(), expected, THRESHOLD_RATES)
+
+
+@pytest.mark.parametrize("identity", ["c1", "gay", "u & v"])
+def test_decisions_are_scikit_learns(identity: str) -> None:
+    measured = measured_edge_cases()
+    case = next(case for case in measured.cases if case.key == {"model": "logit", "slice": "all"})
+    for threshold in THRESHOLDS:
+        member = case.identities[identity] == 1
+        decided = case.score[member] >= threshold
+        tn, fp, fn, tp = confusion_matrix(case.label[member], decided, labels=[False, True]).ravel().tolist()
+        counts = oracle.count_decisions(case.score[member], case.label[member], threshold)
+        assert counts == {"true_negative": tn, "false_positive": fp, "false_negative": fn, "true_positive": tp}
+
+
+def test_equality_differences(measured: MeasuredEdgeCases) -> None:
+    table = threshold_summary(measured.counts, measured.thresholds, nothing_suppressed(measured))
+    expected = [
+        case.key | {"threshold": threshold} | oracle.threshold_summary(case.score, case.label, case.singles, threshold)
+        for case in measured.cases
+        for threshold in THRESHOLDS
+    ]
+    assert_rows(table.to_pylist(), expected, THRESHOLD_SUMMARY)
+
+
+def test_bins_of_every_cell(measured: MeasuredEdgeCases) -> None:
+    expected: list[oracle.Row] = []
+    for case in measured.cases:
+        cells = {("(overall)", "negative"): case.score[~case.label], ("(overall)", "positive"): case.score[case.label]}
+        for identity, inside in case.identities.items():
+            cells |= {(identity, cell): scores for cell, scores in cut_cells(case.score, case.label, inside).items()}
+        for (identity, cell), scores in cells.items():
+            key = case.key | {"identity": identity, "cell": cell, "crossed": is_crossed(identity)}
+            bins = oracle.histogram(scores, measured.bin_edges[case.model])
+            expected += [key | {"bin": index} | row for index, row in bins.items()]
+    table = score_histograms(measured.counts, measured.bins, nothing_suppressed(measured))
+    assert_rows(table.to_pylist(), expected, SCORE_HISTOGRAMS)
+
+
+def test_suppressed_groups_have_keys_and_a_reason_alone() -> None:
+    measured = measured_edge_cases()
+    groups = measured.counts.groups
+    suppressed = (groups.slice == "odd") | (groups.identity == "c1")
+    plain = threshold_rates(measured.counts, measured.thresholds, nothing_suppressed(measured), LEVEL).to_pylist()
+    rates = threshold_rates(measured.counts, measured.thresholds, suppressed, LEVEL).to_pylist()
+    for row, known in zip(rates, plain, strict=True):
+        if row["slice"] == "odd" or row["identity"] == "c1":
+            key = {name: known[name] for name in (*THRESHOLD_RATES.key_columns, "crossed")}
+            assert row == dict.fromkeys(known) | key | {"reason": "withheld"}
+        else:
+            assert row == known
+    for row in threshold_summary(measured.counts, measured.thresholds, suppressed).to_pylist():
+        assert row["slice"] != "odd" or row["fpr"] is row["fnr"] is row["false_positive_equality_difference"] is None
+    histograms = score_histograms(measured.counts, measured.bins, suppressed).to_pylist()
+    assert not [row for row in histograms if row["slice"] == "odd" or row["identity"] == "c1"]
+
+
+def test_an_equality_difference_leaves_out_what_has_no_value() -> None:
+    values = np.array([[0.2, math.nan], [0.9, math.nan], [math.nan, math.nan]])
+    assert equality_difference(np.array([0.5, 0.5]), values).tolist() == pytest.approx([0.7, math.nan], nan_ok=True)
+    assert math.isnan(equality_difference(np.array(0.5), np.zeros(0)))
+    assert math.isnan(equality_difference(np.array(math.nan), np.array([0.2])))
+
+
+# ---- invariances
+
+ROWS = st.lists(
+    st.tuples(st.integers(-2, 2).map(lambda n: n / 2), st.booleans(), st.sampled_from([0.0, 1.0, math.nan])),
+    min_size=1,
+    max_size=24,
+)
+few = settings(deadline=None, max_examples=30)
+
+
+@few
+@given(ROWS, st.lists(st.integers(-3, 3).map(lambda n: n / 2), min_size=1, max_size=3, unique=True))
+def test_rates_of_a_class_add_up_to_1_and_counts_to_its_cell(rows: list[Any], at: list[float]) -> None:
+    score, label, inside = map(np.array, zip(*rows, strict=True))
+    edges = [-1e300, *sorted(at)]
+    counts = count_corpora({("m", "all"): (score, label, {"i": inside})}, {"m": edges})
+    cells = cut_cells(score, label, inside)
+    table = threshold_rates(counts, Thresholds(edges, {"m": range(len(edges))}), np.zeros(2, bool), 0.95).to_pylist()
+    assert [row["threshold"] for row in table] == edges
+    for row in table:
+        for prefix, side in (("", "subgroup"), ("background_", "background")):
+            n_negative, n_positive = (len(cells[f"{side}_{label}"]) for label in ("negative", "positive"))
+            assert row[f"{prefix}n_true_positive"] + row[f"{prefix}n_false_negative"] == n_positive
+            assert row[f"{prefix}n_true_negative"] + row[f"{prefix}n_false_positive"] == n_negative
+            for first, second, n in (("tpr", "fnr", n_positive), ("fpr", "tnr", n_negative)):
+                rates = [row[f"{prefix}{rate}"] for rate in (first, second)]
+                assert rates == [None, None] if n == 0 else sum(rates) == pytest.approx(1.0, abs=1e-15)
+        for rate in RATES:
+            gap, low, high = (row[f"{rate}_gap{end}"] for end in ("", "_low", "_high"))
+            assert gap is None or -1 - 1e-12 <= low <= gap <= high <= 1 + 1e-12
+    everyone, *_ = table
+    assert everyone["fnr"] in (None, 0.0)
+    assert everyone["selection_rate"] in (None, 1.0)
+
+
+@few
+@given(ROWS, st.integers(1, 40))
+def test_bins_of_a_cell_add_up_to_the_cell(rows: list[Any], n_bins: int) -> None:
+    score, label, inside = map(np.array, zip(*rows, strict=True))
+    edges = [2 * place / n_bins - 1 for place in range(n_bins)] + [1.0]
+    counts = count_corpora({("m", "all"): (score, label, {"i": inside})}, {"m": edges})
+    totals: dict[str, int] = defaultdict(int)
+    for row in score_histograms(counts, {"m": Bins(edges, range(len(edges)))}, np.zeros(2, bool)).to_pylist():
+        assert row["n_rows"] > 0
+        assert (row["bin_low"], row["bin_high"]) == (edges[row["bin"]], edges[row["bin"] + 1])
+        totals[row["cell"]] += row["n_rows"]
+    sizes = {cell: len(scores) for cell, scores in cut_cells(score, label, inside).items()}
+    sizes |= {"negative": int((~label).sum()), "positive": int(label.sum())}
+    assert totals == {cell: size for cell, size in sizes.items() if size}

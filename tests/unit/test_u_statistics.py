@@ -1,0 +1,124 @@
+"""AUC and DeLong's variance of every pair of cells, from integers of any size, against all pairs of rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from biasspark.metrics.delong import delong_part, delong_variance
+from biasspark.metrics.u_statistics import identities_of_slices, u_statistics
+from biasspark.tables.schemas import U_STATISTICS
+from tests.fixtures.score_corpus import draw_corpus
+from tests.oracle.counts import count_corpora, count_corpus, count_pair, counts_of
+from tests.oracle.pairs import PAIRS, Sums
+from tests.oracle.suite import auc_by_pairs, cut_cells
+from tests.oracle.suite import delong_variance as variance_of_pairs
+
+NO_ROWS = Sums(0, 0, 0, 0, 0)
+
+
+def overall_of(*pairs: Sums) -> tuple[np.ndarray, np.ndarray]:
+    """AUC and variance of whole slices whose two cells have these sums."""
+    groups = {
+        ("m", str(number), "(overall)"): [NO_ROWS] * 3 + [pair] + [NO_ROWS] * 2 for number, pair in enumerate(pairs)
+    }
+    statistics = u_statistics(counts_of(groups))
+    return statistics.auc[3], statistics.variance[3]
+
+
+@pytest.mark.parametrize(
+    ("n_low", "n_high", "levels"), [(2, 2, 9), (5, 40, 4), (40, 5, 10**6), (60, 60, 2), (30, 30, 1)]
+)
+def test_auc_and_variance_are_those_of_all_pairs(n_low: int, n_high: int, levels: int) -> None:
+    rng = np.random.default_rng(n_low)
+    low, high = rng.integers(0, levels, n_low), rng.integers(0, levels, n_high) + 1
+    (auc,), (variance,) = overall_of(count_pair(low, high))
+    assert auc == auc_by_pairs(low, high) == mannwhitneyu(high, low).statistic / (n_low * n_high)
+    assert variance == pytest.approx(variance_of_pairs(low, high), rel=1e-13, abs=1e-17)
+
+
+def test_the_variance_is_that_of_the_exact_fractions() -> None:
+    """To the last bit where a double holds the denominator, 4·n²·m²·(m - 1)."""
+    rng = np.random.default_rng(7)
+    small = [
+        count_pair(rng.integers(0, k, m), rng.integers(0, k, n)) for m, n, k in ((2, 2, 3), (7, 90, 5), (400, 300, 30))
+    ]
+    m, n, two_u = 10**8 + 7, 10**8 + 9, 10**16 + 1
+    large = Sums(m, n, two_u, two_u**2 // m + 10**20, two_u**2 // n + 10**21)
+    for pair, variance in zip([*small, large], overall_of(*small, large)[1], strict=True):
+        low = delong_part(pair.n_low, pair.n_high, pair.u_doubled, pair.low_squares)
+        high = delong_part(pair.n_high, pair.n_low, pair.u_doubled, pair.high_squares)
+        if pair is large:
+            assert variance == pytest.approx(float(low + high), rel=1e-15, abs=0)
+        else:
+            assert variance == float(low) + float(high)
+
+
+@pytest.mark.parametrize(("m", "n"), [(10**9, 4 * 10**9), (10**12, 10**9), (2**61, 2**62)])
+def test_cells_of_up_to_2_to_62_rows_keep_every_digit(m: int, n: int) -> None:
+    """Half of the high cell above all of the low one, half below: AUC 1/2, variance 1/4/(n - 1)."""
+    halves = Sums(m, n, m * n, m * n * n, (n // 2) * (2 * m) ** 2)
+    (auc,), (variance,) = overall_of(halves)
+    assert auc == 0.5
+    assert variance == pytest.approx(0.25 / (n - 1), rel=1e-13)
+    assert delong_part(m, n, m * n, m * n * n) == 0
+    assert delong_part(n, m, m * n, (n // 2) * (2 * m) ** 2) == Fraction(1, 4 * (n - 1))
+
+
+def test_variances_are_of_arrays_of_any_shape() -> None:
+    sizes = np.array([[1, 2], [10**30, 0]], object)
+    variance = delong_variance(sizes, sizes, sizes * sizes, sizes**3, sizes**3)
+    assert np.isnan(variance).tolist() == [[True, False], [False, True]]
+    assert variance[0, 1] == variance[1, 0] == 0
+
+
+def test_small_cells_have_no_variance_and_empty_ones_no_auc() -> None:
+    auc, variance = overall_of(count_pair([1], [2, 3]), count_pair([], [2, 3]), NO_ROWS)
+    assert auc[0] == 1.0
+    assert np.isnan(auc[1:]).all()
+    assert np.isnan(variance).all()
+
+
+# ---- reasons and the table
+
+
+def test_the_reason_names_the_empty_cell_the_subgroups_first() -> None:
+    score, label, identities = draw_corpus()
+    statistics = u_statistics(count_corpus(score, label, identities))
+    assert statistics.reason[:, 0].tolist()[3] is None
+    for reasons, inside in zip(statistics.reason.T[1:], identities.values(), strict=True):
+        empty = [cell for cell, scores in cut_cells(score, label, inside).items() if not len(scores)]
+        assert reasons.tolist() == [next((f"no_{cell}s" for cell in empty if cell in pair), None) for pair in PAIRS]
+    for lacking, labels in (("negative", [True, True]), ("positive", [False, False]), ("negative", [])):
+        overall = u_statistics(count_corpus(np.zeros(len(labels)), labels, {}))
+        assert (overall.reason[3, 0], np.isnan(overall.auc[3, 0])) == (f"no_{lacking}s", True)
+
+
+def test_the_table_has_six_rows_an_identity_and_one_a_slice() -> None:
+    score, label, identities = draw_corpus()
+    rows = u_statistics(count_corpus(score, label, identities)).table().to_pylist()
+    assert len(rows) == 1 + 6 * len(identities)
+    assert tuple(rows[0]) == U_STATISTICS.value_columns
+    overall, *rows = rows
+    assert (overall["identity"], overall["low_cell"], overall["high_cell"]) == ("(overall)", "negative", "positive")
+    for row in rows:
+        cells = cut_cells(score, label, identities[row["identity"]])
+        sums = count_pair(cells[row["low_cell"]], cells[row["high_cell"]])
+        assert [row[name] for name in ("n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum")] == [*sums]
+        assert row["crossed"] == (row["identity"] == "common & rare")
+        assert (row["auc"] is None) == (row["reason"] is not None) == (0 in sums[:2])
+        assert (row["auc_variance"] is None) == (min(sums[:2]) < 2)
+
+
+def test_identities_are_summarized_by_name_without_crossed_pairs() -> None:
+    rows = [0.0, 1.0], [True, False]
+    names = dict.fromkeys(["b", "a & b", "Z", "a"], (1.0, 0.0))
+    counts = count_corpora({("m", "all"): (*rows, names), ("m", "none"): (*rows, {}), ("n", "all"): (*rows, names)})
+    slices = [
+        (counts.groups.slice[start], counts.groups.identity[of].tolist())
+        for start, of in identities_of_slices(counts.groups)
+    ]
+    assert slices == [("all", ["Z", "a", "b"]), ("none", []), ("all", ["Z", "a", "b"])]
