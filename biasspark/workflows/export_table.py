@@ -14,7 +14,7 @@ from biasspark.config import Config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe, job_session
-from biasspark.tables.ledger import find_published
+from biasspark.tables.ledger import find_published, read_ledger
 from biasspark.tables.published import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_store, session_settings
@@ -30,7 +30,7 @@ def export_table(config: Config, table: Table, run_date: date, path: Path) -> Ou
     Raises
     ------
     InputError
-        If no run is published, with the nights and corpora that there are; or if it does not have the table.
+        If no run is published, with the nights and corpora that there are; or if the files of the table are gone.
     ConfigError
         If the file cannot be written.
     """
@@ -52,9 +52,13 @@ def read_table(
 
     Notes
     -----
-    A table with rows for each row of the corpus passes through the driver one partition at a time.
+    A table with rows for each row of the corpus passes through the driver one partition at a time. A run has no row of
+    a table that it did not write.
     """
     run = find_published(spark, store, table.job, run_date, corpus)
+    row = next(row for row in read_ledger(spark, store, run_date) if row["run_id"] == run.run_id)
+    if row["table_rows"] is not None and table.name not in row["table_rows"]:
+        return ()
     with describe(spark, "export"):
         if table.per_row:
             return (

@@ -222,11 +222,13 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
     run, out = start_run(0, "r_attribution", "attribution"), tmp_path / "rows.csv"
     rows = [{"model": "m", "slice": "all", "row_id": row_id} for row_id in ("b", "a")]
     write(warehouse, run, "example_attributions", rows)
-    enter(warehouse, run, ["example_attributions"])
+    enter(warehouse, run, ["example_attributions", "loss_by_segment"])
     assert run_here(export, "--table", "example_attributions", "--out", out)[0] == 0
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
     code, _, err = run_here(export, "--table", "loss_by_segment", "--out", out)
-    assert (code, str(warehouse.location(TABLES["loss_by_segment"], run)) in err) == (3, True)
+    assert (code, str(warehouse.location(TABLES["loss_by_segment"], run)) in err) == (3, True)  # its files are gone
+    assert run_here(export, "--table", "auc_crosses", "--out", out)[0] == 0
+    assert out.read_text("utf-8").splitlines() == [",".join(TABLES["auc_crosses"].names)]  # the run did not write it
 
 
 def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathStore) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.spark_errors import translate_corpus_errors
 from tests.small_corpora import SECRET, faults_of, measure_corpus, measures_of, write_rows
-from tests.spark_versions import say_part
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -134,45 +132,34 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, formats: Path, text: st
 # ---- expressions that fail on a value
 
 CAST = "cast(text AS INT) > 0"
-NO_CAST = f"a text cannot be cast to the requested type. Use try_cast.{say_part('cast(text AS INT)')}"
 
 
 def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
     write_rows(spark, tmp_path / "rows")
     (of_all,) = faults_of(spark, tmp_path / "rows", filter=CAST)
-    assert of_all.rule == f"corpus: {NO_CAST}"
     corpus = spark.read.parquet(str(tmp_path / "rows")).where(CAST)
     expressions: dict[KeyPath, str] = {FILTER: CAST, ("slices", "well"): "id > 3"}
     with pytest.raises(InputError) as caught, translate_corpus_errors(corpus, expressions):
         corpus.collect()
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
-    assert (fault.path, fault.value, str(fault.rule)[1:]) == (FILTER, CAST, NO_CAST[1:])
+    assert (fault.path, fault.value) == (FILTER, CAST)
+    for rule in (of_all.rule, fault.rule):
+        assert "try_cast" in str(rule)
+        assert SECRET not in str(rule)
 
 
-BAD_PATTERN = "A regular expression is invalid. Correct it."
-JAVA_SAYS = re.compile(r" Unclosed [a-z ]+ near index \d\.$")
-"""Follows where Spark 3.5, or compiled code, says it."""
 FAILING = {
-    "text": (CAST, f"A{NO_CAST[1:]}"),
-    "zero": ("1 / (id - 3) > 0", f"Something is divided by zero. Use try_divide.{say_part('1 / (id - 3)')}"),
-    "regex": ("text RLIKE '('", BAD_PATTERN),
-    "replaced": ("regexp_replace(text, '[', '') = ''", BAD_PATTERN),
-    "index": (
-        "array(1)[cast(id AS INT)] = 1",
-        f"An array has no such index. Use get.{say_part('array(1)[cast(id AS INT)]')}",
-    ),
-    "narrow": ("cast(id * 1000 AS TINYINT) > 0", "A number is cast to a type that is too narrow for it. Use try_cast."),
-    "large": (
-        "id + 9223372036854775807 > 0",
-        f"A sum or product overflows. Use try_add, try_multiply or a wider type.{say_part('id + 9223372036854775807')}",
-    ),
-    "raised": ("raise_error(text) IS NULL", "An error is raised. Correct the expression."),
-    "unknown": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "It fails on a row."),
-    "moment": (
-        "to_date(text, 'yyyy') IS NULL",
-        "A text is not a date or time in that pattern. Use try_to_timestamp.",
-    ),
+    "text": (CAST, "try_cast"),
+    "zero": ("1 / (id - 3) > 0", "try_divide"),
+    "regex": ("text RLIKE '('", "regular expression"),
+    "replaced": ("regexp_replace(text, '[', '') = ''", "regular expression"),
+    "index": ("array(1)[cast(id AS INT)] = 1", "Use get."),
+    "narrow": ("cast(id * 1000 AS TINYINT) > 0", "too narrow"),
+    "large": ("id + 9223372036854775807 > 0", "try_add"),
+    "raised": ("raise_error(text) IS NULL", "is raised"),
+    "unknown": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "fails on a row"),
+    "moment": ("to_date(text, 'yyyy') IS NULL", "try_to_timestamp"),
 }
 
 
@@ -187,5 +174,6 @@ def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSe
     assert SECRET not in str(caught.value)
     faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
     wanted: list[tuple[KeyPath, str, str]] = [(("slices", name), *fault) for name, fault in FAILING.items()]
-    wanted.append((("identities", "predicates", "p"), "text RLIKE '*'", BAD_PATTERN))
-    assert [(fault.path, fault.value, JAVA_SAYS.sub("", str(fault.rule))) for fault in faults] == wanted
+    wanted.append((("identities", "predicates", "p"), "text RLIKE '*'", "regular expression"))
+    assert [(fault.path, fault.value) for fault in faults] == [(path, text) for path, text, _ in wanted]
+    assert [word for fault, (*_, word) in zip(faults, wanted, strict=True) if word not in str(fault.rule)] == []
