@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         u_statistics,
     )
     from biasspark.config import Identities
-    from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, PublishConflict
+    from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, NoRows, PublishConflict
 
 __version__ = "0.1.0"
 
@@ -54,6 +54,7 @@ __all__ = [
     "InputError",
     "InputWarning",
     "MeasuredCorpus",
+    "NoRows",
     "PublishConflict",
     "attribution_correlations",
     "attribution_segments",

@@ -18,7 +18,7 @@ EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan or run the attribution."""
     config = load_config(arguments.config, arguments.overrides)
-    for warning in warn_of_features(config.attribution):
+    for warning in warn_of_features(config.attribution) if arguments.dry_run else ():  # a run gives it at its end
         print(f"warning: {show_visibly(warning)}", file=sys.stderr)
     return plan_or_run(ATTRIBUTE, config, arguments)
 

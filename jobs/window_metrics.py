@@ -18,10 +18,11 @@ from biasspark.workflows.window import find_window, run_window
 JOB = "window_metrics"
 EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-03-25 --to 2026-03-31
-  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-03-04 --to 2026-03-31 --allow-missing
-
-The nights were measured by jobs/bias_metrics.py with [state] keep = true.
+  # The nights first: conf/demo.toml keeps no state by itself.
+  spark-submit jobs/bias_metrics.py --config conf/demo.toml --set state.keep=true --run-date 2026-01-15
+  spark-submit jobs/bias_metrics.py --config conf/demo.toml --set state.keep=true --run-date 2026-01-16
+  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-01-15 --to 2026-01-16
+  spark-submit jobs/%(prog)s --config conf/demo.toml --from 2026-01-10 --to 2026-01-16 --allow-missing
 """
 # Blocks are large: a batch of so many is 256 MiB at most.
 SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}

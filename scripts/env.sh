@@ -76,6 +76,9 @@ install_packages() {
     if cmp -s "$root/requirements.lock" "$venv/installed.lock" && "$python" -c '' 2>/dev/null; then
         return
     fi
+    if { [ -e "$python" ] || [ -L "$python" ]; } && ! "$python" -c '' 2>/dev/null; then
+        fail "$python does not run for this user. Make it run, or remove $venv, and it is made anew."
+    fi
     if ! "$python" -m pip --version >/dev/null 2>&1; then
         base="$(find_python)"
         echo "making $venv with $base" >&2

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from biasspark.api.computed import hold, warn
 from biasspark.api.keywords import Keywords, Models, check_frame, row_keywords
 from biasspark.attribution import examples
+from biasspark.errors import ConfigError, Fault
 from biasspark.spark_errors import translate_corpus_errors
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
@@ -29,7 +30,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.workflows.attribution import Attributed, attribute, check_rows, ranked_rows
-from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs
+from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs, warn_of_groupings
 
 
 def example_attributions(
@@ -361,9 +362,15 @@ def auc_crosses(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
+    if not groupings:
+        rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
+        with keywords.name_faults():
+            raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
     attributed = _attribute(df, keywords)
     with keywords.name_faults(), translate_corpus_errors(attributed.corpus, attributed.expressions):
-        return hold(df, AUC_CROSSES, cross_groups(attributed))
+        crosses = cross_groups(attributed)
+    warn(warn_of_groupings(crosses))
+    return hold(df, AUC_CROSSES, crosses)
 
 
 def _search(df: DataFrame, table: Table, keywords: Keywords) -> DataFrame:

@@ -53,7 +53,8 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     Raises
     ------
     ConfigError, InputError
-        If both models are the same, or the frame holds no metrics, or none of one of the models.
+        If both models are the same, or the frame holds no metrics, or none of one of the models, or a model has several
+        rows of one slice and identity.
 
     Examples
     --------

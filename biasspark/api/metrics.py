@@ -327,7 +327,8 @@ def pinned_skew(
     Raises
     ------
     ConfigError, InputError
-        As `bias_metrics` does; also for an identity that does not exist, with those that do.
+        As `bias_metrics` does; also for an identity that does not exist, with those that do, and for one of which a
+        cell has no row.
 
     Notes
     -----

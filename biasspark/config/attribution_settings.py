@@ -148,6 +148,11 @@ class Attribution(Section):
         return (*self.numeric, *self.categorical)
 
     @property
+    def searches(self) -> bool:
+        """Whether anything is searched by features."""
+        return bool(self.tree or self.slice_search or self.pairs)
+
+    @property
     def split(self) -> TreeSettings:
         """How rows are split into those that search and those that estimate, also where no tree is grown."""
         return self.tree or TreeSettings()

@@ -133,9 +133,11 @@ def check_schema(
     -----
     Looks at the schema only: no row is read, no job is run.
     """
+    is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
     columns = columns or ColumnNames(corpus.columns)
     faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
+    faults += [] if is_untyped else _length_faults(corpus.schema, measures.label_balance)
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
             faults.append(fault)
@@ -168,6 +170,15 @@ def _column_faults(
         )
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
+
+
+def _length_faults(schema: T.StructType, balance: LabelBalance | None) -> Iterator[Fault]:
+    """Yield the fault of a length that is a text."""
+    length = balance.length if balance else None
+    if length in schema.names and isinstance(schema[str(length)].dataType, T.StringType):
+        rule = "It is of type string. A length is a number."
+        fix = ("If its length is meant, name it as ", Key(("label_balance", "text")), ". If it holds numbers, cast it.")
+        yield Fault(("label_balance", "length"), length, rule, fix)
 
 
 def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:

@@ -18,7 +18,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import InputError
+from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
 
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
@@ -85,6 +85,16 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
         types = dict(zip(candidates, rows.agg(*asked).collect()[0], strict=True))
     typed = {name: try_cast(name, kind).alias(name) for name, kind in types.items() if kind != _TEXT}
     return rows.select(*(typed.get(name, column(name)) for name in rows.schema.names))
+
+
+def refuse_utf_16(names: Sequence[str]) -> None:
+    """Stop at a header line whose names have NUL characters: a file in UTF-16 that is read as UTF-8."""
+    if not any("\0" in name for name in names):
+        return
+    with_mark, big_endian = names[0].startswith("\ufffd\ufffd"), names[0].startswith("\0")
+    encoding = "UTF-16" if with_mark else "UTF-16BE" if big_endian else "UTF-16LE"
+    rule = "the header line of a CSV file has NUL characters, like a file in UTF-16 that is read as UTF-8."
+    raise InputError(Fault(("corpus", "options"), ABSENT, rule, f'Set `options = {{ encoding = "{encoding}" }}`.'))
 
 
 def refuse_unnamed(reader: DataFrameReader, rows: DataFrame, path: str) -> None:

@@ -103,12 +103,12 @@ def count_sides(encoding: Encoding) -> Column:
     return F.array(*(F.struct(inside.alias("inside"), outside.alias("outside")) for inside, outside in sides))
 
 
-def list_empty_slices(encoding: Encoding) -> Column:
-    """Return the names of the slices that have no usable row: an aggregate."""
+def count_slices(encoding: Encoding) -> Column:
+    """Return the usable negatives and positives of every slice: an aggregate."""
     inside = [F.lit(True), *(field("slice", number, encoding) == 1 for number in range(1, len(encoding.slices)))]
-    counts = [F.count_if(_is_usable(encoding) & each) for each in inside]
-    empty = [F.when(count == 0, F.lit(name)) for name, count in zip(encoding.slices, counts, strict=True)]
-    return F.array_compact(F.array(*empty))
+    usable, is_positive = _is_usable(encoding), field("label", 0, encoding) == 1
+    labels = [(F.count_if(usable & each & ~is_positive), F.count_if(usable & each & is_positive)) for each in inside]
+    return F.array(*(F.struct(negative.alias("negative"), positive.alias("positive")) for negative, positive in labels))
 
 
 def list_score_bounds(encoding: Encoding) -> Column:

@@ -16,7 +16,7 @@ from biasspark.corpus.eligibility import known_score, label_of, row_reason, scor
 from biasspark.corpus.encoding import Encoding, Field
 from biasspark.corpus.identity_sources import annotation_out_of_range, build_sources, flag_columns, value_column
 from biasspark.corpus.survey import Survey
-from biasspark.corpus.values import column, combine, is_unreadable, number
+from biasspark.corpus.values import column, combine, is_unreadable, number, outside
 from biasspark.errors import ABSENT, Fault, InputError
 
 
@@ -37,6 +37,7 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
         min_rows=identities.crossed.min_rows,
         n_length_bins=len(list_length_bins(balance)) if balance else None,
         text_columns=survey.text_columns,
+        fraction_columns=survey.fraction_columns,
     )
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)
@@ -121,6 +122,10 @@ def _field_values(
     }
     parts |= {
         ("unreadable", n): is_unreadable(name, identities.threshold) for n, name in enumerate(encoding.text_columns)
+    }
+    parts |= {
+        ("off_scale", n): outside(name, schema[name].dataType, (0.0, 1.0))
+        for n, name in enumerate(encoding.fraction_columns)
     }
     if encoding.n_length_bins and measures.label_balance:
         parts["length_bin", 0] = _length_bin(measures.label_balance, schema)

@@ -74,6 +74,8 @@ class Encoding:
         Bins of text lengths in which labels are counted; None where labels are not counted.
     text_columns
         Columns of annotations that are text, in which those that cannot be read are counted.
+    fraction_columns
+        Columns of the label and of annotations in which values outside of 0 to 1 are counted.
     keeps_state
         Whether the ranking returns its sorted blocks, to be merged with those of other runs.
     """
@@ -85,6 +87,7 @@ class Encoding:
     min_rows: int = 0
     n_length_bins: int | None = None
     text_columns: tuple[str, ...] = ()
+    fraction_columns: tuple[str, ...] = ()
     keeps_state: bool = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -163,7 +166,8 @@ class Encoding:
     def fields(self) -> dict[tuple[str, int], Field]:
         """Every bit field by (what, number).
 
-        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``length_bin``
+        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``off_scale``
+        by column of fractions; ``length_bin``
         of the text, from 1 on, 0 outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left
         out; ``known`` by nullable source; ``member`` and ``unknown`` by identity. On a row on which its source is
         unknown, every ``unknown`` is set and means nothing.
@@ -171,6 +175,7 @@ class Encoding:
         flags = [source for source in self.sources if source.kind == "flags"]
         widths = {("label", 0): 1, ("row_reason", 0): len(ROW_REASONS).bit_length(), ("annotation", 0): 1}
         widths |= {("unreadable", n): 1 for n in range(len(self.text_columns))}
+        widths |= {("off_scale", n): 1 for n in range(len(self.fraction_columns))}
         if self.n_length_bins:
             widths["length_bin", 0] = max(2, self.n_length_bins.bit_length())
         widths |= {("score_reason", n): _N_SCORE_REASONS.bit_length() for n in range(len(self.models))}
@@ -201,6 +206,7 @@ class Encoding:
             *(("row_reason", code) for code in range(1, len(ROW_REASONS) + 1)),
             *(("score_reason", number) for number in range(len(self.models) * _N_SCORE_REASONS)),
             *(("unreadable", n) for n in range(len(self.text_columns))),
+            *(("off_scale", n) for n in range(len(self.fraction_columns))),
             *(("pair", self.first_pair + n) for n in range(len(self.pairs))),
         )
 
@@ -235,6 +241,7 @@ class Encoding:
             n_eligible={name: n_labelled - sum(counts.values()) for name, counts in of_scores.items()},
             rejected_scores={name: _nonzero(counts) for name, counts in of_scores.items()},
             unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
+            off_scale=_nonzero({name: by_key["off_scale", n] for n, name in enumerate(self.fraction_columns)}),
             n_positive=by_key["label", 0],
             eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
         )
@@ -256,6 +263,8 @@ class RowCounts:
         By model, the rejects of its scores by reason; reasons that never apply are left out.
     unreadable
         By column, the annotations that are neither numbers nor booleans, on rows that are not rejected for all models.
+    off_scale
+        By column of fractions, the values outside of 0 to 1, on rows that are not rejected for all models.
     n_positive
         Positive rows among those that are not rejected for all models.
     eligible_positives
@@ -268,6 +277,7 @@ class RowCounts:
     n_eligible: dict[str, int] = field(default_factory=dict)
     rejected_scores: dict[str, dict[str, int]] = field(default_factory=dict, compare=False)
     unreadable: dict[str, int] = field(default_factory=dict)
+    off_scale: dict[str, int] = field(default_factory=dict)
     n_positive: int = field(default=0, compare=False)
     eligible_positives: dict[str, int] = field(default_factory=dict, compare=False)
 
@@ -275,6 +285,11 @@ class RowCounts:
     def n_labelled(self) -> int:
         """Rows that are not rejected for all models: those that only their scores can reject."""
         return self.n_rows - sum(self.rejects.get(reason, 0) for reason in ROW_REASONS)
+
+    def count_rarer_label(self, model: str) -> int:
+        """Return the rows that count for a model and have the label that fewer of them have."""
+        n_positive = self.eligible_positives.get(model, 0)
+        return min(n_positive, self.n_eligible.get(model, 0) - n_positive)
 
 
 def _nonzero(counts: dict[str, int]) -> dict[str, int]:

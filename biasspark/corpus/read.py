@@ -14,7 +14,7 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures
 from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault, list_columns
-from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, type_columns
+from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, refuse_utf_16, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
@@ -164,6 +164,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         if CORRUPT in rows.columns and not corpus.schema:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
     if kind == "csv":
+        refuse_utf_16(rows.columns)
         if not corpus.schema and _has_checked_header(corpus):
             refuse_unnamed(_reader(spark, corpus), rows, files.path)
         return mark_malformed(reader, rows, files.path, corpus)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StringType
+from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Identities, Measures, unknown_identity
+from biasspark.config import Identities, Label, Measures, unknown_identity
 from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
@@ -60,8 +60,13 @@ class Survey:
         About how many distinct ids there are, within half a percent; None if it was not asked for.
     text_columns
         Columns of annotations that are text.
+    fraction_columns
+        Columns of the label and of annotations that a threshold between 0 and 1 cuts, and that have no range: numbers
+        in them are expected to be fractions.
     absent_positives
         The values of the label that would be positive, and that no row has.
+    positive_variants
+        By positive value of a label that is text, the rows that have it in other case or with spaces around it.
     column_uses
         What the label, the models and the identities are: pairs of a column and its use.
     """
@@ -72,7 +77,9 @@ class Survey:
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_ids: int | None = None
     text_columns: tuple[str, ...] = ()
+    fraction_columns: tuple[str, ...] = ()
     absent_positives: tuple[object, ...] = ()
+    positive_variants: Mapping[str, int] = field(default_factory=dict)
     column_uses: tuple[tuple[str, str], ...] = ()
 
     def boundaries(self, ranges: int) -> list[Floats]:
@@ -104,7 +111,10 @@ class Survey:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should look at."""
-        warnings = [*positive_value_warnings(self.absent_positives), *column_warnings(self.column_uses)]
+        warnings = [
+            *positive_value_warnings(self.absent_positives, self.positive_variants),
+            *column_warnings(self.column_uses),
+        ]
         for name, values in self.values.items():
             if not values:
                 warnings.append(
@@ -117,8 +127,9 @@ class Survey:
                 )
         if self.n_ids is not None and self.n_ids < self.n_rows * (1 - _DUPLICATES_WORTH_A_WARNING):
             share = format_share(self.n_rows - self.n_ids, self.n_rows)
+            about = "" if share[0] in "<>" else "about "
             warnings.append(
-                f"corpus: about {share} of the rows repeat an id. Metrics count every row. Remove repeated rows if "
+                f"corpus: {about}{share} of the rows repeat an id. Metrics count every row. Remove repeated rows if "
                 'that is not meant. A job leaves them out by `[corpus] duplicates = "reject"`.'
             )
         return tuple(warnings)
@@ -148,7 +159,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
-    aggregates = _aggregates(measures, id_column)
+    aggregates = _aggregates(measures, schema, id_column)
     by_group = _narrow(corpus, measures, id_column).groupBy("task_group")
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
@@ -177,7 +188,13 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
+        fraction_columns=tuple(_list_fractions(measures, schema)),
         absent_positives=tuple(value for n, value in enumerate(positive) if not row[f"has_positive_{n}"]),
+        positive_variants={
+            str(value): row[f"variants_{n}"]
+            for n, value in enumerate(positive)
+            if _is_text(measures.label, schema) and row[f"variants_{n}"]
+        },
         column_uses=(
             (measures.label.column, "the label"),
             *((name, f"the score of model {model}") for model, name in measures.models.items()),
@@ -210,6 +227,21 @@ def list_valued(measures: Measures) -> tuple[str, ...]:
     return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
 
+def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
+    """Yield the columns in which numbers are expected to be fractions."""
+    label, identities = measures.label, measures.identities
+    names = identities.columns if 0 < identities.threshold <= 1 and identities.range is None else ()
+    if label.threshold is not None and 0 < label.threshold < 1 and label.range is None:
+        names = (label.column, *names)
+    yield from (name for name in dict.fromkeys(names) if isinstance(schema[name].dataType, NumericType | StringType))
+
+
+def _is_text(label: Label, schema: StructType) -> bool:
+    """Return whether positive values are texts of a column of text."""
+    values = label.positive or ()
+    return isinstance(schema[label.column].dataType, StringType) and isinstance(next(iter(values), None), str)
+
+
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> DataFrame:
     """Return the scores of each row and whether they are sampled, its values and its id.
 
@@ -229,6 +261,10 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
     for n, value in enumerate(measures.label.positive or ()):
         columns[f"is_positive_{n}"] = is_value(value, measures.label.column, schema)
+        if _is_text(measures.label, schema):
+            written, meant = column(measures.label.column), F.lit(value)
+            is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
+            columns[f"is_variant_{n}"] = is_variant & ~written.isin(*(measures.label.positive or ()))
     if measures.histograms:
         columns["labelled"] = row_reason(measures.label, schema, None) == 0
     narrow = [value.alias(name) for name, value in columns.items()]
@@ -239,7 +275,9 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
     return exploded.withColumn("first", F.coalesce(F.col("position"), F.lit(0)) == 0)
 
 
-def _aggregates(measures: Measures, id_column: str | None) -> dict[str, tuple[Column, Callable[[str], Column]]]:
+def _aggregates(
+    measures: Measures, schema: StructType, id_column: str | None
+) -> dict[str, tuple[Column, Callable[[str], Column]]]:
     """Return by name what is aggregated of a group of tasks, and how the groups are merged."""
     aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
     for n in range(len(measures.models)):
@@ -253,6 +291,8 @@ def _aggregates(measures: Measures, id_column: str | None) -> dict[str, tuple[Co
         aggregates[f"values_{n}"] = values, _merge_values
     for n in range(len(measures.label.positive or ())):
         aggregates[f"has_positive_{n}"] = F.max(f"is_positive_{n}"), F.max
+        if _is_text(measures.label, schema):
+            aggregates[f"variants_{n}"] = F.count_if(F.col("first") & F.col(f"is_variant_{n}")), F.sum
     if measures.templates:
         aggregates["templates"] = F.slice(F.collect_set("template"), 1, MOST_VALUES + 1), _merge_values
     if id_column:

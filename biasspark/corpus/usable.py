@@ -10,10 +10,11 @@ from fractions import Fraction
 
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType
 
+from biasspark.arrays import Ints
 from biasspark.columns import ROW_REASONS, SCORE_REASONS
-from biasspark.config import Identities, Label, Measures, Rejects
+from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
-from biasspark.errors import ABSENT, Fault, InputError, Key, Text
+from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
 from biasspark.text import list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
@@ -120,6 +121,31 @@ def check_identities(
     raise InputError(Fault(("identities",), ABSENT, problem, fix))
 
 
+def check_lengths(labels: Ints, balance: LabelBalance) -> None:
+    """Stop a run that counts labels by length where no row has a length that counts.
+
+    Parameters
+    ----------
+    labels : int64 array, shape (identities, length bins + 1, 2)
+        See `biasspark.ranking.counts.Counts`.
+    balance : LabelBalance
+        As configured; nothing is checked where lengths do not count.
+
+    Raises
+    ------
+    InputError
+        If the length of every labelled row is unknown or in no bin.
+    """
+    key = "text" if balance.text is not None else "length"
+    name = balance.text if balance.text is not None else balance.length
+    if name is None or labels[0, 1:].any():
+        return
+    shortest, longest = balance.buckets[0], balance.buckets[-1] - 1
+    rule = f"None of the {labels[0].sum():,} rows with a label has a length from {shortest:,} to {longest:,} there."
+    fix = ("Name another column, or change ", Key(("label_balance", "buckets")), ".")
+    raise InputError(Fault(("label_balance", key), name, rule, fix))
+
+
 def _value_columns(identities: Identities) -> tuple[str, ...]:
     return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
@@ -141,7 +167,7 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
             rule = f"{all_rows} A label outside of this interval is rejected."
             return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
     rule = f"{all_rows} {_label_rule(label, schema[label.column].dataType)}"
-    return Fault(("label", "column"), label.column, rule, _label_fix(label))
+    return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
 
 
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
@@ -153,7 +179,7 @@ def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
     if n_null := counts.rejects.get("null_label"):
         rule += f" {n_null:,} values are no label. {_label_rule(label, schema[label.column].dataType)}"
-    return Fault(("label", "column"), label.column, rule, _label_fix(label))
+    return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
 
 
 def _label_rule(label: Label, kind: DataType) -> str:
@@ -168,9 +194,12 @@ def _label_rule(label: Label, kind: DataType) -> str:
     return f"{column} every value but NULL is a label."
 
 
-def _label_fix(label: Label) -> Text:
+def _label_fix(label: Label, kind: DataType) -> Text:
     if label.positive is not None:
         return "Name another column."
+    if label.threshold is None and isinstance(kind, StringType):
+        numbers: Text = ("If its values are numbers, such as 0.0 and 1.0, set ", Setting(("label", "threshold"), 0.5))
+        return (numbers, "; otherwise set ", Key(("label", "positive")), " to the values that are positive.")
     return ("Name another column, or set ", Key(("label", "positive")), " to the values that are positive.")
 
 

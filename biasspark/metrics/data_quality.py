@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from biasspark.columns import ALL_ROWS
 from biasspark.expressions.sql import write_name
-from biasspark.text import format_share, list_first, show_value
+from biasspark.text import format_count, format_share, list_first, show_value
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
 MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
-"""Of fewer rows only a missing label is a warning: of two one is half, and what looks peculiar is chance."""
+"""Of fewer rows of all, or of a label, scores are not warned of: of two one is half, what looks peculiar is chance."""
 
 _MISSING_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
 
@@ -35,6 +35,8 @@ class ScoreProfile:
         The largest subgroup AUC over identities. None where none is defined.
     reason
         Why all rows together have no AUC; None where they have one.
+    n_rarer_label
+        Rows of the label that fewer rows have; None where they were not counted.
     """
 
     model: str
@@ -46,6 +48,7 @@ class ScoreProfile:
     overall_auc: float | None = None
     best_subgroup_auc: float | None = None
     reason: str | None = None
+    n_rarer_label: int | None = None
 
 
 def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
@@ -63,17 +66,53 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
 
 
 def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
-    """Return a sentence on labels that are all alike, given the rows with a label and the positives among them."""
-    if n_positive not in (0, n_rows):
+    """Return a sentence on labels that are all alike, or of which one is on fewer than `FEW_ROWS` rows.
+
+    Given are the rows with a label, and the positives among them.
+    """
+    label, n_rarer = min(("positive", n_positive), ("negative", n_rows - n_positive), key=lambda count: count[1])
+    if n_rarer == 0:
+        return (f"label: none of the {n_rows:,} rows with a label is {label}. Check the label.",)
+    if n_rarer < FEW_ROWS:
+        return (
+            f"label: only {n_rarer:,} of the {n_rows:,} rows with a label {'is' if n_rarer == 1 else 'are'} {label}. "
+            "Metrics of so few rows are mostly chance.",
+        )
+    return ()
+
+
+def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence on each positive value that no row has, or that rows have in another spelling.
+
+    Parameters
+    ----------
+    absent
+        The positive values that no row has.
+    variants
+        By positive value, the rows that have it in other case or with spaces around it, and so are not positive.
+    """
+    return (
+        *(
+            f"label: no row has the positive value {show_value(value)}. Is it written as in the data?"
+            for value in absent
+        ),
+        *(
+            f"label: {format_count(count, 'row')} with the positive value {show_value(value)} in other case or with "
+            f"spaces around it count{'s' if count == 1 else ''} as negative. Is that meant?"
+            for value, count in variants.items()
+        ),
+    )
+
+
+def scale_warnings(off_scale: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence on labels and annotations with values that are not fractions, given how many by column."""
+    if not off_scale:
         return ()
-    label = "negative" if n_positive else "positive"
-    return (f"label: none of the {n_rows:,} rows with a label is {label}. Check the label.",)
-
-
-def positive_value_warnings(values: Iterable[object]) -> tuple[str, ...]:
-    """Return a sentence on each value that would be positive, and that no row has."""
-    return tuple(
-        f"label: no row has the positive value {show_value(value)}. Is it written as in the data?" for value in values
+    counts = [f"{count:,} of '{name}'" for name, count in off_scale.items()]
+    return (
+        "columns with a threshold between 0 and 1 have values outside of 0 to 1: "
+        f"{list_first(counts, MOST_NAMED)}. Are threshold and values on the same scale, and is no value a mark of "
+        "missing ones? Values outside of `range` are left out.",
     )
 
 
@@ -104,63 +143,90 @@ def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def identity_warnings(
-    identities: Sequence[str], no_subgroup: Collection[str], no_background: Collection[str]
-) -> tuple[str, ...]:
+def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> tuple[str, ...]:
     """Return a sentence on the identities that lack a subgroup, a background, or both: their metrics have no value.
 
     Parameters
     ----------
     identities
         All of them, in order.
-    no_subgroup
-        Those in which no row is.
-    no_background
-        Those that no row is outside of.
+    sides
+        The usable rows in each, and outside of it.
+    n_usable
+        All usable rows: of an identity with fewer in and outside, the others are NULL.
     """
     texts = {
-        (True, True): "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
-        (True, False): (
+        "unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
+        "no subgroup": (
             "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
         ),
-        (False, True): (
+        "no background": (
+            "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value."
+        ),
+        "no background but NULL": (
             "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
             'means "not mentioned", set `unannotated = "background"`.'
         ),
     }
-    by_sides = {
-        sides: [name for name in identities if (name in no_subgroup, name in no_background) == sides] for sides in texts
-    }
+    lacking: dict[str, list[str]] = {what: [] for what in texts}
+    for name, (n_inside, n_outside) in zip(identities, sides, strict=True):
+        if not n_outside:
+            is_null = "no background but NULL" if n_inside < n_usable else "no background"
+            lacking[is_null if n_inside else "unknown"].append(name)
+        elif not n_inside:
+            lacking["no subgroup"].append(name)
     return tuple(
-        f"identities: {_count(names, identities, 'identity', 'identities')} {_fill(texts[sides], names)}"
-        for sides, names in by_sides.items()
+        f"identities: {_count(names, identities, 'identity', 'identities')} {_fill(texts[what], names)}"
+        for what, names in lacking.items()
         if names
     )
 
 
-def side_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return the warnings of `identity_warnings`, given the usable rows in each identity and outside of it."""
-    no_subgroup, no_background = (
-        [name for name, counts in zip(identities, sides, strict=True) if not counts[side]] for side in (0, 1)
+def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Return a sentence on the slices without a usable row, and on those whose usable rows have one label.
+
+    Parameters
+    ----------
+    slices
+        All of them, in order. Nothing is said of that of all rows.
+    labels
+        The usable negatives and positives of each.
+    """
+    by_slice = {name: counts for name, counts in zip(slices, labels, strict=True) if name != ALL_ROWS}
+    empty, one_label = (
+        [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
-    return identity_warnings(identities, no_subgroup, no_background)
-
-
-def slice_warnings(slices: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the slices that no usable row is in, given all of them in order. That of all rows may be."""
-    return _warn_of_empty("slice", [name for name in slices if name != ALL_ROWS], no_rows)
+    return (
+        *_warn_of_names("slice", [*by_slice], empty, "{have} no usable row: {names}. Is a predicate misspelled?"),
+        *_warn_of_names(
+            "slice",
+            [*by_slice],
+            one_label,
+            "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",
+        ),
+    )
 
 
 def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
     """Return a sentence on the named segments that no usable row is in, given all of them in order."""
-    return _warn_of_empty("segment", segments, no_rows)
+    empty = [name for name in segments if name in no_rows]
+    return _warn_of_names("segment", segments, empty, "{have} no usable row: {names}. Is a predicate misspelled?")
 
 
-def _warn_of_empty(what: str, names: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
-    if not (empty := [name for name in names if name in no_rows]):
-        return ()
-    text = _fill("{have} no usable row: {names}. Is a predicate misspelled?", empty)
-    return (f"{what}s: {_count(empty, names, what, what + 's')} {text}",)
+def feature_warnings(features: Sequence[str], constant: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence on the features that are the same on all rows, given all of them in order."""
+    text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
+    return _warn_of_names("feature", features, constant, text)
+
+
+def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence on the groupings that put all rows into one group, given all of them in order."""
+    return _warn_of_names("grouping", groupings, single, "{have} a single group: {names}. Is it the right column?")
+
+
+def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:
+    """Return a sentence on some of all names; none where there are none of these."""
+    return (f"{what}s: {_count(chosen, names, what, what + 's')} {_fill(text, chosen)}",) if chosen else ()
 
 
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
@@ -212,6 +278,10 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
         yield f"all its {profile.n_rows:,} scores are the same value, so every AUC is 0.5. Is it the right column?"
         return
     yield from _repeated_values(profile)
+    if profile.n_rarer_label is not None and profile.n_rarer_label < FEW_ROWS:
+        return
+    if profile.overall_auc == 1:
+        yield "its AUC is 1: every positive scores higher than every negative. Was the score made from the label?"
     of_identities = profile.best_subgroup_auc is not None
     auc = profile.best_subgroup_auc if of_identities else profile.overall_auc
     if auc is not None and auc < 0.5:

@@ -155,6 +155,7 @@ def count_rows(rows: TaskRows) -> Ints:
             np.bincount(row_reason, minlength=len(ROW_REASONS) + 1)[1:],
             *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
             [(rows.read("unreadable", text) * rows.stays).sum() for text in range(len(encoding.text_columns))],
+            [(rows.read("off_scale", n) * rows.stays).sum() for n in range(len(encoding.fraction_columns))],
             np.bincount(pairs - encoding.first_pair, minlength=len(encoding.pairs)),
         ]
     ).astype(np.int64)

@@ -133,8 +133,14 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         ``X_first, X_second, X_difference, X_first_reason, X_second_reason``; last ``run_id``. A difference of AUCs is
         second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|, -0.5 to 0.5, above 0
         if the second is worse. It is NULL if either value is.
+
+    Raises
+    ------
+    InputError
+        If a model has several rows of one key, as in the metrics of several nights without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
+    check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
     sides = [_side(metrics.filter(pc.field("model") == model), key) for model in (first, second)]
     both = sides[0].join(sides[1], key, join_type="full outer", left_suffix="_first", right_suffix="_second")
     both = both.sort_by([(name, "ascending") for name in key])
@@ -152,6 +158,24 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         columns[f"{name}_difference"] = _difference(both, name)
         columns |= {f"{name}_{side}_reason": both[f"{name}_reason_{side}"] for side in ("first", "second")}
     return pa.table(columns | {name: both[name] for name in key if name == "run_id"})
+
+
+def check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
+    """Refuse metrics in which rows have the same key.
+
+    Raises
+    ------
+    InputError
+        With the first such key.
+    """
+    n_rows = metrics.group_by(key, use_threads=False).aggregate([([], "count_all")])
+    repeated = n_rows.filter(pc.field("count_all") > 1).to_pylist()
+    if repeated:
+        example = ", ".join(f"{name} {show_value(repeated[0][name])}" for name in key if repeated[0][name] is not None)
+        raise InputError(
+            f"metrics: {format_count(len(repeated), 'key')} of several rows, such as {example}. Each model has one row "
+            "for each slice and identity of a run. Choose one run, or keep the columns run_date, corpus and run_id."
+        )
 
 
 def list_without_value(metrics: pa.Table, models: Sequence[str]) -> tuple[str, ...]:

@@ -155,6 +155,10 @@ class LakeStore(CatalogStore):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, self.name(table.name), before)
 
+    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:  # noqa: ARG002 - Parquet's
+        """Return nothing: the format names its files itself, and a file that cannot be read is an error."""
+        return set()
+
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, with the constraints of the format; the location is its own."""
         name = self.name(table.name)

@@ -283,8 +283,8 @@ def _describe_absence(ledger: Iterable[LedgerRow], store: Store, job: str, run_d
     rows = [row for row in ledger if row["job"] == job]
     nights = sorted({row["run_date"] for row in rows if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
     corpora = sorted({row["corpus"] for row in rows if row["run_date"] == run_date})[:MOST_LISTED]
-    return (
-        f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}. Its last "
-        f"nights there: {', '.join(map(str, nights)) or 'none'}. Corpora of this night: "
-        f"{', '.join(map(show_value, corpora)) or 'none'}. Name one of these, or run jobs/{job}.py first."
-    )
+    choices = [f"Its last nights there: {', '.join(map(str, nights))}."] if nights else []
+    choices += [f"Corpora of this night: {', '.join(map(show_value, corpora))}."] if corpora else []
+    choices += [f"Name one of these, or run jobs/{job}.py first." if choices else f"Run jobs/{job}.py first."]
+    absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
+    return " ".join((absence, *choices))

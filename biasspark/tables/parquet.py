@@ -33,12 +33,20 @@ from biasspark.session import (
     try_folder,
 )
 from biasspark.tables.frames import to_arrow
-from biasspark.tables.parquet_files import absence, collect_tables, read_files, read_types, write_directory
+from biasspark.tables.parquet_files import (
+    absence,
+    collect_tables,
+    list_visible,
+    read_files,
+    read_types,
+    write_directory,
+)
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schema_check import PARTITION, column_types, define_column, schema_faults
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 from biasspark.tables.spark_schemas import spark_field, spark_schema
 from biasspark.tables.storage_errors import catalog_errors, describe_cause, storage_errors
+from biasspark.text import format_count
 
 _NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
@@ -170,12 +178,15 @@ class PathStore:
         ------
         ConfigError
             If the session has no file system for the path.
+        InputError
+            If this user may not read a directory or a file of it: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
-        night = "run_date=*" if run_date is None else f"run_date={run_date.isoformat()}"
+        night = f"run_date={run_date}"
         if folder := shared_folder(spark, self._folder(BIAS_RUNS)):
-            runs = [run for run in sorted(folder.glob(f"{night}/run_id=*")) if _ATTEMPT.fullmatch(run.name)]
-            return read_files(BIAS_RUNS, [run for run in runs if _NIGHT.fullmatch(run.parent.name)], skip_missing=True)
+            nights = list_visible(folder) if run_date is None else [folder / night]
+            runs = [run for path in nights if _NIGHT.fullmatch(path.name) for run in list_visible(path)]
+            return read_files(BIAS_RUNS, [run for run in runs if _ATTEMPT.fullmatch(run.name)], skip_missing=True)
         files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", self._folder(BIAS_RUNS))
         path = self._folder(BIAS_RUNS) if run_date is None else f"{self._folder(BIAS_RUNS)}/{night}"
         try:
@@ -316,11 +327,25 @@ class CatalogStore:
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """See `PathStore.read_ledger`. One job."""
-        schema = BIAS_RUNS.full_arrow_schema
+        schema, name = BIAS_RUNS.full_arrow_schema, self.name(BIAS_RUNS.name)
         if not self.has(spark, BIAS_RUNS):
             return schema.empty_table()
-        rows = self._read_all(spark, BIAS_RUNS)
-        return to_arrow(rows if run_date is None else rows.where(F.col(RUN_DATE.name) == F.lit(run_date)), schema)
+        with storage_errors(name, "read"):
+            # First, so that each has its row by the time rows are read.
+            partitions = self._list_partitions(spark, BIAS_RUNS)
+            rows = self._read_all(spark, BIAS_RUNS)
+            if run_date is not None:
+                rows = rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
+                partitions = {partition for partition in partitions if partition.startswith(f"run_date={run_date}/")}
+            ledger = to_arrow(rows, schema)
+        keys = zip(ledger[RUN_DATE.name].to_pylist(), ledger[RUN_ID.name].to_pylist(), strict=True)
+        # Spark passes over a partition whose folder it may not enter.
+        if missing := sorted(partitions - {f"run_date={night}/run_id={run_id}" for night, run_id in keys}):
+            raise InputError(
+                f"{name} {missing[0]}: its row could not be read ({format_count(len(missing), 'run')} of the ledger "
+                "without one). Restore the files, or let the user of the job read them and enter the folders above."
+            )
+        return ledger
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """See `PathStore.list_runs`. Lists directories, also those that never became a partition."""
@@ -364,6 +389,10 @@ class CatalogStore:
         if new := [column for column in table.columns if column.name not in there]:
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
         return self._describe(spark, table)["Location"]
+
+    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:
+        """Return the partitions that the catalog has of a table, each ``run_date=D/run_id=R``."""
+        return {row["partition"] for row in spark.sql(f"SHOW PARTITIONS {self.name(table.name)}").collect()}
 
     def _create_schema(self, spark: SparkSession) -> None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")

@@ -7,7 +7,7 @@ without a Spark job. Elsewhere Spark does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial, reduce
 from pathlib import Path
@@ -45,10 +45,9 @@ def absence(table: Table) -> Iterator[None]:
 def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
     """Return the columns of the Parquet files under a path, None where there are none."""
     if folder := shared_folder(spark, path):
-        for file in sorted(folder.rglob("*.parquet")):
-            if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts):  # hidden from Spark
-                with storage_errors(str(file), "read"):
-                    return column_types(pq.read_schema(file))
+        for file in find_data_files(folder):
+            with storage_errors(str(file), "read"):
+                return column_types(pq.read_schema(file))
         return None
     try:
         return column_types(spark.read.parquet(path).schema)
@@ -56,6 +55,30 @@ def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
         if has_condition(error, *_ABSENT):
             return None
         raise
+
+
+def list_visible(folder: Path) -> list[Path]:
+    """Return what Spark sees in a folder of this machine, sorted; nothing where there is no folder.
+
+    ``Path.glob`` takes a folder that may not be read for an empty one.
+
+    Raises
+    ------
+    InputError
+        If this user may not read the folder, or not enter one above it.
+    """
+    with storage_errors(str(folder), "read"), suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
+    return []
+
+
+def find_data_files(folder: Path) -> Iterator[Path]:
+    """Yield the Parquet files under a folder of this machine. Raises as ``list_visible``."""
+    for path in list_visible(folder):
+        if path.suffix == ".parquet":
+            yield path
+        elif path.is_dir():
+            yield from find_data_files(path)
 
 
 def write_directory(spark: SparkSession, table: Table, rows: pa.Table | DataFrame, path: str) -> None:
@@ -94,13 +117,15 @@ def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = Fa
     ------
     FileNotFoundError
         If a directory has no file, unless such are skipped.
+    InputError
+        If this user may not read a directory or a file.
     BiasSparkError
         If a file cannot be read, or is not as it was written.
     """
     schema = table.full_arrow_schema
     parts = [schema.empty_table()]
     for folder in folders:
-        files = sorted(folder.glob("[!_.]*.parquet"))
+        files = [path for path in list_visible(folder) if path.suffix == ".parquet"]
         if not (files or skip_missing):
             raise FileNotFoundError(str(folder))
         run_date = date.fromisoformat(folder.parent.name.removeprefix("run_date="))

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, find_condition_of_a_value, redact
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, KeyPath, find_condition_of_a_value, redact
 from biasspark.text import closest_match, list_first
 
 _OF_A_CATALOG = "spark.sql.catalog."
 _NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
+_DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
 _MOST_NAMED = 10
 
 
@@ -25,13 +26,25 @@ def storage_errors(path: str, act: str) -> Iterator[None]:
     path : str
         The folder, file, table or view; passwords in it are not shown.
     act : str
-        What could not be done to it: ``written``, ``read back``.
+        What could not be done to it: ``written``, ``read``.
+
+    Raises
+    ------
+    InputError
+        If it may not be read.
+    BiasSparkError
+        Otherwise.
     """
     try:
         yield
     except BiasSparkError:
         raise
     except Exception as error:
+        if act == "read" and (isinstance(error, PermissionError) or _DENIED.search(str(error))):
+            raise InputError(
+                f"{redact(path)}: permission is denied. Let the user of the job read it, and enter the folders above "
+                "it."
+            ) from error
         raise BiasSparkError(
             f"{redact(path)}: could not be {act}, {describe_cause(error)}. Nothing was published. Fix the cause, then "
             "run again."

@@ -19,9 +19,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from biasspark.columns import SUITE_GAPS, SUMMARIZED_AUCS
-from biasspark.errors import BiasSparkError, has_condition
+from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.files import replace_local_file
+from biasspark.tables.parquet_files import find_data_files
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, RUN_ID_RULE
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
@@ -90,7 +91,10 @@ def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
     if isinstance(store, DeltaFolder):
         texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
     else:
-        tables = [table for table in TABLES.values() if next((folder / table.name).glob(_FILES), None)]
+        try:
+            tables = [table for table in TABLES.values() if next(find_data_files(folder / table.name), None)]
+        except InputError as error:
+            return (f"views: not written. {error}",)
         texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
     try:
         for name, text in texts.items():

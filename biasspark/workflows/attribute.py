@@ -15,7 +15,7 @@ from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count
 from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone
-from biasspark.workflows.attribution_tables import list_tables
+from biasspark.workflows.attribution_tables import asked_tables, list_tables
 from biasspark.workflows.nightly import NightlyJob
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
@@ -44,7 +44,8 @@ def plan_attribution(config: Config) -> Plan:
     asked, slices = _require_attribution(config), 1 + len(config.slices)
     rows, identities = "9 bytes per score plus its bins", "8 bytes per score and 24 per row of a segment"
     passes = [Pass("survey"), *passes_for_ids(config)]
-    passes += [Pass("survey the features, twice")] if asked.features else []
+    if asked.searches:
+        passes += [Pass("survey the features")] * (1 + bool(asked.numeric) + bool(asked.categorical))
     passes += [Pass("survey the groupings")] if asked.groupings else []
     passes += [Pass("rank every row", rows), Pass("rank the scores", "8 bytes per score")]
     passes += [Pass(f"compare {new} with {old}, {slices + 1} times", rows) for new, old in asked.compare]
@@ -57,7 +58,7 @@ def plan_attribution(config: Config) -> Plan:
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
-    return Plan(parts, passes)
+    return Plan(parts, passes, asked_tables(asked))
 
 
 def _list_searches(asked: Attribution) -> Iterator[str]:

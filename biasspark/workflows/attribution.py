@@ -22,6 +22,7 @@ from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.errors import KeyPath
 from biasspark.features import Feature
+from biasspark.metrics.data_quality import feature_warnings
 from biasspark.ranking.engine import rank
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import describe, persisted, run_side_by_side
@@ -115,7 +116,7 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
-        partial(survey_features, corpus, attribution),
+        partial(survey_features, corpus, attribution if attribution.searches else Attribution()),
         partial(survey_groupings, corpus, attribution.groupings),
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
@@ -144,9 +145,7 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
 
 def warn_of_features(attribution: Attribution | None) -> tuple[str, ...]:
     """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
-    if attribution is None or not attribution.features:
-        return ()
-    if attribution.tree or attribution.slice_search or attribution.pairs:
+    if attribution is None or not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(key for key in ("numeric", "categorical") if getattr(attribution, key))
     columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
@@ -203,4 +202,9 @@ def check_rows(attributed: Attributed, rejects: Rejects | None = None) -> tuple[
     ):
         counts = rank(attributed.examples, encoding, attributed.boundaries)
     check_usable(counts.row_counts, measures, attributed.corpus.schema, attributed.id_column, rejects)
-    return counts.row_counts, Measurement(measures, encoding, attributed.survey, {}, counts).warnings
+    constant = [feature.name for feature in attributed.features if len(feature.values) + feature.nullable <= 1]
+    warnings = (
+        *Measurement(measures, encoding, attributed.survey, {}, counts).warnings,
+        *feature_warnings([feature.name for feature in attributed.features], constant),
+    )
+    return counts.row_counts, warnings

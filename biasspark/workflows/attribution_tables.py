@@ -23,14 +23,14 @@ from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.subgroups import Subgroups, name_conditions, read_statistics
 from biasspark.attribution.trees import grow_trees, measure_nodes
 from biasspark.columns import ALL_ROWS, IN_SETS, ROW_ID, SLICE
-from biasspark.config import Identities, Pairs
+from biasspark.config import Attribution, Identities, Pairs
 from biasspark.corpus.eligibility import score_reason
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.feature_columns import flag_rows, group_columns, payload_columns
 from biasspark.errors import Fault, InputError
 from biasspark.expressions.conditions import MOST_BITS
 from biasspark.features import Condition
-from biasspark.metrics.data_quality import segment_warnings
+from biasspark.metrics.data_quality import grouping_warnings, segment_warnings
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.engine import rank
@@ -76,20 +76,39 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
             list_losses(losses, attribution.segments, subgroups.named, probable, level), level
         ),
     }
-    asked = {
-        ATTRIBUTION_CORRELATIONS: True,
-        ATTRIBUTION_SEGMENTS: attribution.tree or attribution.compare,
-        ATTRIBUTION_SLICES: attribution.slice_search,
-        LOSS_BY_SEGMENT: True,
-    }
-    tables: dict[Table, Rows] = {table: table_of(table, own) for table, own in rows.items() if asked[table]}
-    if attribution.write_examples:
+    asked = asked_tables(attribution)
+    tables: dict[Table, Rows] = {table: table_of(table, own) for table, own in rows.items() if table in asked}
+    if EXAMPLE_ATTRIBUTIONS in asked:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(ranked)
-    if attribution.pairs:
+    if PAIR_SEGMENTS in asked:
         tables[PAIR_SEGMENTS] = segment_pairs(attributed)
-    if attribution.groupings:
-        tables[AUC_CROSSES] = cross_groups(attributed)
+    if AUC_CROSSES in asked:
+        crosses = cross_groups(attributed)
+        tables[AUC_CROSSES] = crosses
+        warnings = (*warnings, *warn_of_groupings(crosses))
     return tables, (*_warn(attributed, losses), *warnings)
+
+
+def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
+    """Return the tables of the parts that are configured."""
+    asked: dict[Table, object] = {
+        LOSS_BY_SEGMENT: True,
+        ATTRIBUTION_CORRELATIONS: True,
+        ATTRIBUTION_SEGMENTS: attribution.tree,
+        ATTRIBUTION_SLICES: attribution.slice_search,
+        PAIR_SEGMENTS: attribution.pairs,
+        AUC_CROSSES: attribution.groupings,
+        EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
+    }
+    return tuple(table for table, part in asked.items() if part)
+
+
+def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
+    """Return a warning of the groupings that put all rows into one group, given the table ``auc_crosses``."""
+    groups: dict[str, set[str]] = {}
+    for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
+        groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
+    return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
 def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:

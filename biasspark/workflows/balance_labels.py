@@ -10,11 +10,12 @@ from biasspark.corpus.check import check_schema
 from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.survey import survey_corpus
-from biasspark.corpus.usable import check_identities, check_usable
-from biasspark.metrics.data_quality import annotation_warnings, label_warnings, reject_warnings, side_warnings
+from biasspark.corpus.usable import check_identities, check_lengths, check_usable
+from biasspark.metrics.data_quality import identity_warnings
 from biasspark.metrics.label_balance import label_balance
 from biasspark.session import describe
 from biasspark.spark_errors import translate_corpus_errors
+from biasspark.workflows.measurement import warn_of_rows
 
 
 def balance_labels(corpus: DataFrame, measures: Measures) -> tuple[pa.Table, tuple[str, ...]]:
@@ -43,13 +44,12 @@ def balance_labels(corpus: DataFrame, measures: Measures) -> tuple[pa.Table, tup
     check_usable(counts, measures, corpus.schema)
     unknown = [name for name, sides in zip(encoding.singles, counted["sides"], strict=True) if not any(sides)]
     check_identities(measures.identities, encoding.singles, unknown, counts.unreadable)
+    check_lengths(labels, measures.label_balance)
     names, length_bins = encoding.names[: encoding.first_pair], list_length_bins(measures.label_balance)
     balance = label_balance(labels, names, length_bins, measures.privacy)
     warnings = (
         *survey.warnings,
-        *label_warnings(counts.n_labelled, counts.n_positive),
-        *side_warnings(encoding.singles, counted["sides"]),
-        *annotation_warnings(counts.unreadable),
-        *reject_warnings("corpus", "rows", counts.n_rows, counts.rejects),
+        *identity_warnings(encoding.singles, counted["sides"], counts.n_labelled),
+        *warn_of_rows(counts),
     )
     return balance, warnings

@@ -33,8 +33,8 @@ from biasspark.corpus.decode import (
     count_positives,
     count_rows,
     count_sides,
+    count_slices,
     counts_for,
-    list_empty_slices,
     list_score_bounds,
 )
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
@@ -43,7 +43,7 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.usable import check_identities, check_usable, list_missing_models
 from biasspark.errors import ConfigError
-from biasspark.metrics.data_quality import ScoreProfile, score_warnings, side_warnings, slice_warnings
+from biasspark.metrics.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
@@ -55,7 +55,7 @@ from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
 from biasspark.workflows.judge import judge_comparison
 from biasspark.workflows.leave_out import cut_finely, in_chunks
-from biasspark.workflows.measurement import warn_of_rejects
+from biasspark.workflows.measurement import warn_of_rows
 from biasspark.workflows.nightly import NightlyJob
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
@@ -120,7 +120,7 @@ class Comparison:
             *loose,
             *scope_warnings(self.asked, self.scopes),
             *self.peculiarities,
-            *warn_of_rejects(self.counts),
+            *warn_of_rows(self.counts),
         )
 
     def _profile(self, model: str, compared: Sequence[ComparedPair]) -> ScoreProfile:
@@ -138,6 +138,7 @@ class Comparison:
             *self.score_bounds[model],
             overall_auc=max(aucs.get(OVERALL_METRIC, ()), default=None),
             best_subgroup_auc=max(aucs.get("subgroup_auc", ()), default=None),
+            n_rarer_label=self.counts.count_rarer_label(model),
         )
 
     @property
@@ -265,7 +266,7 @@ def compare(
             marked, measures, encoding, id_column, _find_clusters(asked, id_column, corpus.schema)
         )
         with describe(corpus.sparkSession, "count the rows"), translate_corpus_errors(corpus, expressions):
-            further = [count_sides(encoding).alias("sides"), list_empty_slices(encoding).alias("empty_slices")]
+            further = [count_sides(encoding).alias("sides"), count_slices(encoding).alias("slices")]
             further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
             (counted,) = count_rows(examples, encoding, further).collect()
         counts = encoding.read_row_counts(counted["counts"])
@@ -284,8 +285,8 @@ def compare(
             n_unclustered=counted[UNCLUSTERED],
             score_bounds=dict(zip(encoding.models, map(tuple, counted["score_bounds"]), strict=True)),
             peculiarities=(
-                *side_warnings(encoding.singles, counted["sides"]),
-                *slice_warnings(encoding.slices, counted["empty_slices"]),
+                *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
+                *slice_warnings(encoding.slices, counted["slices"]),
             ),
         )
         yield comparison

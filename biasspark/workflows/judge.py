@@ -9,9 +9,10 @@ from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.columns import FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
+from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED
@@ -26,16 +27,16 @@ from biasspark.gate.bias_alerts import (
 from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.gate.run_rules import Measured, MetricKey
 from biasspark.session import describe
-from biasspark.tables.ledger import list_accepted
+from biasspark.tables.ledger import AcceptedRun, list_accepted
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
 from biasspark.tables.store import Store
-from biasspark.text import format_count, list_first, show_visibly
+from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.publish_run import RunContext
 
 MOST_SHOWN = 20
-MOST_RULES = 5
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Verdict:
     alerts : pyarrow.Table, optional
         ``bias_alerts`` or ``comparison_alerts``; None without a gate.
     warnings : tuple of str
-        What kept the gate from comparing with accepted runs, and how many checks warn for want of evidence.
+        What kept the gate from comparing with accepted runs, what vanished since the last of them, identities of rules
+        that are not there, and how many checks warn for want of evidence.
     """
 
     alerts: pa.Table | None = None
@@ -95,7 +97,7 @@ class Verdict:
             if undecided:
                 rules = [f"{rule} ({n})" for rule, n in sorted(undecided.items(), key=lambda item: (-item[1], item[0]))]
                 checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
-                by_rule = f"by rule: {list_first(rules, MOST_RULES)}"
+                by_rule = f"by rule: {list_first(rules, MOST_NAMED)}"
                 lines.append(f"{outcome}: {checks}, {by_rule}. latest_{table.name} says why.")
         return "\n".join(map(show_visibly, lines))
 
@@ -105,14 +107,23 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
 
     Notes
     -----
-    Where a rule is on a change, the ledger is read, and ``u_statistics``, ``threshold_rates`` or
-    ``jackknife_statistics`` of accepted runs: never the corpus.
+    The ledger is read, and ``u_statistics`` of the run accepted last; where a rule is on a change, that table,
+    ``threshold_rates`` or ``jackknife_statistics`` of earlier ones as well: never the corpus.
     """
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return Verdict()
+    unknown = _list_unknown(gate.run_rules, measured.statistics)
     with describe(context.spark, "judge the night"):
-        baselines, warnings = _find_baselines(measured, context)
+        accepted = list_accepted(context.spark, context.store, context.run)
+        baselines, warnings = _find_baselines(measured, context, accepted)
+        named = {identity for of_rule in unknown.values() for identity in of_rule}
+        warnings += _warn_of_vanished(measured.statistics, context, accepted[:1], named)
+    warnings += [
+        f"gate: rule {show_value(rule)} names {format_count(len(names), 'identity', 'identities')} that the corpus "
+        f"does not have: {_list_names(names)}. Is a name misspelled?"
+        for rule, names in unknown.items()
+    ]
     return _verdict(bias_alerts(measured, baselines, gate, level), warnings)
 
 
@@ -132,10 +143,45 @@ def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_m
 
 
 def _verdict(alerts: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
-    n_undecided = sum(row["outcome"] == WARN and not row["decided"] for row in alerts.to_pylist())
+    rows = alerts.to_pylist()
+    n_undecided = sum(row["outcome"] == WARN and not row["decided"] for row in rows)
+    nothing = "" if any(row["decided"] for row in rows) else "no check of the gate is decided"
     evidence = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'} insufficient evidence"
-    undecided = [f'gate: {evidence}, which counts as a warning by `insufficient = "warn"`.'] if n_undecided else []
-    return Verdict(alerts, (*warnings, *undecided))
+    undecided = f'{evidence}, which counts as a warning by `insufficient = "warn"`' if n_undecided else ""
+    evidence_warning = "; ".join(filter(None, (undecided, nothing)))
+    return Verdict(alerts, (*warnings, f"gate: {evidence_warning}.") if evidence_warning else tuple(warnings))
+
+
+def _list_unknown(rules: Sequence[Rule], statistics: pa.Table) -> dict[str, list[str]]:
+    """Return by rule the identities that it names and a run does not have."""
+    identities = set(statistics[IDENTITY].to_pylist())
+    unknown = {rule.name: [name for name in rule.identities or () if name not in identities] for rule in rules}
+    return {rule: names for rule, names in unknown.items() if names}
+
+
+def _warn_of_vanished(
+    statistics: pa.Table, context: RunContext, accepted: Sequence[AcceptedRun], named: Collection[str]
+) -> list[str]:
+    """Name the models and identities that the run accepted last has and this one lacks.
+
+    Crossed pairs come and go with their numbers of rows. Identities that a rule names have a warning of their own.
+    """
+    runs = [one.run for one in accepted if one.wrote(U_STATISTICS)]
+    before, _ = read_rows(context.spark, context.store, U_STATISTICS, runs)
+    in_all_rows = (pc.field(SLICE) == ALL_ROWS) & ~pc.field(CROSSED)
+    warnings = []
+    for column, plural in ((MODEL, "models"), (IDENTITY, "identities")):
+        names_before, names = (set(rows.filter(in_all_rows)[column].to_pylist()) for rows in (before, statistics))
+        if vanished := sorted(names_before - names - (set(named) if column == IDENTITY else set())):
+            warnings.append(
+                f"gate: {format_count(len(vanished), column, plural)} of the accepted run {runs[0].run_id} of "
+                f"{runs[0].run_date} {'is' if len(vanished) == 1 else 'are'} not in this one: {_list_names(vanished)}."
+            )
+    return warnings
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return list_first([show_value(name) for name in names], MOST_NAMED)
 
 
 def _by_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -151,7 +197,9 @@ def _by_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _find_baselines(measured: GateInput, context: RunContext) -> tuple[Baselines, list[str]]:
+def _find_baselines(
+    measured: GateInput, context: RunContext, accepted: Sequence[AcceptedRun]
+) -> tuple[Baselines, list[str]]:
     """Return what rules on changes are measured against, and warnings of what was passed over.
 
     A missing old night does not fail this one. A warning names skipped runs only if they are later than the newest
@@ -162,7 +210,7 @@ def _find_baselines(measured: GateInput, context: RunContext) -> tuple[Baselines
     rules = {U_STATISTICS: config.gate.change_rules, THRESHOLD_RATES: config.gate.rate_change_rules}
     if not any(rules.values()):
         return Baselines(), []
-    accepted, resolved = list_accepted(spark, store, context.run), config.resolved()
+    resolved = config.resolved()
     differences = {one.run: diff_config(resolved, one.config, ("tonight", "then")) for one in accepted}
     comparable = [one for one, difference in differences.items() if not difference.overall]
     latest: dict[MetricKey, Measured] = {}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Flags, Floats, Ints, Strings
+from biasspark.arrays import Flags, Floats
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
 from biasspark.config import Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
@@ -24,12 +24,14 @@ from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Survey, check_identity, survey_corpus
-from biasspark.corpus.usable import check_identities, check_usable
+from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.metrics.data_quality import (
     ScoreProfile,
     annotation_warnings,
     identity_warnings,
+    label_warnings,
     reject_warnings,
+    scale_warnings,
     score_warnings,
     slice_warnings,
     threshold_warnings,
@@ -232,29 +234,32 @@ class Measurement:
             *self.survey.warnings,
             *score_warnings(profiles),
             *threshold_warnings(profiles, thresholds),
-            *identity_warnings(self.encoding.singles, *self.empty_sides),
-            *slice_warnings(self.encoding.slices, self._empty_slices),
-            *warn_of_rejects(self.counts.row_counts),
+            *identity_warnings(self.encoding.singles, self.sides, self._n_usable),
+            *slice_warnings(self.encoding.slices, self._slice_labels),
+            *warn_of_rows(self.counts.row_counts),
         )
 
     @cached_property
-    def empty_sides(self) -> tuple[set[str], set[str]]:
-        """The identities without a row in their subgroup for any model, and those without one in their background."""
+    def sides(self) -> list[tuple[int, int]]:
+        """The rows in and outside of each identity, crossed pairs left out, for the model that has most."""
         groups, cells = self.counts.groups, self.counts.cells
-        chosen = self._is_scored & (groups.slice == ALL_ROWS) & ~groups.crossed & ~groups.is_overall
-        return (
-            _empty_everywhere(groups.identity, cells[0] + cells[1], chosen),
-            _empty_everywhere(groups.identity, cells[2] + cells[3], chosen),
-        )
+        chosen = (groups.slice == ALL_ROWS) & ~groups.crossed & ~groups.is_overall
+        n_models, n_identities = len(self.encoding.models), len(self.encoding.singles)
+        by_model = np.stack([cells[0] + cells[1], cells[2] + cells[3]])[:, chosen].reshape(2, n_models, n_identities)
+        inside, outside = by_model.max(axis=1, initial=0).tolist()
+        return list(zip(inside, outside, strict=True))
 
     @property
-    def _empty_slices(self) -> set[str]:
-        groups, cells = self.counts.groups, self.counts.cells
-        return _empty_everywhere(groups.slice, cells[2] + cells[3], self._is_scored & groups.is_overall)
+    def _n_usable(self) -> int:
+        return max(self.counts.row_counts.n_eligible.values(), default=0)
 
     @property
-    def _is_scored(self) -> Flags:
-        return np.isin(self.counts.groups.model, list(self.counts.profiles))
+    def _slice_labels(self) -> list[tuple[int, int]]:
+        """Negatives and positives of every slice, for the model that has most of each."""
+        groups, n_models = self.counts.groups, len(self.encoding.models)
+        by_model = self.counts.cells[2:, groups.is_overall].reshape(2, n_models, len(self.encoding.slices))
+        negatives, positives = by_model.max(axis=1, initial=0).tolist()
+        return list(zip(negatives, positives, strict=True))
 
     def _profile(self, model: str, groups: Flags) -> ScoreProfile:
         """Return the profile of a model, given its groups in all rows."""
@@ -268,16 +273,12 @@ class Measurement:
             overall_auc=_known(statistics.auc[OVERALL_PAIR, overall]),
             best_subgroup_auc=float(known.max()) if len(known) else None,
             reason=statistics.reason[OVERALL_PAIR, overall],
+            n_rarer_label=self.counts.row_counts.count_rarer_label(model),
         )
 
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _empty_everywhere(names: Strings, n_rows: Ints, chosen: Flags) -> set[str]:
-    """Return the names whose groups have no row for any model."""
-    return set(names[chosen]) - set(names[chosen & (n_rows > 0)])
 
 
 def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
@@ -361,16 +362,22 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | No
     measures = surveyed.measures
     check_usable(counts.row_counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
     measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
-    unknown = set.intersection(*measurement.empty_sides)
-    check_identities(measures.identities, surveyed.encoding.singles, unknown, counts.row_counts.unreadable)
+    singles = surveyed.encoding.singles
+    unknown = [name for name, sides in zip(singles, measurement.sides, strict=True) if not any(sides)]
+    check_identities(measures.identities, singles, unknown, counts.row_counts.unreadable)
+    if measures.label_balance and counts.labels is not None:
+        check_lengths(counts.labels, measures.label_balance)
     return measurement
 
 
-def warn_of_rejects(counts: RowCounts) -> Iterator[str]:
-    """Say which annotations cannot be read, and which reasons were given often: of rows, and of each model's scores."""
+def warn_of_rows(counts: RowCounts) -> Iterator[str]:
+    """Yield what is peculiar of labels and annotations, and the reasons that are often given to rows and to scores."""
+    yield from label_warnings(counts.n_labelled, counts.n_positive)
+    yield from scale_warnings(counts.off_scale)
     yield from annotation_warnings(counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
     yield from reject_warnings("corpus", "rows", counts.n_rows, of_rows)
     for model, of_scores in counts.rejected_scores.items():
-        n_scores = counts.n_eligible[model] + sum(of_scores.values())
-        yield from reject_warnings(f"model {model}", "scores", n_scores, of_scores)
+        if n_usable := counts.n_eligible[model]:  # of a model without one `score_warnings` says so
+            n_scores = n_usable + sum(of_scores.values())
+            yield from reject_warnings(f"model {model}", "scores", n_scores, of_scores)

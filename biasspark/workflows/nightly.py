@@ -134,8 +134,10 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
         if arguments.dry_run:
-            plan = describe_plan(nightly.plan(config), config, len(corpus.drop(MALFORMED).columns), tables)
-            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=plan)
+            plan = nightly.plan(config)
+            written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
+            text = describe_plan(plan, config, len(corpus.drop(MALFORMED).columns), written)
+            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text)
 
         def measure_day(day: date) -> Outcome:
             of_day = corpus if day == days[0] else read(spark, run_date=day)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.cli import Outcome, format_table
+from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.identity_sources import select_identity
-from biasspark.errors import ConfigError
+from biasspark.corpus.usable import list_missing_models
+from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.ranking.counts import Counts
 from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
 from biasspark.tables.schemas import PINNED_SKEW
@@ -42,12 +46,42 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
-    """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action."""
+    """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action.
+
+    Raises
+    ------
+    InputError
+        If a cell of the identity has no row: then the class balance does not move, whatever is dropped.
+    """
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
+    check_cells(measurement.counts, skew.identity)
     with job_on_corpus(surveyed, "drop rows"):
         kept = sum_kept_rows(surveyed.examples, surveyed.encoding, surveyed.boundaries, measurement.counts, skew)
     return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background)
+
+
+def check_cells(counts: Counts, identity: str) -> None:
+    """Refuse an identity that has a cell without rows, of all rows of a model that may be measured.
+
+    Raises
+    ------
+    InputError
+        With the cells that are empty.
+    """
+    groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
+    chosen = (groups.identity == identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
+    empty = {
+        model: [cell for cell, n_rows in zip(FOUR_CELLS, cells, strict=True) if n_rows == 0]
+        for model, cells in zip(groups.model[chosen], counts.cells[:, chosen].T, strict=True)
+    }
+    fix = "Check its annotations, its threshold and the label, or name another identity."
+    if faults := [
+        Fault(("pinned_skew", "identity"), identity, f"Of model {model} no usable row is {' or '.join(cells)}.", fix)
+        for model, cells in empty.items()
+        if cells
+    ]:
+        raise InputError(*faults)
 
 
 def plan_experiment(config: Config) -> Plan:

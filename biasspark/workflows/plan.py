@@ -30,10 +30,13 @@ class Plan(NamedTuple):
         What is computed, by the name of its line.
     passes
         The passes over the corpus, in order.
+    tables
+        The tables of the parts that are configured; None where all of the job's may be written.
     """
 
     parts: Mapping[str, str]
     passes: Iterable[Pass]
+    tables: Iterable[Table] | None = None
 
 
 def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table]) -> str:

@@ -99,7 +99,7 @@ def find_window(
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
     if missing and (not allow_missing or not states):
-        raise InputError(_say_missing(missing, len(every)))
+        raise InputError(_describe_missing(missing, len(every)))
     if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
         raise InputError(*faults)
     nights = tuple(found[day] for day in states)
@@ -206,9 +206,12 @@ def _schema_of(headers: Mapping[str, SketchHeader], measures: Measures) -> Struc
     return StructType([StructField(column, kind) for column, kind in kinds.items()])
 
 
-def _say_missing(missing: Mapping[date, str], n_days: int) -> str:
+def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
+    """Return which nights are missing, and what to do: to leave them out is no help where none is there."""
     listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
+    be, days = "is" if len(missing) == 1 else "are", format_count(n_days, "night")
+    leave_out = ", or leave out some by --allow-missing" if len(missing) < n_days else ""
     return (
-        f"window: {len(missing)} of its {n_days} nights {'is' if len(missing) == 1 else 'are'} missing: {listed}. A "
-        "window holds every night. Measure them with [state] keep = true, or leave out some by --allow-missing."
+        f"window: {len(missing)} of its {days} {be} missing: {listed}. A window holds every night. Measure them with "
+        f"[state] keep = true{leave_out}."
     )

@@ -139,7 +139,8 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
     assert code == 0, err
     assert out.splitlines()[0] == "segments by AUC, lowest first:"
     assert out.splitlines()[1].split()[:3] == ["model", "slice", "segment"]
-    assert "tree = {}" in json.loads(out.splitlines()[-1])["warnings"][0]
+    assert sum("tree = {}" in text for text in json.loads(out.splitlines()[-1])["warnings"]) == 1
+    assert "tree = {}" not in err
     assert "searching" not in err
 
 
@@ -157,6 +158,11 @@ def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     assert plan["searched"].strip() == "trees of auc, depth 1"
     assert plan["segments"].strip() == "old: age >= 40"
     assert "example_attributions" in plan["tables"]
+    assert out.count("survey the features") == 3
+    _, out, _ = run(folder, "--dry-run", "--set", "attribution={numeric=['age']}")
+    plan = dict(line.split(":", 1) for line in out.splitlines()[:-1] if line[:1].strip())
+    assert plan["tables"].split(" in ")[0].split() == ["loss_by_segment,", "attribution_correlations,", "bias_runs"]
+    assert "survey the features" not in out
     assert not (folder / "nowhere").exists()
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.columns import MALFORMED
 from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
-from biasspark.errors import InputError
+from biasspark.errors import Fault, InputError
 from biasspark.workflows.plan import Pass, Plan, describe_plan
 from tests.small_corpora import count_and_reject, measures_of, read
 
@@ -207,6 +207,22 @@ def test_a_header_line_that_repeats_a_name_or_lacks_one(
     assert read_csv(spark, tmp_path, options={"enforceSchema": "true"}).count() == 1
     (tmp_path / "a.csv").write_text("y0,y1,_c2\ntrue,1,0.5\n")
     assert read_csv(spark, tmp_path).drop(MALFORMED).columns == ["y0", "y1", "_c2"]
+
+
+@pytest.mark.parametrize(
+    ("codec", "encoding"), [("utf-16", "UTF-16"), ("utf-16-be", "UTF-16BE"), ("utf-16-le", "UTF-16LE")]
+)
+def test_files_in_utf_16_are_refused_unless_it_is_set(
+    spark: SparkSession, tmp_path: Path, codec: str, encoding: str
+) -> None:
+    (tmp_path / "a.csv").write_text("y,s\ntrue,0.5\n", encoding=codec)
+    with pytest.raises(InputError) as caught:
+        read_csv(spark, tmp_path)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert fault.path == ("corpus", "options")
+    assert f'"{encoding}"' in str(fault.fix)
+    assert read_csv(spark, tmp_path, options={"encoding": encoding}).drop(MALFORMED).columns == ["y", "s"]
 
 
 def test_bytes_that_are_no_utf_8_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:

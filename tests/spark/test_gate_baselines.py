@@ -130,8 +130,9 @@ def test_a_night_is_not_compared_with_one_that_was_measured_differently(
     alerts, verdict = judge_night(spark, store, settings_of(**changes))
     assert {part: run_id for part, _, run_id in alerts} == baselines
     assert {outcome for _, outcome, run_id in alerts if run_id is None} == {"insufficient_evidence"}
-    (warning,) = verdict.warnings
+    warning, *undecided = verdict.warnings
     assert all(word in warning for word in ("2 accepted runs", "2026-01-01", "2026-01-02", words))
+    assert len(undecided) == all(run_id is None for run_id in baselines.values())
 
 
 def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, store: PathStore) -> None:
@@ -155,3 +156,42 @@ def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, s
     latest, earlier = verdict.warnings
     assert "run_id=gone_too:" in latest
     assert "run_id=gone:" in earlier
+
+
+# ---- what a night lacks
+
+
+def rename(statistics: pa.Table, **names: str) -> pa.Table:
+    return pa.Table.from_pylist([row | names for row in statistics.to_pylist()], U_STATISTICS.arrow_schema)
+
+
+@pytest.mark.parametrize("rule", [HOLDS, {"name": "floor", "metric": "auc", "min": 0.2}], ids=["change", "floor"])
+def test_what_the_last_accepted_run_had_and_the_night_lacks_is_named(
+    spark: SparkSession, tmp_path: Path, rule: dict[str, Any]
+) -> None:
+    store, config = PathStore(str(tmp_path)), settings_of(gate={"rule": [rule]})
+    statistics, of_gay = (rename(statistics_of(0.9), identity=name) for name in ("(overall)", "gay"))
+    pair = rename(of_gay.set_column(of_gay.column_names.index("crossed"), "crossed", [[True] * 2]), identity="a & b")
+    last = pa.concat_tables([statistics, of_gay, pair, rename(statistics, model="older")])
+    earlier = pa.concat_tables([last, rename(statistics, model="oldest")])
+    for day, run_id, table in ((1, "earlier", earlier), (2, "last", last)):
+        publish(spark, {U_STATISTICS: table}, run_of(day, run_id), store, record("accepted", config=config.json))
+    _, verdict = judge_night(spark, store, config)
+    model, identity = verdict.warnings
+    assert all(name in model for name in ("1 model ", '"older"', "last", "2026-01-02"))
+    assert all(name in identity for name in ("1 identity ", '"gay"', "last"))
+
+
+def test_identities_of_rules_that_the_corpus_lacks_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    """One warning a rule; the gate then decides nothing, which is another."""
+    rule = {"name": "bpsn", "metric": "bpsn_auc", "min": 0.5, "identities": ["race=black", "race=white"]}
+    config = settings_of(identities={"columns": None, "categorical": ["race"]}, gate={"rule": [rule]})
+    store = PathStore(str(tmp_path))
+    last = pa.concat_tables([rename(statistics_of(0.9), identity=name) for name in ("(overall)", "race=black")])
+    publish(spark, {U_STATISTICS: last}, run_of(1, "last"), store, record("accepted", config=config.json))
+    _, verdict = judge_night(spark, store, config)
+    unknown, nothing_decided = verdict.warnings
+    assert all(name in unknown for name in ('"bpsn"', '"race=black"', '"race=white"'))
+    assert "no check" in nothing_decided
+    assert verdict.alerts is not None
+    assert not any(verdict.alerts["decided"].to_pylist())

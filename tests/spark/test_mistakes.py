@@ -50,6 +50,11 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
     "no label is positive": ({"label_positive": ["toxik"]}, ("label", "positive"), SCORED),
     "commas in scores": ({"models": ["comma", "old"]}, (), SCORED),
     "identities in words": ({"identities": ["race"]}, ("identities",), WITH_IDENTITIES),
+    "a text as length": ({"length": "word"}, ("label_balance", "length"), {"label_balance"}),
+    "lengths below 0": ({"length": "reversed"}, ("label_balance", "length"), {"label_balance"}),
+    "an empty text": ({"text": "no_text"}, ("label_balance", "text"), {"label_balance"}),
+    "a length among many tables": ({"label_balance": {"length": "reversed"}}, ("label_balance", "length"), {"measure"}),
+    "no grouping": ({"groupings": {}}, ("attribution", "groupings"), {"auc_crosses"}),
 }
 """What is wrong, the key of the fault, and the functions that it concerns."""
 
@@ -89,10 +94,17 @@ def corpus(spark_session: SparkSession) -> DataFrame:
         share[4].alias("female"),
         F.when(share[0] < 0.5, "ok").otherwise("toxic").alias("word"),
         F.lit(None).cast("double").alias("nothing"),
+        F.lit(None).cast("string").alias("no_text"),
+        F.when(share[0] < 0.5, "ok").when(share[0] < 0.6, " Toxic").otherwise("toxic").alias("spelled"),
+        F.when(F.col("id") < 29, 1).otherwise(0).alias("rare"),
+        (share[0] * 100).alias("target_100"),
+        (share[3] * 100).alias("male_100"),
+        F.when(share[4] < 0.1, -1.0).otherwise(share[4]).alias("female_or_missing"),
         F.format_string("0,%d", (share[1] * 1000).cast("int")).alias("comma"),
         F.when(share[3] < 0.5, "Black").otherwise("Other").alias("race"),
         F.concat(F.lit("t"), F.col("id") % 3).alias("template"),
         (F.col("id") % 50).alias("words"),
+        F.when(share[0] < 0.5, share[1] - 1).otherwise(share[1]).alias("perfect"),
     )
     return spark_session.createDataFrame(rows.collect(), rows.schema).coalesce(1)
 
@@ -101,8 +113,13 @@ def call(name: str, corpus: DataFrame, asked: Mapping[str, Any]) -> None:
     of_rows = name in OF_ROWS | LIKE_ATTRIBUTIONS
     extra: dict[str, Any] = {"id": "id"} if of_rows else {"identities": ["male", "female"]}
     extra |= (PATHS | LIKE_MEASURE | LIKE_ATTRIBUTIONS)[name]
-    known = ASKED.keys() | extra.keys() | {"slices"}
-    known |= {"id"} if name == "model_comparisons" else {"segments"} if name == "loss_by_segment" else set()
+    known = ASKED.keys() | extra.keys() | {"slices", "label_threshold"}
+    known |= {
+        "model_comparisons": {"id"},
+        "loss_by_segment": {"segments"},
+        "label_balance": {"text", "length"},
+        "measure": {"label_balance"},
+    }.get(name, set())
     keywords = ASKED | extra | {key: value for key, value in asked.items() if key in known}
     if name == "pinned_skew":
         keywords["identity"] = keywords["identities"][0]
@@ -159,6 +176,59 @@ def test_no_function_is_silent_about_peculiar_rows(function: str, corpus: DataFr
     faults, warned = listen(partial(call, function, corpus, PECULIAR))
     assert faults == ()
     assert [word for word in WARNINGS[function] if not any(word in text for text in warned)] == [], warned
+
+
+NOT_SKEWED = PATHS.keys() - {"pinned_skew"}  # it needs rows in each cell
+PECULIAR_LABELS: dict[str, tuple[dict[str, Any], str, Iterable[str]]] = {
+    "a score made from the label": ({"models": ["new", "perfect", "old"]}, "model perfect: ", SCORED),
+    "a slice of one label": ({"slices": {"toxic only": "word = 'toxic'"}}, '"toxic only"', SCORED),
+    "few positives": ({"label": "rare", "label_positive": [1]}, "29 of the 120", PATHS),
+    "positives in another spelling": ({"label": "spelled"}, '"toxic"', PATHS),
+    "annotations of 0 to 100": (
+        {"identities": ["male", "male_100"]},
+        "'male_100'",
+        NOT_SKEWED & WITH_IDENTITIES.keys(),
+    ),
+    "annotations of -1": ({"identities": ["female_or_missing", "male"]}, "'female_or_missing'", WITH_IDENTITIES),
+    "labels of 0 to 100": (
+        {"label": "target_100", "label_positive": None, "label_threshold": 0.9},
+        "'target_100'",
+        NOT_SKEWED,
+    ),
+}
+"""What is peculiar, a word of its warning, and the functions that give it."""
+
+
+@pytest.mark.parametrize(
+    ("peculiar", "function"), [(name, each) for name, (*_, names) in PECULIAR_LABELS.items() for each in sorted(names)]
+)
+def test_no_function_is_silent_about_labels_and_scales(peculiar: str, function: str, corpus: DataFrame) -> None:
+    asked, word, _ = PECULIAR_LABELS[peculiar]
+    faults, warned = listen(partial(call, function, corpus, asked))
+    assert faults == ()
+    assert any(word in text for text in warned), warned
+
+
+def test_reversed_scores_are_not_suspected_where_positives_are_few(corpus: DataFrame) -> None:
+    asked = {"label": "rare", "label_positive": [1], "models": ["reversed_rare", "old"]}
+    _, warned = listen(partial(call, "measure", corpus.withColumn("reversed_rare", F.col("id")), asked))
+    assert not any("less likely" in text for text in warned)
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "word"),
+    [
+        ("attribution_segments", {"numeric": ["same", "words"]}, '"same"'),
+        ("pair_segments", {"categorical": ["no_text"], "numeric": ["words"]}, '"no_text"'),
+        ("auc_crosses", {"groupings": {"single": "same", "by": "template"}}, '"single"'),
+    ],
+)
+def test_features_and_groupings_of_one_value_are_warned_of(
+    function: str, asked: dict[str, Any], word: str, corpus: DataFrame
+) -> None:
+    faults, warned = listen(lambda: getattr(biasspark, function)(corpus, **ASKED, id="id", **asked))
+    assert faults == ()
+    assert any(word in text for text in warned), warned
 
 
 def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: DataFrame) -> None:

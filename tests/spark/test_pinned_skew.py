@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.config import PinnedSkew, parse_measures
+from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import measure, survey_for_ranking
 from jobs import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
+from tests.main_job import list_files
 from tests.running_jobs import Done, ask, run_main
 
 N_ROWS = 300
@@ -122,6 +124,27 @@ def test_an_identity_that_is_not_there_is_an_error_that_lists_those_that_are(spa
     assert all(name in str(refused.value) for name in ("cell", "trials", "identity"))
 
 
+EMPTY = {
+    "subgroup_negative": "IF(label, g, 0)",
+    "subgroup_positive": "IF(label, 0, g)",
+    "background_negative": "IF(label, g, 1)",
+    "background_positive": "IF(label, 1, g)",
+}
+
+
+@pytest.mark.parametrize("cell", EMPTY)
+def test_an_identity_with_an_empty_cell_is_refused(spark: SparkSession, cell: str) -> None:
+    frame = spark.createDataFrame(make_rows().astype({"g": "Float64"})).selectExpr(
+        "score", "label", f"{EMPTY[cell]} AS g"
+    )
+    with pytest.raises(biasspark.InputError) as refused:
+        biasspark.pinned_skew(frame, **ASKED, identities=["g"])
+    (fault,) = refused.value.faults
+    assert isinstance(fault, Fault)
+    assert (fault.path[-1], fault.value) == ("identity", "g")
+    assert cell in str(refused.value)
+
+
 # ---- as a job
 
 
@@ -156,6 +179,15 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     expected = expect(make_rows().drop(3), skew, include_subgroup=False)
     assert dict(zip(names, rows[0], strict=True)) == {name: expected[name] for name in names}
     assert ask(folder / "warehouse", "SELECT job, n_rows, n_rejected FROM bias_runs") == [("pinned_skew", N_ROWS, 1)]
+
+
+def test_the_job_refuses_an_identity_without_a_subgroup(spark: SparkSession, folder: Path) -> None:
+    """A threshold that no annotation reaches leaves both cells of the subgroup empty."""
+    before = list_files(folder)
+    done = run(folder, "--set", "identities.range=[0,2]", "--set", "identities.threshold=1.5")
+    assert done.code == 3, done.err
+    assert all(name in done.err for name in ('"g"', "subgroup_negative", "subgroup_positive"))
+    assert list_files(folder) == before
 
 
 def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, folder: Path) -> None:

@@ -47,6 +47,8 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
     with pytest.raises(ConfigError, match='models: "m" twice'):
         biasspark.side_by_side(metrics, "m", "m")
+    with pytest.raises(InputError, match="metrics: "):
+        biasspark.side_by_side(metrics.union(metrics), "toxicity_1", "toxicity_6")
     with pytest.raises(InputError, match="identity"):
         biasspark.side_by_side(metrics.drop("identity"), "toxicity_1", "toxicity_6")
 

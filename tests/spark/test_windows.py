@@ -189,3 +189,11 @@ def test_what_is_missing_is_listed(place: Place) -> None:
     assert done.code == 3
     (fault,) = (line.partition(": error: ")[2] for line in done.err.splitlines() if ": error: " in line)
     assert fault.startswith("window: 2 of its 4 nights are missing: 2026-01-13 (not published), 2026-01-15 (not")
+    assert "--allow-missing" in fault
+
+
+def test_where_no_night_is_there_none_can_be_left_out(place: Place) -> None:
+    done = merge(place.config, "2026-01-03", "2026-01-04", "--allow-missing")
+    assert done.code == 3
+    assert all(day in done.err for day in ("2026-01-03", "2026-01-04"))
+    assert "--allow-missing" not in done.err

@@ -10,13 +10,15 @@ from biasspark.metrics.data_quality import (
     ScoreProfile,
     annotation_warnings,
     column_warnings,
+    feature_warnings,
+    grouping_warnings,
     identity_warnings,
     label_warnings,
     positive_value_warnings,
     reject_warnings,
+    scale_warnings,
     score_warnings,
     segment_warnings,
-    side_warnings,
     slice_warnings,
     threshold_warnings,
 )
@@ -45,6 +47,11 @@ PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "
         ({"n_distinct": 2, "largest_tie": 500}, [["only 0 and 1"], ["50%"]]),
         ({"best_subgroup_auc": 0.4}, [["below 0.5", "every identity"]]),
         ({"overall_auc": 0.4}, []),
+        ({"best_subgroup_auc": 0.4, "n_rarer_label": 29}, []),
+        ({"best_subgroup_auc": 0.4, "n_rarer_label": 30}, [["below 0.5"]]),
+        ({"overall_auc": 1.0}, [["AUC is 1"]]),
+        ({"overall_auc": 1.0, "n_rarer_label": 29}, []),
+        ({"overall_auc": 1.0, "n_rows": 29, "n_distinct": 29}, []),
         ({"best_subgroup_auc": None, "overall_auc": 0.4}, [["AUC is below 0.5"]]),
         ({"reason": "no_positives"}, [["is positive", "label"]]),
         ({"n_rows": 3, "n_distinct": 3, "reason": "no_negatives"}, [["is negative"]]),
@@ -78,32 +85,50 @@ def test_annotations_that_cannot_be_read() -> None:
 NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
 
 
+HINT = '`unannotated = "background"`'
+
+
 @pytest.mark.parametrize(
-    ("no_subgroup", "no_background", "words"),
+    ("sides", "words"),
     [
-        ([], [], []),
-        ([], ["b", "a"], [["2 of 14 identities have no background", '"a", "b"', '`unannotated = "background"`']]),
-        (["b"], [], [["1 of 14 identities has no usable row", '"b"']]),
-        (["b", "a"], ["a"], [["1 of 14", "is unknown", '"a"'], ["1 of 14", "has no usable row", '"b"']]),
-        (NAMES[1:], NAMES, [["13 of 14", "are unknown", '"n8" and 3 more'], ["1 of 14", "has no background", '"a"']]),
+        ([(1, 8)] * 14, []),
+        ([(0, 5), (3, 5)], [["1 of 2", "has no usable row", '"a"']]),
+        ([(0, 5), (0, 0)], [["1 of 2", "is unknown", '"b"'], ["1 of 2", "has no usable row", '"a"']]),
+        ([(9, 0), *[(0, 0)] * 13], [["13 of 14", "are unknown", '"n8" and 3 more'], ["1 of 14", "has no background"]]),
     ],
 )
-def test_identities_without_a_side(no_subgroup: list[str], no_background: list[str], words: list[list[str]]) -> None:
-    texts = identity_warnings(NAMES, no_subgroup, no_background)
-    assert_says(texts, *words)
-    sides = [(int(name not in no_subgroup), int(name not in no_background)) for name in NAMES]
-    assert side_warnings(NAMES, sides) == texts
+def test_identities_without_a_side(sides: list[tuple[int, int]], words: list[list[str]]) -> None:
+    assert_says(identity_warnings(NAMES[: len(sides)], sides, 9), *words)
 
 
-def test_labels_that_are_all_alike() -> None:
-    assert label_warnings(4, 1) == ()
-    assert_says(label_warnings(4, 0), ["4 rows", "is positive"])
-    assert_says(label_warnings(4, 4), ["4 rows", "is negative"])
+def test_identities_without_background_are_told_of_null_where_there_is_any() -> None:
+    texts = identity_warnings(NAMES[:3], [(4, 0), (9, 0), (3, 6)], 9)
+    assert_says(texts, ['"b"'], ['"a"', HINT])
+    assert [HINT in text for text in texts] == [False, True]
 
 
-def test_positive_values_that_no_row_has() -> None:
-    assert positive_value_warnings([]) == ()
-    assert_says(positive_value_warnings(["toxik", 2]), ['"toxik"'], ["value 2"])
+def test_labels_that_are_all_alike_or_rare() -> None:
+    assert label_warnings(60, 30) == ()
+    assert_says(label_warnings(4, 0), ["none of the 4 rows", "is positive"])
+    assert_says(label_warnings(4, 4), ["none of the 4 rows", "is negative"])
+    assert_says(label_warnings(6000, 29), ["29 of the 6,000", "are positive"])
+    assert_says(label_warnings(6000, 5999), ["1 of the 6,000", "is negative"])
+
+
+def test_positive_values_that_no_row_has_or_that_are_spelled_otherwise() -> None:
+    assert positive_value_warnings([], {}) == ()
+    assert_says(positive_value_warnings(["toxik", 2], {"toxic": 1200}), ['"toxik"'], ["value 2"], ["1,200", '"toxic"'])
+
+
+def test_values_that_are_no_fractions() -> None:
+    assert scale_warnings({}) == ()
+    assert_says(scale_warnings({"target": 9000, "male": 1}), ["9,000 of 'target'", "1 of 'male'"])
+
+
+def test_features_and_groupings_of_one_value() -> None:
+    assert feature_warnings(["a"], []) == grouping_warnings(["a"], []) == ()
+    assert_says(feature_warnings(["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
+    assert_says(grouping_warnings(["a"], ["a"]), ["the only grouping has", '"a"'])
 
 
 def test_columns_that_are_used_twice() -> None:
@@ -112,10 +137,13 @@ def test_columns_that_are_used_twice() -> None:
     assert_says(column_warnings(uses), ['"s"', "model a", "model b and an identity"])
 
 
-def test_slices_without_a_row() -> None:
-    assert slice_warnings(["all", "short", "long"], []) == slice_warnings(["all"], ["all"]) == ()
-    assert_says(slice_warnings(["all", "short", "long", "none"], ["none", "short"]), ["2 of 3", '"short", "none"'])
-    assert_says(slice_warnings(["all", "short"], ["short"]), ["the only slice has", '"short"'])
+def test_slices_without_a_row_or_with_one_label() -> None:
+    assert slice_warnings(["all", "short", "long"], [(1, 1)] * 3) == slice_warnings(["all"], [(0, 0)]) == ()
+    labels = [(9, 9), (0, 0), (8, 8), (0, 0)]
+    assert_says(slice_warnings(["all", "short", "long", "none"], labels), ["2 of 3", "no usable", '"short", "none"'])
+    assert_says(slice_warnings(["all", "short"], [(9, 9), (0, 0)]), ["the only slice has", '"short"'])
+    texts = slice_warnings(["all", "short", "toxic", "clean"], [(9, 9), (0, 0), (0, 9), (9, 0)])
+    assert_says(texts, ["1 of 3", '"short"'], ["2 of 3", "one label", '"toxic", "clean"'])
     assert_says(segment_warnings(["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
 
 

@@ -71,6 +71,17 @@ def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
     assert java_options(tmp_path).startswith(f'{logging} -XX:SharedArchiveFile="{tmp_path}/classes" ')
 
 
+def test_an_environment_whose_python_does_not_run_is_left_as_it_is(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(tmp_path / "nowhere")
+    command = f'source "{SCRIPTS}/env.sh"; venv="{tmp_path}"; python="{python}"; install_packages'
+    done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert str(python) in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
 def test_settings_of_a_user_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "classes").touch()
     assert java_options(tmp_path, SPARK_CONF_DIR="/etc/spark") == ""

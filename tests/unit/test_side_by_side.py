@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from biasspark.errors import ConfigError, InputError
@@ -34,6 +35,16 @@ def test_runs_are_kept_apart() -> None:
     assert set(KEY) - set(compared.column_names) == {"run_date"}
     both = [(row["run_id"], row["bpsn_auc_first"], row["bpsn_auc_second"]) for row in compared.to_pylist()]
     assert both == [("r1", 0.5, 0.5), ("r2", 0.25, 0.25)]
+
+
+def test_repeated_keys_are_refused() -> None:
+    """A frame that is joined to itself, or several runs without the columns that keep them apart."""
+    metrics = metrics_table(night_rows())
+    with pytest.raises(InputError, match="toxicity_1"):
+        side_by_side(pa.concat_tables([metrics, metrics]), *MODELS)
+    third = metrics.filter(pc.field("model") == "another")
+    assert len(third)
+    assert side_by_side(pa.concat_tables([metrics, third]), *MODELS).equals(side_by_side(metrics, *MODELS))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql.types import DataType, DoubleType, IntegerType, StringType, StructType
 
 from biasspark.columns import ROW_REASONS
-from biasspark.config import Identities, Rejects, parse_measures
+from biasspark.config import Identities, LabelBalance, Rejects, parse_measures
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.usable import check_identities, check_usable, list_missing_models
+from biasspark.corpus.usable import check_identities, check_lengths, check_usable, list_missing_models
 from biasspark.errors import Fault, InputError
 
 MODELS = {"a": "score_a", "b": "score_b"}
@@ -226,3 +227,26 @@ def test_identities_that_are_all_unknown_end_the_run(
     assert isinstance(fault, Fault)
     assert fault.path == ("identities",)
     assert holds(fault, *words)
+
+
+@pytest.mark.parametrize("key", ["text", "length"])
+def test_labels_by_length_need_a_length(key: str) -> None:
+    labels = np.zeros((2, 3, 2), np.int64)
+    balance = LabelBalance(
+        text="c" if key == "text" else None, length="c" if key == "length" else None, buckets=(1, 5, 9)
+    )
+    labels[0, 0] = 7, 3
+    with pytest.raises(InputError) as caught:
+        check_lengths(labels, balance)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert (fault.path, fault.value) == (("label_balance", key), "c")
+    assert holds(fault, "10 rows", "from 1 to 8")
+    check_lengths(labels[:, :1], LabelBalance())
+    labels[0, 2, 0] = 1
+    check_lengths(labels, balance)
+
+
+def test_labels_that_are_numbers_in_words_want_a_threshold() -> None:
+    (fault,) = faults_of(counts_of(null_label=1000))
+    assert holds(fault, "threshold = 0.5")

@@ -1,0 +1,139 @@
+"""Tables that may not be read: what cannot be read is not absent, and nothing is published past it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EACCES
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from biasspark.errors import InputError
+from biasspark.tables.parquet_files import find_data_files, list_visible
+from biasspark.tables.publish import publish
+from biasspark.tables.schemas import BIAS_RUNS
+from biasspark.tables.store import CatalogStore
+from jobs import bias_metrics, export, maintain, report, side_by_side, window_metrics
+from tests.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
+from tests.running_jobs import run_main
+from tests.sample_night import record_of, run_at, suite_tables
+
+NEXT = "2026-01-16"
+RULES = [
+    {"name": "holds", "metric": "auc", "max_drop": 0.9},
+    {"name": "floor", "metric": "auc", "min": 0.1},
+]
+JOBS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+    "night": (bias_metrics, None, ("--run-date", NEXT)),
+    "rerun": (bias_metrics, None, ("--run-date", NIGHT)),
+    "report": (report, report.report_parser, ("--run-date", NIGHT, "--out", "page.html")),
+    "export": (export, export.export_parser, ("--run-date", NIGHT, "--table", "bias_metrics", "--out", "rows.csv")),
+    "side_by_side": (side_by_side, side_by_side.comparison_parser, ("--run-date", NIGHT, "--models", "m", "n")),
+    "window": (window_metrics, window_metrics.window_parser, ("--from", NIGHT, "--to", NIGHT)),
+    "maintain": (maintain, maintain.maintenance_parser, ("--run-date", "2026-06-01")),
+}
+LEVELS = ("table", "night", "run", "file")
+
+
+@contextmanager
+def closed(path: Path) -> Iterator[None]:
+    """Refuse this process, which may be root's, a folder or a file."""
+    listed, opened = Path.iterdir, pq.ParquetFile.__init__
+
+    def refuse(other: object) -> None:
+        if Path(str(other)) == path:
+            raise PermissionError(EACCES, "Permission denied", str(path))
+
+    def iterdir(folder: Path) -> Any:
+        refuse(folder)
+        return listed(folder)
+
+    def init(self: Any, source: Any, *arguments: Any, **keywords: Any) -> None:
+        refuse(source)
+        opened(self, source, *arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "iterdir", iterdir)
+        patch.setattr(pq.ParquetFile, "__init__", init)
+        yield
+
+
+@pytest.fixture(scope="module")
+def accepted(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A configuration, and the warehouse of its one night, which the gate accepted."""
+    folder = tmp_path_factory.mktemp("unreadable")
+    write_parquet(folder / "corpus", make_rows())
+    config = write_config(folder, models={"n": "length"}, gate={"rule": RULES}, state={"keep": True})
+    done = run(config)
+    assert (done.code, done.summary["status"]) == (0, "accepted"), done.err
+    return config, folder / "warehouse"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", JOBS)
+def test_no_job_takes_a_ledger_that_may_not_be_read_for_an_empty_one(
+    spark: SparkSession, accepted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, name: str, level: str
+) -> None:
+    """The ledger may not be read: every job ends with exit code 3 and names it, and writes nothing."""
+    config, warehouse = accepted
+    (file,) = (warehouse / "bias_runs").rglob("*.parquet")
+    path = [file.parents[2], *reversed(file.parents[:2]), file][LEVELS.index(level)]
+    job, parser, flags = JOBS[name]
+    monkeypatch.chdir(warehouse.parent)
+    before = list_files(warehouse.parent)
+    with closed(path):
+        done = run_main(job.main, "--config", config, *flags, parser=parser and parser())
+    if level == "table" and name in ("export", "side_by_side"):  # they list one night alone
+        assert done.code == 0, done.err
+        return
+    assert done.code == 3, done.err
+    assert str(path) in done.err
+    assert list_files(warehouse.parent) == before
+
+
+def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accepted: tuple[Path, Path]) -> None:
+    """The tables of an accepted run may not be read: the next night names them, and publishes nothing."""
+    config, warehouse = accepted
+    (file,) = (warehouse / "u_statistics").rglob("*.parquet")
+    before = list_files(warehouse)
+    with closed(file.parent):
+        done = run(config, run_date=NEXT)
+    assert done.code == 3, done.err
+    assert str(file.parent) in done.err
+    assert list_files(warehouse) == before
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
+    """Give a schema of its own to a test."""
+    store = CatalogStore("spark_catalog.bias_unreadable")
+    yield store
+    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
+
+
+def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
+    """A partition of the ledger in a catalog is gone or closed, and Spark passes over it: it is named."""
+    earlier, run = run_at(1, "r1"), run_at(2, "r2", "wiki")
+    for each in (earlier, run):
+        publish(spark, suite_tables(0.6), each, catalog, record_of())
+    assert len(catalog.read_ledger(spark)) == 2
+    location = Path(catalog._describe(spark, BIAS_RUNS)["Location"].removeprefix("file:"))
+    (location / run.partition).rename(location / "elsewhere")
+    for night in (None, run.run_date):
+        with pytest.raises(InputError, match=run.partition):
+            catalog.read_ledger(spark, night)
+
+
+def test_folders_that_are_not_there_are_empty(tmp_path: Path) -> None:
+    """A folder of tables is not there, or may not be read: the former is empty, the latter is named."""
+    (tmp_path / "file").touch()
+    assert [list_visible(tmp_path / name) for name in ("missing", "file", "file/below")] == [[], [], []]
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "_temporary" / "a.parquet").touch()
+    assert list(find_data_files(tmp_path)) == []
+    with closed(tmp_path), pytest.raises(InputError, match=str(tmp_path)):
+        list(find_data_files(tmp_path))
