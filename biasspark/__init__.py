@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, NoRows, PublishConflict
+    from biasspark.session import local
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ _HOMES = (
     "biasspark.api.metrics",
     "biasspark.api.comparison_functions",
     "biasspark.api.attribution_functions",
+    "biasspark.session.job_session",
 )
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "bias_metrics",
     "example_attributions",
     "label_balance",
+    "local",
     "loss_by_segment",
     "measure",
     "model_comparisons",

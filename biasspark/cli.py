@@ -18,9 +18,10 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import SupportsFloat, TextIO
+from typing import NamedTuple, SupportsFloat, TextIO
 
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
+from biasspark.session_request import ENGINES, SessionRequest, session_requested
 from biasspark.text import cut_to_width, measure_width, narrow_widths, show_p_value, show_value, show_visibly
 
 EXIT_CODES = """\
@@ -35,9 +36,9 @@ exit codes:
 """
 NIGHTLY_EXAMPLES = """\
 examples:
-  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31
-  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
-  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -56,17 +57,8 @@ class Outcome:
     exit_code: int = 0
 
 
-@dataclass(frozen=True)
-class RunDate:
-    """How ``--run-date`` is read, and what its help says."""
-
-    parse: Callable[[str], object]
-    metavar: str
-    help: str
-
-
-def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
-    """Make a parser with ``--debug`` only, its help ending with the exit codes.
+def make_parser(description: str, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
+    """Make a parser with ``--debug`` and the session alone, its help ending with the exit codes.
 
     Parameters
     ----------
@@ -74,14 +66,21 @@ def make_parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
         What the job does.
     epilog
         Examples, laid out as they shall appear.
+    prog
+        What the program is called; the file that runs if None.
     """
     parser = argparse.ArgumentParser(
+        prog=prog,
         description=description,
         epilog=f"{epilog.rstrip()}\n\n{EXIT_CODES}" if epilog else EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--debug", action="store_true", help="on failure, print the traceback, which may show data")
+    session = parser.add_argument_group("session", "one that is there already is used; else the first of these")
+    session.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://host:port (SPARK_REMOTE)")
+    session.add_argument("--master", metavar="URL", help="the master of a Spark that is started: local[4]")
+    session.add_argument("--engine", choices=ENGINES, help="force one (embedded if it is installed, else local Spark)")
     return parser
 
 
@@ -90,8 +89,8 @@ def job_parser(
     epilog: str = NIGHTLY_EXAMPLES,
     *,
     can_plan: bool = True,
-    night: str = "the night to measure",
     run_date: RunDate | None = None,
+    prog: str | None = None,
 ) -> argparse.ArgumentParser:
     """Make the parser of a job on one night: ``--config, --run-date, --set, --dry-run, --debug``.
 
@@ -100,13 +99,13 @@ def job_parser(
     description
         What the job does.
     epilog
-        Examples, laid out as they shall appear; ``%(prog)s`` stands for the job's file.
+        Examples, laid out as they shall appear; ``%(prog)s`` stands for the command.
     can_plan
         Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
-    night
-        What the date of ``--run-date`` is to the job, for its help.
     run_date
-        How the job reads ``--run-date``, where it takes more than one date.
+        How the job reads ``--run-date``, and what the date is to it.
+    prog
+        As for `make_parser`.
 
     Returns
     -------
@@ -114,8 +113,8 @@ def job_parser(
         Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run`` (where the job
         takes it), ``debug``. A job adds flags of its own.
     """
-    parser = configured_parser(description, epilog)
-    form = run_date or RunDate(parse_date, "YYYY-MM-DD", night)
+    parser = configured_parser(description, epilog, prog)
+    form = run_date or RunDate("the night to measure")
     parser.add_argument("--run-date", required=True, type=form.parse, metavar=form.metavar, help=form.help)
     if can_plan:
         parser.add_argument(
@@ -125,9 +124,9 @@ def job_parser(
     return parser
 
 
-def configured_parser(description: str, epilog: str) -> argparse.ArgumentParser:
+def configured_parser(description: str, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job with a configuration: ``--config, --set, --debug``."""
-    parser = make_parser(description, epilog)
+    parser = make_parser(description, epilog, prog)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
     parser.add_argument(
         "--set",
@@ -150,6 +149,30 @@ def parse_date(text: str) -> datetime.date:
     raise argparse.ArgumentTypeError(
         f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
     )
+
+
+@dataclass(frozen=True)
+class RunDate:
+    """What the help of ``--run-date`` says, and how it is read."""
+
+    help: str
+    parse: Callable[[str], object] = parse_date
+    metavar: str = "YYYY-MM-DD"
+
+
+class Command(NamedTuple):
+    """A job as the command line has it.
+
+    Attributes
+    ----------
+    parser
+        Makes its parser, given what the program is called; None for the file that runs.
+    main
+        Gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
+    """
+
+    parser: Callable[[str | None], argparse.ArgumentParser]
+    main: Callable[[argparse.Namespace], Outcome | int]
 
 
 def parse_count(text: str, least: int = 1) -> int:
@@ -201,7 +224,8 @@ def run_job(
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        outcome = main(arguments)
+        with session_requested(SessionRequest(arguments.engine, arguments.remote, arguments.master)):
+            outcome = main(arguments)
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
     except KeyboardInterrupt:
         print(f"{parser.prog}: error: interrupted", file=sys.stderr)

@@ -1,17 +1,23 @@
-"""Small files that are replaced whole, on any file system that Spark can write."""
+"""Files and folders of any file system that the session knows: lists, removals, and small files replaced whole.
+
+Those of this machine are Python's. Others are Hadoop's, which classic sessions alone have.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from biasspark.errors import ConfigError, Fault, KeyPath, redact
-from biasspark.session import find_files, hadoop_version, is_connect
+from biasspark.session import is_connect, is_embedded, sees_files
+from biasspark.session.classic import find_files, hadoop_version
 from biasspark.text import show_value
 
 _LOCAL = re.compile(r"(?:file:/*(?=/))?(?![A-Za-z][A-Za-z0-9+.-]+:)(.*)", re.DOTALL)
@@ -35,20 +41,25 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
     """Return a folder that this process and the session see alike; None if there may be none.
 
     A path without a scheme is on the file system that Hadoop is configured for. The server of a Connect session may be
-    on another machine.
+    on another machine; the embedded engine is on this one.
     """
+    if is_embedded(spark):
+        return local_folder(path)
     if is_connect(spark) or find_files(spark, path)[0].getUri().getScheme() != "file":
         return None
     return local_folder(path)
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError` if the session has no file system for the scheme of a configured path. Nothing under Connect.
+    """Raise `ConfigError` if the session has no file system for the scheme of a configured path.
 
-    The fault names the jar that brings it.
+    The fault names the jar that brings it. Of a server of Spark Connect nothing is known.
     """
-    if is_connect(spark) or local_folder(path) is not None:
+    if local_folder(path) is not None or not sees_files(spark):
         return
+    if is_embedded(spark):
+        rule = "The embedded engine reads and writes files of this machine only."
+        raise ConfigError(Fault(key, redact(path), rule, "Name a folder of this machine, or run it on Spark."))
     try:
         find_files(spark, path)
     except Exception as error:
@@ -61,6 +72,88 @@ def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
         fix = f"Give spark-submit --packages {jar}." if jar else "Add the jar that brings it with --packages."
         rule = f"The session has no file system for {scheme}://."
         raise ConfigError(Fault(key, path, rule, f"Write {close}://." if close else fix)) from error
+
+
+class FolderEntry(NamedTuple):
+    """A file or a folder within another: its name alone, and its bytes."""
+
+    name: str
+    is_folder: bool
+    n_bytes: int
+
+
+def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
+    """Return what is in a folder; nothing where there is none.
+
+    Raises
+    ------
+    ConfigError
+        On a server of Spark Connect, which gives no access to files.
+    """
+    if folder := shared_folder(spark, path):
+        entries = list(os.scandir(folder)) if folder.is_dir() else []
+        return [FolderEntry(entry.name, entry.is_dir(), entry.stat().st_size) for entry in entries]
+    files, place = find_files(spark, path)
+    statuses = files.listStatus(place) if files.exists(place) else ()
+    return [FolderEntry(status.getPath().getName(), status.isDirectory(), status.getLen()) for status in statuses]
+
+
+def try_folder(spark: SparkSession, path: str) -> None:
+    """Write an empty file into a folder, made for it if need be, and take both away again; no job.
+
+    Raises
+    ------
+    NotADirectoryError
+        If the folder or one above it is a file.
+    OSError
+        If it cannot be written to.
+    ConfigError
+        As ``list_folder``.
+    """
+    if folder := shared_folder(spark, path):
+        _try_local_folder(folder)
+        return
+    files, place = find_files(spark, path)
+    missing, above = [], files.makeQualified(place)
+    while above is not None and not files.exists(above):
+        missing.append(above)
+        above = above.getParent()
+    if above is not None and not files.getFileStatus(above).isDirectory():
+        raise NotADirectoryError(f"{above.toUri().getPath()} is a file")
+    _, attempt = find_files(spark, f"{path}/_biasspark_{uuid4().hex}")
+    try:
+        files.create(attempt, False).close()
+    finally:
+        for made in (attempt, *missing):
+            with suppress(Exception):  # a folder stays in which another run has written meanwhile
+                files.delete(made, False)
+
+
+def _try_local_folder(folder: Path) -> None:
+    missing = [above for above in (folder, *folder.parents) if not above.exists()]
+    above = missing[-1].parent if missing else folder
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file")
+    attempt = folder / f"_biasspark_{uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        attempt.touch(exist_ok=False)
+    finally:
+        with suppress(OSError):  # a folder stays in which another run has written meanwhile
+            attempt.unlink(missing_ok=True)
+            for made in missing:
+                made.rmdir()
+
+
+def delete_folder(spark: SparkSession, path: str) -> None:
+    """Delete a folder with all that is in it; nothing happens where there is none. Raises as ``list_folder``."""
+    if folder := shared_folder(spark, path):
+        if folder.exists():
+            shutil.rmtree(folder)
+        return
+    files, place = find_files(spark, path)
+    if not files.delete(place, True) and files.exists(place):
+        raise OSError(f"{path}: it is still there")
 
 
 def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) -> None:

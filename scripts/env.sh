@@ -31,6 +31,16 @@ prepare_environment() {
     use_project_settings
     # Otherwise workers run the PATH's python3 whenever .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
+    choose_sort
+}
+
+# prepare_embedded: the same for the embedded engine, which needs no Java.
+prepare_embedded() {
+    install_packages
+    choose_sort
+}
+
+choose_sort() {
     if sorts_slowly; then
         export NPY_DISABLE_CPU_FEATURES="${NPY_DISABLE_CPU_FEATURES-X86_V4 AVX512_ICL}"
     fi
@@ -73,7 +83,7 @@ find_python() {
 install_packages() {
     local base
     # The stamps are copies of the locks, written last: an interrupted installation is repeated.
-    if cmp -s "$root/requirements.lock" "$venv/installed.lock" && "$python" -c '' 2>/dev/null; then
+    if cmp -s "$root/requirements.lock" "$venv/installed.lock" && [ -x "$venv/bin/biasspark" ] && "$python" -c '' 2>/dev/null; then
         return
     fi
     if { [ -e "$python" ] || [ -L "$python" ]; } && ! "$python" -c '' 2>/dev/null; then
@@ -89,6 +99,9 @@ install_packages() {
     # Like an editable installation, but relative and without a build: the project is four folders above
     # .venv/lib/python3.x/site-packages.
     echo ../../../.. >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/biasspark.pth"
+    # shellcheck disable=SC2016 # it is expanded when the command runs
+    printf '#!/bin/sh\nexec "$(dirname "$0")/python" -m biasspark "$@"\n' >"$venv/bin/biasspark"
+    chmod +x "$venv/bin/biasspark"
     cp "$root/requirements.lock" "$venv/installed.lock"
 }
 

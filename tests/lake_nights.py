@@ -39,7 +39,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.store import CatalogStore, DeltaFolder, DeltaStore, IcebergStore, PathStore, Store
 from biasspark.tables.views import refresh_views
-from jobs import bias_metrics
+from biasspark.workflows import measure as bias_metrics
 from scripts.dev.soak_test import write_corpus
 from tests.running_jobs import run_main
 from tests.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run

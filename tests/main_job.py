@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.running_jobs import Done, run_main
 
 NIGHT = "2026-01-15"

@@ -19,7 +19,7 @@ from biasspark.api.computed import hold, warn
 from biasspark.api.keywords import Keywords, Models, check_frame, row_keywords
 from biasspark.attribution import examples
 from biasspark.errors import ConfigError, Fault
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,

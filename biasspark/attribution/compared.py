@@ -93,7 +93,7 @@ def difference_variances(ranked: DataFrame, model: str, n_sets: int) -> list[flo
     own, theirs = (F.max(F.when(side, F.col(ORDERED_IN_SETS))) for side in (is_own, ~is_own))
     both = ranked.groupBy(ROW_ID).agg(
         F.sum(F.when(is_own, F.col(ORDERED_DOUBLED)).otherwise(-F.col(ORDERED_DOUBLED))).alias("everywhere"),
-        F.zip_with(own, theirs, lambda a, b: a - b).alias("inside"),
+        F.array(*(own[number] - theirs[number] for number in range(n_sets))).alias("inside"),
         *(F.max(name).alias(name) for name in (LABEL, N_OPPOSITE, IN_SETS)),
     )
     rows = both.select(LABEL, N_OPPOSITE, IN_SETS, "everywhere", F.posexplode("inside").alias("set_number", "inside"))

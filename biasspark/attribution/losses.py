@@ -68,7 +68,7 @@ Losses = Mapping[tuple[str, str, str], Mapping[bool, LabelSums]]
 
 def normalized_attribution() -> Column:
     """Return a row's share of rightly ordered pairs, ties half, halved: 0 to 0.5; NULL without opposite rows."""
-    return F.try_divide(F.col(ORDERED_DOUBLED).cast("double"), 4 * F.col(N_OPPOSITE))
+    return F.col(ORDERED_DOUBLED).cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))
 
 
 def cross_entropy(links: Mapping[str, str]) -> Column:
@@ -119,11 +119,12 @@ def measure_losses(ranked: DataFrame, segments: Mapping[str, str], links: Mappin
     rows = each_present(rows, "segment", [F.lit(0), *inside])
     for loss in _LOSSES:
         rows = rows.withColumn(f"normalized_{loss}", F.col("normalized") + F.col(loss))
+    square = F.col(ORDERED_DOUBLED) * F.col(ORDERED_DOUBLED)
     sums = rows.groupBy(MODEL, SLICE, "segment", LABEL).agg(
         F.count(F.lit(1)).alias("n"),
         F.max(N_OPPOSITE).alias("n_opposite"),
         *sum_whole(F.col(ORDERED_DOUBLED), ORDERED_DOUBLED),
-        *sum_whole(F.try_multiply(F.col(ORDERED_DOUBLED), F.col(ORDERED_DOUBLED)), _SQUARES),
+        *sum_whole(F.when(F.col(N_OPPOSITE) <= MOST_OPPOSITE, square), _SQUARES),  # no other fits into a BIGINT
         F.min(SCORE).alias("lowest"),
         F.max(SCORE).alias("highest"),
         *(column for name in _VALUES for column in sum_moments(F.col(name), name)),

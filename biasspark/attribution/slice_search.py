@@ -123,7 +123,7 @@ def _count_each_row(rows: DataFrame, ceilings: Sequence[int], n_features: int, r
     """Return the tree of each row, its bins, and what it adds to the counts of slices: numbers of so many bits."""
     bins = bin_names(n_features)
     units = in_units(room - LARGEST_BITS - 1)
-    mean = F.array(*(F.lit(ceiling).cast("bigint") for ceiling in ceilings))[F.col("tree")]
+    mean = F.element_at(F.array(*(F.lit(ceiling).cast("bigint") for ceiling in ceilings)), F.col("tree") + 1)
     honest = F.col("honest").cast("bigint")
     training = 1 - honest
     each = {

@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import pyspark.sql.functions as F
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Label, LabelBalance, Measures
+from biasspark.corpus.row_expressions import misfit_condition
 from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words
-from biasspark.spark_errors import translate_spark_errors
+from biasspark.session import is_embedded
+from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, show_value
 
 MOST_CATEGORICAL = 58
@@ -227,6 +230,8 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     is_predicate = path[:2] != ("attribution", "groupings")
     try:
         with translate_spark_errors(path, text):
+            if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):
+                raise PySparkException(f"[{misfit}]")  # as Spark does
             kind = corpus.select(F.expr(text)).schema[0].dataType
             if isinstance(kind, T.BooleanType) or not is_predicate:
                 condition = F.expr(text) if is_predicate else F.expr(text).isNotNull()

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from biasspark.arrays import Ints
 from biasspark.columns import SCORE_REASONS
 from biasspark.corpus.encoding import Encoding, Source
-from biasspark.corpus.identity_sources import WORD_LETTER
+from biasspark.corpus.identity_sources import NO_WORD_LETTER
 from biasspark.corpus.values import combine
 
 
@@ -67,7 +67,7 @@ def _source_states(index: int, source: Source, encoding: Encoding) -> list[Colum
 
 
 def _any_is(terms: Column, pattern: str) -> Column:
-    return F.exists(terms, lambda term: term.rlike(f"(?iu)^{pattern}(?!{WORD_LETTER})"))
+    return F.exists(terms, lambda term: term.rlike(rf"(?iu)^{pattern}({NO_WORD_LETTER}|\z)"))
 
 
 def _flag_state(number: int, index: int, encoding: Encoding) -> Column:

@@ -74,7 +74,7 @@ def encode_examples(
     is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
     """
     schema = corpus.schema
-    parts = _field_values(measures, encoding, schema, id_column)
+    parts = _field_values(measures, encoding, corpus, id_column)
     columns = {}
     for index, name in enumerate(encoding.word_columns):
         shifted = [_shift(parts[key], item) for key, item in encoding.fields.items() if item.word == index]
@@ -83,7 +83,7 @@ def encode_examples(
         # 0 where rejected: a column without NULL crosses to Python without a copy.
         columns[name] = known_score(score, schema).otherwise(F.lit(0.0))
     for index, name in encoding.value_columns.items():
-        columns[name] = value_column(encoding.sources[index], measures.identities, schema)
+        columns[name] = value_column(encoding.sources[index], measures.identities, corpus)
     return corpus.select(*(value.alias(name) for name, value in columns.items()), *payload)
 
 
@@ -111,10 +111,10 @@ def _length_bin(balance: LabelBalance, schema: StructType) -> Column:
 
 
 def _field_values(
-    measures: Measures, encoding: Encoding, schema: StructType, id_column: str | None
+    measures: Measures, encoding: Encoding, corpus: DataFrame, id_column: str | None
 ) -> dict[tuple[str, int], Column]:
     """Return the value of every bit field of the encoding."""
-    identities = measures.identities
+    identities, schema = measures.identities, corpus.schema
     parts = {
         ("label", 0): label_of(measures.label, schema),
         ("row_reason", 0): row_reason(measures.label, schema, id_column),
@@ -139,7 +139,7 @@ def _field_values(
                 parts["member", encoding.number[name]] = flag
                 parts["unknown", encoding.number[name]] = flag.isNull()
         else:
-            known = value_column(source, identities, schema).isNotNull()
+            known = value_column(source, identities, corpus).isNotNull()
         if source.nullable:
             parts["known", encoding.nullable_sources.index(index)] = known
     return parts

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql.types import StringType, StructType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP, ROW_ID, SEGMENTS
 from biasspark.config import Attribution, TreeSettings
+from biasspark.corpus.survey import TASK_GROUP, merge_samples, quantiles_of, sample, sampling
 from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.expressions.conditions import MOST_BITS, meet
@@ -30,7 +32,7 @@ MOST_GROUPS = 200
 Grouping = tuple[str, ...]
 """The names of the groups by number: first `NULL_GROUP`, then the values by code points, and last `OTHER_GROUP`."""
 
-_N_PARTS, _ACCURACY = 64, 1000
+_N_PARTS = 64
 _HASHES = 1 << 30
 
 
@@ -60,10 +62,7 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
     values[:n_numeric] = [value + F.lit(0.0) for value in values[:n_numeric]]  # -0.0 becomes 0.0
     narrow = corpus.select(*(value.alias(bin_name(n)) for n, value in enumerate(values)))
     columns = [F.col(bin_name(n)) for n in range(len(names))]
-    shares = [share / _N_PARTS for share in range(1, _N_PARTS)]
-    rough = [F.percentile_approx(column, shares, _ACCURACY) for column in columns[:n_numeric]]
-    (row,) = narrow.agg(F.array(*(F.count_if(column.isNull()) for column in columns)), *rough).collect()
-    nulls, *quantiles = row
+    n_rows, n_known, cuts = _rough_quantiles(narrow, columns, n_numeric)
     if faults := [
         Fault(
             ("attribution", "numeric"),
@@ -71,11 +70,11 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
             f"'{name}' is of type string, and no row has a number in it.",
             ("Name it in ", Key(("attribution", "categorical")), " if its values are categories, or name another."),
         )
-        for name, kind, quantile in zip(attribution.numeric, kinds, quantiles, strict=False)
-        if isinstance(kind, StringType) and not quantile
+        for name, kind, n_values in zip(attribution.numeric, kinds, n_known, strict=False)
+        if isinstance(kind, StringType) and not n_values
     ]:
         raise InputError(*faults)
-    edges = _bin_edges(narrow, columns, [quantile or [] for quantile in quantiles], attribution.split.max_bins)
+    edges = _bin_edges(narrow, columns, cuts, attribution.split.max_bins)
     categories = _most_frequent(narrow, columns[n_numeric:], MOST_CATEGORIES + 1)
     if too_many := [
         name for name, texts in zip(attribution.categorical, categories, strict=True) if len(texts) > MOST_CATEGORIES
@@ -84,11 +83,26 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
         fix = "Name another column, or cut it into groups by a view."
         raise InputError(Fault(("attribution", "categorical"), ABSENT, problem, fix))
     writers = [write_number] * n_numeric + [write_category] * (len(names) - n_numeric)
-    bins = zip(names, kinds, writers, [*edges, *map(sorted, categories)], nulls, strict=True)
+    bins = zip(names, kinds, writers, [*edges, *map(sorted, categories)], n_known, strict=True)
     return tuple(
-        Feature(name, write(name, kind), write is write_number, tuple(starts), n_null > 0)
-        for name, kind, write, starts, n_null in bins
+        Feature(name, write(name, kind), write is write_number, tuple(starts), n_values < n_rows)
+        for name, kind, write, starts, n_values in bins
     )
+
+
+def _rough_quantiles(
+    narrow: DataFrame, columns: Sequence[Column], n_numeric: int
+) -> tuple[int, list[int], list[list[float]]]:
+    """Return the number of rows, of known values in each column, and rough quantiles of each numeric one."""
+    counts = {"n_rows": F.count(F.lit(1))} | {f"n_{n}": F.count(value) for n, value in enumerate(columns)}
+    samples = {f"sample_{n}": sample(value) for n, value in enumerate(columns[:n_numeric])}
+    aggregates = [value.alias(name) for name, value in (counts | samples).items()]
+    parts = narrow.withColumns(sampling()).groupBy(TASK_GROUP).agg(*aggregates)
+    merged = [F.sum(name).alias(name) for name in counts] + [merge_samples(name).alias(name) for name in samples]
+    (row,) = parts.agg(*merged).collect()
+    values = (np.array(row[name], np.float64) for name in samples)
+    cuts = [quantiles_of(of_column[~np.isnan(of_column)], _N_PARTS).tolist() for of_column in values]
+    return row["n_rows"] or 0, [row[f"n_{n}"] or 0 for n in range(len(columns))], cuts
 
 
 def bin_columns(features: Sequence[Feature], schema: StructType) -> list[Column]:

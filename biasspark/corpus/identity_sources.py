@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.config import Identities, Measures
 from biasspark.corpus.encoding import Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
+from biasspark.session import is_embedded
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
-WORD_LETTER = r"[\p{L}\p{N}_]"
+WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
 """What Python's `\\w` is, in Java; Java's own, even with (?U), takes marks for letters and leaves superscripts out."""
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
@@ -73,25 +74,37 @@ def flag_columns(source: Source, identities: Identities, schema: StructType) -> 
     return {name: _annotated(name, identities, schema) for name in identities.columns}
 
 
-def value_column(source: Source, identities: Identities, schema: StructType) -> Column:
+def value_column(source: Source, identities: Identities, corpus: DataFrame) -> Column:
     """Return the strings from which the memberships of a source of values are read; NULL where they are unknown."""
     if source.kind == "category":
-        return category(source.name, schema[source.name].dataType)
+        return category(source.name, corpus.schema[source.name].dataType)
     if source.kind == "array":
         return column(source.name)
     assert identities.terms is not None
-    return terms_in(
-        column(identities.terms.column), [term for terms in identities.terms.list.values() for term in terms]
-    )
+    text = column(identities.terms.column)
+    terms = sorted({term for of_identity in identities.terms.list.values() for term in of_identity})
+    return _each_term_in(text, terms) if is_embedded(corpus.sparkSession) else _terms_in(text, terms)
 
 
-def terms_in(text: Column, terms: Sequence[str]) -> Column:
+def _terms_in(text: Column, terms: Sequence[str]) -> Column:
     """Return the terms that are whole words of a text, as they are spelled there: at each position the longest.
 
     The search only looks ahead, so a term within another one matches as well.
     """
     pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
     return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
+
+
+def _each_term_in(text: Column, terms: Sequence[str]) -> Column:
+    """Return the terms that are whole words of a text, as they are configured: for an engine that cannot look ahead.
+
+    A term within another one is listed as well, so the memberships are those of `_terms_in`.
+    """
+    listed = [
+        F.when(text.rlike(rf"(?i)(^|{NO_WORD_LETTER}){any_term([term])}({NO_WORD_LETTER}|\z)"), F.lit(term))
+        for term in terms
+    ]
+    return F.when(text.isNotNull(), F.array_compact(F.array(*listed)))
 
 
 def annotation_out_of_range(identities: Identities, schema: StructType) -> Column:

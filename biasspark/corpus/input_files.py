@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import date
 from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -15,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus
 from biasspark.errors import Fault, InputError, has_condition, redact
-from biasspark.spark_errors import is_of_spark, plain_path
+from biasspark.session import is_embedded
+from biasspark.session.spark_errors import is_of_spark, plain_path
 from biasspark.text import format_count, list_first
 
 CORRUPT = "_corrupt_record"
@@ -24,7 +26,7 @@ CORRUPT = "_corrupt_record"
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
 _WITH_A_LOG = {"delta", "iceberg", "hudi"}  # which lists the files that count
 _FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
-_OF_PATTERNS = "*?[]{},\\"
+OF_PATTERNS = "*?[]{},\\"
 _STARTS_A_LONG_RECORD = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
 _NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro", "csv": "CSV", "json": "JSON"}
 _MAGIC = {"PAR1": "parquet", "ORC": "orc", "Obj\x01": "avro"}  # the first characters of a file
@@ -72,7 +74,7 @@ def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
     if corpus.format.lower() in _WITH_A_LOG:
         return Files(None, path)
     chooses = not (_FILE_OPTIONS | {"mergeschema"}).isdisjoint(map(str.lower, corpus.options))
-    if name and not chooses and not set(path + name) & set(_OF_PATTERNS):
+    if name and not chooses and not set(path + name) & set(OF_PATTERNS):
         # A folder may be of a time of day, and of a date without zeros.
         dates = dict.fromkeys((run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}"))
         folders = f"{{{','.join(f'{name}={day}' for day in dates)}}}*"
@@ -100,7 +102,12 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
 def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
     """Stop at files of no bytes, which Spark skips in silence: a copy that failed would look like a small run."""
     with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
-    if empty := [name for name in names if unquote(name) not in with_bytes]:  # escaped, unlike the column
+    refuse_empty([name for name in names if unquote(name) not in with_bytes], path)  # escaped, unlike the column
+
+
+def refuse_empty(empty: Sequence[str], path: str) -> None:
+    """Stop at files of no bytes, by their escaped URIs."""
+    if empty:
         raise InputError(
             f"corpus: path {redact(path)}: {format_count(len(empty), 'file')} {'have' if len(empty) > 1 else 'has'} no "
             f"bytes. Data files are never empty: a copy has failed. Replace or remove {_list_files(empty)}."
@@ -111,9 +118,15 @@ def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) 
     """Stop at files below the path that Spark skips in silence, in folders that are no partitions."""
     if corpus.format.lower() not in _FILE_FORMATS or not _FILE_OPTIONS.isdisjoint(map(str.lower, corpus.options)):
         return
-    if skipped := list_skipped_files(names, {_one_slash(name) for name in rows.inputFiles()}, rows.columns):
+    read = {_one_slash(name) for name in rows.inputFiles()}
+    refuse_skipped(list_skipped_files(names, read, rows.columns), str(corpus.path))
+
+
+def refuse_skipped(skipped: Sequence[str], path: str) -> None:
+    """Stop at files that would not be read, by their escaped URIs."""
+    if skipped:
         raise InputError(
-            f"corpus: path {redact(str(corpus.path))}: {format_count(len(skipped), 'file')} below it would not be "
+            f"corpus: path {redact(path)}: {format_count(len(skipped), 'file')} below it would not be "
             "read, since Spark reads either the files of a folder or those of its partitions, `column=value`. Move "
             f"them, or set `options = {{ recursiveFileLookup = true }}` to read all: {_list_files(skipped)}."
         )
@@ -217,6 +230,10 @@ def guess_format(line: str) -> Guess | None:
 
 
 def _read_first_line(spark: SparkSession, path: str) -> str:
+    if is_embedded(spark):
+        with Path(plain_path(path)).open("rb") as file:
+            start = file.read(_LONGEST_LINE).splitlines()
+        return next((line for line in start if line.strip()), b"").decode("utf-8", errors="replace")
     try:
         lines = spark.read.text(path).where(F.trim("value") != "").limit(1)
         # As bytes, since those of a binary file are no UTF-8.

@@ -26,10 +26,11 @@ from biasspark.corpus.input_files import (
     refuse_records_of_many_lines,
     refuse_skipped_files,
 )
+from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, redact
-from biasspark.session import analyse, describe, kept
-from biasspark.spark_errors import is_other_format, translate_spark_errors
+from biasspark.session import analyse, describe, is_embedded, kept
+from biasspark.session.spark_errors import is_other_format, translate_spark_errors
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
 _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
@@ -56,7 +57,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with translate_spark_errors(f"corpus: {source}"):
-        rows = _load(spark, corpus, run_date)
+        rows = read_local_files(spark, corpus) if is_embedded(spark) else _load(spark, corpus, run_date)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
         analyse(rows)
@@ -118,7 +119,10 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
     row per day on the driver. Other faults of the files are not looked for.
     """
     assert corpus.run_date_column is not None
-    rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
+    if is_embedded(spark):
+        rows = read_local_files(spark, corpus)
+    else:
+        rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
     is_chosen = F.expr(corpus.filter) if corpus.filter else F.lit(True)
     days = rows.groupBy(_day(rows, corpus.run_date_column).alias("day")).agg(
         F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")

@@ -26,6 +26,7 @@ MOST_CHOSEN_RANGES = 1024
 MOST_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
+TASK_GROUP, _SAMPLED = "task_group", "sampled"
 _SHARE, _SEED = 0.01, 2019
 _MOST_GROUPS = 100
 _MOST_SAMPLED = 2048
@@ -160,7 +161,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     aggregates = _aggregates(measures, schema, id_column)
-    by_group = _narrow(corpus, measures, id_column).groupBy("task_group")
+    by_group = _narrow(corpus, measures, id_column).groupBy(TASK_GROUP)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
@@ -248,10 +249,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
     A row with n values in its array becomes n rows, of which the first counts.
     """
     schema, identities = corpus.schema, measures.identities
-    columns = {
-        "sampled": F.rand(_SEED) < _SHARE,
-        "task_group": F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS)),
-    }
+    columns = sampling()
     columns |= {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
@@ -282,7 +280,7 @@ def _aggregates(
     aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
     for n in range(len(measures.models)):
         score = F.when(F.col("first"), F.col(f"score_{n}"))
-        aggregates[f"sample_{n}"] = _sample(score), lambda name: F.flatten(F.collect_list(name))
+        aggregates[f"sample_{n}"] = sample(score), merge_samples
         if measures.histograms:
             labelled = F.when(F.col("labelled"), score)
             aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
@@ -301,12 +299,25 @@ def _aggregates(
     return aggregates
 
 
-def _sample(score: Column) -> Column:
-    """Return the sampled scores of a group of tasks; of more than `_MOST_SAMPLED` every second, every third, ..."""
-    sampled = F.when(F.col("sampled"), score)
+def sampling() -> dict[str, Column]:
+    """Return the columns by which values are sampled: whether a row is, and the group of tasks that scans it."""
+    return {
+        _SAMPLED: F.rand(_SEED) < _SHARE,
+        TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS)),
+    }
+
+
+def sample(value: Column) -> Column:
+    """Return the sampled values of a group of tasks; of more than `_MOST_SAMPLED` every second, every third, ..."""
+    sampled = F.when(F.col(_SAMPLED), value)
     # Not the size of the list: Spark would sort the list again for each value.
     step = F.ceil(F.count(sampled) / _MOST_SAMPLED)
     return F.filter(F.sort_array(F.collect_list(sampled)), lambda _, index: index % step == 0)
+
+
+def merge_samples(name: str) -> Column:
+    """Return the sampled values of all groups of tasks."""
+    return F.flatten(F.collect_list(name))
 
 
 def _merge_values(name: str) -> Column:

@@ -65,7 +65,7 @@ def template_scores(
         name_of(F.col(IDENTITY), encoding.names[: encoding.first_pair]).alias(IDENTITY),
         "n_rows",
         "mean_score",
-        F.sqrt(F.try_divide(_sum_of_squares(), n_rows - 1)).alias("sd_score"),
+        F.sqrt(_sum_of_squares() / F.nullif(n_rows - 1, F.lit(0))).alias("sd_score"),
     )
     return _suppress(named, measures.privacy)
 

@@ -30,7 +30,13 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schema_check import define_column
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.spark_schemas import spark_schema
-from biasspark.tables.storage_errors import describe_cause, list_catalogs, storage_errors, unknown_catalog
+from biasspark.tables.storage_errors import (
+    describe_cause,
+    list_catalogs,
+    refuse_embedded,
+    storage_errors,
+    unknown_catalog,
+)
 
 _EXTENSIONS = "spark.sql.extensions"
 _CONFIGURED_SPARK = "4.1"
@@ -91,6 +97,7 @@ class LakeStore(CatalogStore):
             If the session does not speak the format, with all that it lacks and the flags that give it, or if its
             catalog lies where no file can be opened, with the settings that say where.
         """
+        refuse_embedded(spark, ("output", "format"), self.provider)
         has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
         if self.extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
             lack = [_EXTENSIONS] if has_catalog else [_EXTENSIONS, f"spark.sql.catalog.{self.catalog}"]
@@ -285,6 +292,7 @@ class DeltaFolder(DeltaStore):
         InputError
             If its folder holds files that are none of Delta's.
         """
+        refuse_embedded(spark, ("output", "format"), self.provider)
         check_file_system(spark, ("output", "path"), self._folder.path)
         if self.local_folder is not None and not (self.local_folder / table.name).is_dir():
             return False

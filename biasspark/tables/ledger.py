@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from biasspark import __version__
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
-from biasspark.session import describe
+from biasspark.session import describe, engine_version
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, Table
 from biasspark.tables.storage_errors import storage_errors
@@ -264,7 +264,7 @@ def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: st
         config="{}",
         config_hash="",
         code_version=__version__,
-        spark_version=spark.version,
+        spark_version=engine_version(spark),
         status=ACCEPTED,
         accepts_run_id=accepted.run_id,
         accepted_by=by,

@@ -12,26 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from biasspark.config import unusable_path
 from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.files import check_file_system, local_folder, shared_folder
-from biasspark.session import (
-    analyse,
-    delete_folder,
-    describe,
-    is_connect,
-    list_folder,
-    run_side_by_side,
-    try_folder,
-)
+from biasspark.files import check_file_system, delete_folder, list_folder, local_folder, shared_folder, try_folder
+from biasspark.session import analyse, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.frames import to_arrow
 from biasspark.tables.parquet_files import (
     absence,
@@ -39,18 +32,20 @@ from biasspark.tables.parquet_files import (
     list_visible,
     read_files,
     read_types,
+    stored_fields,
     write_directory,
 )
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schema_check import PARTITION, column_types, define_column, schema_faults
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 from biasspark.tables.spark_schemas import spark_field, spark_schema
-from biasspark.tables.storage_errors import catalog_errors, describe_cause, storage_errors
+from biasspark.tables.storage_errors import catalog_errors, describe_cause, refuse_embedded, storage_errors
 from biasspark.text import format_count
 
 _NIGHT = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATTEMPT = re.compile(rf"run_id=({RUN_ID_RULE})")
 _UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
+_NO_FOLDER = (NotADirectoryError, FileNotFoundError, PermissionError)
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
@@ -105,13 +100,13 @@ class PathStore:
 
     def refuse_unwritable(self, spark: SparkSession) -> None:
         """Raise `ConfigError` unless the folder is there, or can be made, and takes a file; nothing under Connect."""
-        if is_connect(spark):
+        if not sees_files(spark):
             return
         try:
             try_folder(spark, self.path)
         except Exception as error:
             cause = describe_cause(error)
-            if not (isinstance(error, NotADirectoryError) or _UNWRITABLE.search(cause)):
+            if not (isinstance(error, _NO_FOLDER) or _UNWRITABLE.search(cause)):
                 with storage_errors(self.root, "written"):
                     raise
             shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", cause)
@@ -124,7 +119,7 @@ class PathStore:
         """Return what is wrong with the columns of a table."""
         folder = self._folder(table)
         with describe(spark, f"check the columns of {table.name}"), storage_errors(folder, "read"):
-            nights = [] if is_connect(spark) else _list_nights(spark, folder)
+            nights = _list_nights(spark, folder) if sees_files(spark) else []
             paths = [f"{folder}/{night}" for night in reversed(nights)] or [folder]
             types = next(filter(None, (read_types(spark, path) for path in paths)), None)
         return schema_faults(folder, table, types)
@@ -153,9 +148,20 @@ class PathStore:
         FileNotFoundError
             If files of one of the runs are gone.
         """
+        if is_embedded(spark):  # it knows no basePath, and a path that is not there has no rows
+            return reduce(DataFrame.unionByName, (self._read_run(spark, table, run) for run in runs))
         files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
         with absence(table):
             return analyse(files.parquet(*(self.location(table, run) for run in runs)))
+
+    def _read_run(self, spark: SparkSession, table: Table, run: Run) -> DataFrame:
+        """Return the rows of one run on the embedded engine."""
+        folder = shared_folder(spark, self.location(table, run))
+        if folder is None or not any(folder.glob("*.parquet")):
+            raise FileNotFoundError(self.location(table, run))
+        rows = spark.read.schema(StructType(stored_fields(table))).parquet(str(folder))
+        partition = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
+        return rows.withColumns(partition).select(*table.names)
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
         """Return the rows of a small table that some runs have, one at least. Raises as ``read``."""
@@ -267,6 +273,7 @@ class CatalogStore:
         ConfigError
             If the session does not have the catalog.
         """
+        refuse_embedded(spark, ("output", "catalog"), self.names[0])
         with catalog_errors(spark, ("output", "catalog"), self.names[0], self.catalog):
             return bool(spark.catalog.tableExists(self.name(table.name)))
 
@@ -278,6 +285,7 @@ class CatalogStore:
         ConfigError
             If the session does not have one of the catalogs.
         """
+        refuse_embedded(spark, ("output", "catalog"), self.names[0])
         _check_timestamps(spark)
         if self.view_schema != self.schema:
             with catalog_errors(spark, ("output", "views"), self.names[1], self.view_catalog):

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from biasspark.errors import has_condition
-from biasspark.files import replace_local_file, shared_folder
+from biasspark.files import list_folder, replace_local_file, shared_folder
+from biasspark.session import is_embedded
 from biasspark.tables.frames import to_frame
 from biasspark.tables.schema_check import PARTITION, column_types
 from biasspark.tables.schemas import Table
@@ -86,7 +87,10 @@ def write_directory(spark: SparkSession, table: Table, rows: pa.Table | DataFram
     with storage_errors(path, "written"):
         if isinstance(rows, DataFrame):
             _write_files(rows, path)
-        elif folder := shared_folder(spark, path):
+            if not is_embedded(spark) or list_folder(spark, path):
+                return
+            rows = table.full_arrow_schema.empty_table()  # of no rows the embedded engine writes no file
+        if folder := shared_folder(spark, path):
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
             replace_local_file(folder / "part-00000.parquet", _encode(table, rows))
@@ -101,9 +105,14 @@ def _write_files(rows: DataFrame, path: str) -> None:
     writer.mode("error").parquet(path)
 
 
+def stored_fields(table: Table) -> list[StructField]:
+    """Return the columns that the files of a table have: those of partitions are in the names of directories."""
+    return [field for field in spark_schema(table) if field.name not in PARTITION]
+
+
 def _encode(table: Table, rows: pa.Table) -> bytes:
     """Return rows as a Parquet file, with what Spark reads comments from, and the checksums that it verifies."""
-    columns = StructType([field for field in spark_schema(table) if field.name not in PARTITION])
+    columns = StructType(stored_fields(table))
     stored = rows.drop_columns(list(PARTITION)).replace_schema_metadata({_SCHEMA_FOR_SPARK: columns.json()})
     content = pa.BufferOutputStream()
     pq.write_table(stored, content, write_page_checksum=True)

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from biasspark.errors import BiasSparkError, redact
 from biasspark.expressions.sql import quote_names
-from biasspark.session import describe, run_side_by_side
+from biasspark.session import describe, is_embedded, kept, run_side_by_side
 from biasspark.tables.ledger import append_to_ledger, refuse_conflict
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schema_check import column_types, list_columns
@@ -85,8 +85,8 @@ def publish(
     Notes
     -----
     Small tables are compared value by value. Rows that grow with the corpus are counted and hashed on their way into
-    the files, so nothing is computed twice or kept. Two runs that come to the ledger within the same second may both be
-    published; readers then see the later one whole.
+    the files, so nothing is computed twice; the embedded engine keeps them for that. Two runs that come to the ledger
+    within the same second may both be published; readers then see the later one whole.
     """
     _check_columns(tables, run)
     rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}
@@ -124,11 +124,10 @@ def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
 
 
 def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
-    """Return the rows with the run's columns, sorted so that equal runs write equal files."""
+    """Return the rows with the run's columns, small tables in the order of their key."""
     run_columns = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
     if isinstance(rows, DataFrame):
-        full = rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
-        return (full if table.per_row else full.coalesce(1)).sortWithinPartitions(*table.key_columns)
+        return rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
     ordered = _sort(table, rows)
     columns = [
         pa.array([run_columns[field.name]] * len(rows), field.type)
@@ -163,10 +162,20 @@ def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows
         if isinstance(rows, pa.Table):
             store.write(spark, table, rows, run)
             return _Fingerprint(len(rows), "")
+        aggregates = (F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table)))
+        if is_embedded(spark):  # which observes nothing
+            with kept(rows) as computed:
+                (totals,) = computed.agg(*aggregates).collect()
+                store.write(spark, table, _in_order(table, computed), run)
+            return _Fingerprint(**totals.asDict())
         seen = Observation()
-        observed = rows.observe(seen, F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table)))
-        store.write(spark, table, observed, run)
+        store.write(spark, table, _in_order(table, rows).observe(seen, *aggregates), run)
         return _Fingerprint(**seen.get)
+
+
+def _in_order(table: Table, rows: DataFrame) -> DataFrame:
+    """Return rows so that equal runs write equal files."""
+    return (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
 
 
 def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[Table, pa.Table]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -56,4 +57,5 @@ def schema_faults(path: str, table: Table, types: Mapping[str, str] | None) -> l
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
     """Return an empty table, without the Python worker that ``createDataFrame`` would start."""
-    return spark.range(0).to(spark_schema(table))
+    nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in spark_schema(table))
+    return spark.range(0).select(*nulls)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, KeyPath, find_condition_of_a_value, redact
+from biasspark.session import is_embedded
 from biasspark.text import closest_match, list_first
 
 _OF_A_CATALOG = "spark.sql.catalog."
@@ -91,6 +92,13 @@ def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str
         rule = f"Catalog '{catalog}' cannot be loaded: {cause}."
         fix = f"Correct {_OF_A_CATALOG}{catalog}, or add its jars with --packages."
         raise ConfigError(Fault(path, schema, rule, fix)) from error
+
+
+def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
+    """Raise `ConfigError` for a store that the embedded engine does not have: any but Parquet in a folder."""
+    if is_embedded(spark):
+        rule = "The embedded engine writes tables of Parquet in a folder of this machine."
+        raise ConfigError(Fault(path, value, rule, 'Set `[output] path` and format = "parquet", or run it on Spark.'))
 
 
 def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:

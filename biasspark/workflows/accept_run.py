@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import getpass
 from datetime import date
 
-from biasspark.cli import Outcome, Progress
-from biasspark.config import Config
+from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
+from biasspark.config import Config, load_config
+from biasspark.config.declaration import broken_text_rule
 from biasspark.session import job_session
 from biasspark.tables.ledger import accept, check_latest, find_published
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_store, session_settings
+from biasspark.text import show_value
 
 
 def accept_run(
@@ -33,7 +36,7 @@ def accept_run(
     """
     progress = Progress()
     store, person = open_store(config.output), by or user_name()
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {ACCEPT_RUN}: {config.corpus.name}", session_settings(config.output)) as spark:
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
@@ -50,3 +53,44 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "the new annotators, see 4711"
+  %(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "checked by hand" --by "A. Turing"
+"""
+
+
+def parse_text(text: str) -> str:
+    """Read text that is not empty and on one line; for argparse."""
+    if broken_rule := broken_text_rule(text):
+        raise argparse.ArgumentTypeError(f"{show_value(text)}. {broken_rule} Write one sentence.")
+    return text
+
+
+def accept_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = job_parser(
+        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to accept"), prog=prog
+    )
+    add = parser.add_argument
+    add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
+    add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")
+    add("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Accept the run that readers see."""
+    config = load_config(arguments.config, arguments.overrides)
+    return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
+
+
+COMMAND = Command(accept_parser, main)

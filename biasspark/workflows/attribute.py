@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome
-from biasspark.config import Attribution, Config, Measures
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
+from biasspark.config import Attribution, Config, Measures, load_config
 from biasspark.errors import ConfigError
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
-from biasspark.text import format_count
-from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone
+from biasspark.text import format_count, show_visibly
+from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
-from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.nightly import NightlyJob, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -87,3 +89,28 @@ def _measures_of(config: Config) -> Measures:
 
 
 ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most.
+"""
+
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or run the attribution."""
+    config = load_config(arguments.config, arguments.overrides)
+    for warning in warn_of_features(config.attribution) if arguments.dry_run else ():  # a run gives it at its end
+        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
+    return plan_or_run(ATTRIBUTE, config, arguments)
+
+
+def attribution_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows are attributed"), prog=prog)
+
+
+COMMAND = Command(attribution_parser, main)

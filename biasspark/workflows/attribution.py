@@ -26,7 +26,7 @@ from biasspark.metrics.data_quality import feature_warnings
 from biasspark.ranking.engine import rank
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import describe, persisted, run_side_by_side
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value
 from biasspark.workflows.measurement import Measurement
 

@@ -14,7 +14,7 @@ from biasspark.corpus.usable import check_identities, check_lengths, check_usabl
 from biasspark.metrics.data_quality import identity_warnings
 from biasspark.metrics.label_balance import label_balance
 from biasspark.session import describe
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.workflows.measurement import warn_of_rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import Outcome
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.jackknife import pair_sides
 from biasspark.comparison.model_comparisons import (
@@ -26,7 +27,7 @@ from biasspark.comparison.model_comparisons import (
 )
 from biasspark.comparison.paired import PairedAucs
 from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects, load_config
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.decode import (
@@ -49,16 +50,18 @@ from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
 from biasspark.session import describe
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
 from biasspark.workflows.judge import judge_comparison
 from biasspark.workflows.leave_out import cut_finely, in_chunks
 from biasspark.workflows.measurement import warn_of_rows
-from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.nightly import NightlyJob, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+
+JOB = MODEL_COMPARISONS.job
 
 
 @dataclass(frozen=True)
@@ -367,4 +370,31 @@ def _measures_of(config: Config) -> Measures:
     return compared_alone(config)
 
 
-COMPARE = NightlyJob(MODEL_COMPARISONS.job, _measures_of, plan_comparison, run_night)
+COMPARE = NightlyJob(JOB, _measures_of, plan_comparison, run_night)
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
+
+Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
+is 5.
+"""
+
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or run the comparison."""
+    return plan_or_run(COMPARE, load_config(arguments.config, arguments.overrides), arguments)
+
+
+def compare_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    return job_parser(
+        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night on whose rows the models are compared"), prog=prog
+    )
+
+
+COMMAND = Command(compare_parser, main)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Outcome, Progress
-from biasspark.config import Config
+from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_out
+from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe, job_session
@@ -35,7 +36,7 @@ def export_table(config: Config, table: Table, run_date: date, path: Path) -> Ou
         If the file cannot be written.
     """
     progress = Progress()
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         progress.stage(f"reading {table.name} of {run_date}")
         rows = read_table(spark, open_store(config.output), table, run_date, config.corpus.name)
@@ -73,3 +74,36 @@ def read_table(
 def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterable[object]]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --table bias_metrics --out metrics.csv
+"""
+
+
+def export_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = job_parser(
+        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to export"), prog=prog
+    )
+    names = f"one of {', '.join(EXPORTED)}"
+    parser.add_argument("--table", required=True, choices=EXPORTED, metavar="NAME", help=names)
+    file = "the file to write, replaced if it exists"
+    parser.add_argument("--out", required=True, type=parse_out, metavar="FILE", help=file)
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Write the table."""
+    config = load_config(arguments.config, arguments.overrides)
+    return export_table(config, TABLES[arguments.table], arguments.run_date, arguments.out)
+
+
+COMMAND = Command(export_parser, main)

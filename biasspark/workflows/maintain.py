@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from datetime import UTC, date, datetime
+from functools import partial
 
-from biasspark.cli import Outcome, Progress, format_table
-from biasspark.config import Config
+from biasspark.cli import Command, Outcome, Progress, RunDate, format_table, job_parser, parse_count
+from biasspark.config import Config, load_config
 from biasspark.session import job_session
 from biasspark.tables.maintenance import (
     Plan,
@@ -39,7 +41,7 @@ def maintain(
     progress, rules, store = Progress(), config.maintenance, open_store(config.output)
     kept_days = rules.keep_days if keep_days is None else keep_days
     policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")
@@ -63,3 +65,36 @@ def _describe(plan: Plan, status: str) -> Outcome:
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
     return Outcome(summary=summary, table=format_table(rows, COLUMNS) if rows else "nothing to remove")
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --keep-days 7 --grace-hours 48
+"""
+NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
+
+
+def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate(NIGHT), prog=prog)
+    days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
+    parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
+    parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or do the maintenance."""
+    config = load_config(arguments.config, arguments.overrides)
+    keep_days, grace_hours = arguments.keep_days, arguments.grace_hours
+    return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
+
+
+COMMAND = Command(maintenance_parser, main)

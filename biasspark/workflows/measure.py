@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome
-from biasspark.config import GROUPS, Config, Gate
+from biasspark.cli import Command, Outcome
+from biasspark.config import GROUPS, Config, Gate, load_config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
@@ -31,7 +32,7 @@ from biasspark.text import format_count
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
 from biasspark.workflows.measurement import measure, ranked_blocks, sample_pinned_auc, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.nightly import NightlyJob, backfill_parser, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 from biasspark.workflows.state import plan_state, score_blocks
@@ -142,3 +143,23 @@ def _name_rules(gate: Gate) -> str:
     """Name the rules on a night, and those that ``jobs/compare_models.py`` judges."""
     nights, comparisons = (", ".join(rule.name for rule in rules) for rules in (gate.run_rules, gate.comparison_rules))
     return (nights or "none") + (f"; left to jobs/compare_models.py: {comparisons}" if comparisons else "")
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
+"""
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or run the night, or each of many."""
+    return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
+
+
+def measure_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    return backfill_parser(_DESCRIPTION, prog)
+
+
+COMMAND = Command(measure_parser, main)

@@ -49,7 +49,7 @@ from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_exa
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.session import describe, kept
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     LABEL_BALANCE,

@@ -5,6 +5,7 @@ imbalanced corpus --label balance--> plan --> added comments --> classifiers -->
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -13,8 +14,9 @@ import pyarrow as pa
 from pyspark.ml.classification import LogisticRegressionModel
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import Outcome, Progress
+from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
 from biasspark.config import parse_measures
+from biasspark.errors import ConfigError
 from biasspark.mitigation.classifier import hash_words, score_comments, train_classifier
 from biasspark.mitigation.least_biased import judge, list_models, list_terms
 from biasspark.mitigation.settings import (
@@ -26,9 +28,10 @@ from biasspark.mitigation.settings import (
     Experiment,
     Mitigation,
     describe_experiment,
+    load_experiment,
 )
 from biasspark.mitigation.training_data import generate_comments, list_cells, read_comments
-from biasspark.session import describe, follow_tasks, job_session, kept
+from biasspark.session import describe, follow_tasks, is_embedded, job_session, kept
 from biasspark.synthetic.chunks import generate
 from biasspark.synthetic.imbalanced import BUCKETS
 from biasspark.tables.frames import to_frame
@@ -79,8 +82,10 @@ class ScoredTestSet:
 def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Outcome:
     """Plan or run the experiment, publish the measured test set, and return what the job prints."""
     progress, settings, store = Progress(), experiment.mitigation, open_store(experiment.output)
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {JOB}: {settings.corpus}") as spark:
+        if is_embedded(spark):
+            raise ConfigError("--engine embedded: it trains no classifiers. Run it on Spark: --engine spark.")
         comments = read_comments(spark, settings, run_date)
         store.check(spark, TABLES.values())
         if dry_run:
@@ -152,3 +157,39 @@ def train_models(
             with describe(folder.spark, f"train {name}"), storage_errors(path, "written"):
                 models[name] = train_classifier(examples, n_common + n_added, path)
     return models, sizes
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/mitigation.toml --run-date 2026-03-31
+  %(prog)s --config conf/mitigation.toml --run-date 2026-03-31 --set mitigation.rows=20000
+
+Comments of your own take the place of generated ones where [mitigation] debiasing and random name their files:
+conf/mitigation.toml has an example.
+
+The scored test set is measured as any corpus, into the tables of the job bias_metrics. The exit code is 5 unless the
+mitigated model has the lowest pinned AUC equality difference of the three and the highest lowest BPSN AUC, and if a
+rule of [gate] fails.
+"""
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or run the experiment."""
+    experiment = load_experiment(arguments.config, arguments.overrides)
+    return run_experiment(experiment, arguments.run_date, arguments.dry_run)
+
+
+def mitigation_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    return job_parser(
+        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night to publish the scored test set as"), prog=prog
+    )
+
+
+COMMAND = Command(mitigation_parser, main)

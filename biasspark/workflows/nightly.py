@@ -38,7 +38,7 @@ from biasspark.workflows.publish_run import RunContext
 
 MOST_NIGHTS = 3660
 EXAMPLES = f"""\
-{NIGHTLY_EXAMPLES}  spark-submit jobs/%(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+{NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
       --set corpus.run_date_column=created_date --only-missing
 
 Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
@@ -63,10 +63,10 @@ class Nights:
         return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
 
 
-def backfill_parser(description: str) -> argparse.ArgumentParser:
+def backfill_parser(description: str, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job that measures one night or many."""
-    form = RunDate(parse_nights, "DATE[..DATE]", "the night to measure, or the first and the last of many")
-    parser = job_parser(description, EXAMPLES, run_date=form)
+    form = RunDate("the night to measure, or the first and the last of many", parse_nights, "DATE[..DATE]")
+    parser = job_parser(description, EXAMPLES, run_date=form, prog=prog)
     parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
     return parser
 
@@ -129,7 +129,7 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
     progress, days = Progress(), list_days(arguments.run_date, config)
     store, tables = open_store(config.output), (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {nightly.job}: {config.corpus.name}", session_settings(config.output)) as spark:
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Outcome, format_table
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, format_table, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew
+from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew, load_config
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import ConfigError, Fault, InputError
@@ -18,7 +20,7 @@ from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob
+from biasspark.workflows.nightly import NightlyJob, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -109,3 +111,25 @@ def _measures_of(config: Config) -> Measures:
 
 
 EXPERIMENT = NightlyJob(JOB, _measures_of, plan_experiment, run_night)
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over.
+"""
+
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Plan or run the experiment."""
+    return plan_or_run(EXPERIMENT, load_config(arguments.config, arguments.overrides), arguments)
+
+
+def skew_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows the experiment takes"), prog=prog)
+
+
+COMMAND = Command(skew_parser, main)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import io
+import sys
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Outcome, Progress
-from biasspark.config import Config
+from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_count, parse_out
+from biasspark.config import Config, load_config
 from biasspark.errors import InputError
-from biasspark.report.side_by_side import Request, SideBySide, compare_side_by_side
+from biasspark.report.side_by_side import SORT_KEYS, Request, SideBySide, compare_side_by_side
 from biasspark.report.side_by_side_text import FORMATS
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, job_session
@@ -44,7 +46,7 @@ def print_side_by_side(config: Config, run_date: date, request: Request, renderi
     text_format, digits, path = rendering
     is_document = text_format != "text" and path is None
     progress = Progress(io.StringIO() if is_document else None)
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         progress.stage(f"reading {config.corpus.name} of {run_date}")
         compared = read_side_by_side(spark, open_store(config.output), run_date, config.corpus.name, request)
@@ -73,3 +75,56 @@ def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus:
     if not available:
         raise InputError(describe_absence(store, BIAS_METRICS, run))
     return compare_side_by_side(metrics, run, request)
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6 \\
+      --slice all --slice short --sort bpsn_auc --limit 20 --format markdown --out side_by_side.md
+"""
+MAX_ROWS = 1000
+
+
+def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = job_parser(
+        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to show"), prog=prog
+    )
+    add = parser.add_argument
+    add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
+    add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")
+    add("--sort", default=SORT_KEYS[0], choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)")
+    add("--crossed", action="store_true", help="show crossed pairs of identities, too")
+    add("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MAX_ROWS}; in csv all)")
+    add("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all")
+    add("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON")
+    add("--out", type=parse_out, metavar="FILE", help="write to this file, in UTF-8, instead of stdout, replacing it")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome | int:
+    """Print or write the two models."""
+    request = Request(
+        models=tuple(arguments.models),
+        slices=tuple(arguments.slices),
+        sort=arguments.sort,
+        crossed=arguments.crossed,
+        limit=arguments.limit or (None if arguments.format == "csv" else MAX_ROWS),
+    )
+    config = load_config(arguments.config, arguments.overrides)
+    rendering = Rendering(arguments.format, arguments.digits, arguments.out)
+    printed = print_side_by_side(config, arguments.run_date, request, rendering)
+    if isinstance(printed, Outcome):
+        return printed
+    sys.stdout.write(printed)
+    return 0
+
+
+COMMAND = Command(comparison_parser, main)

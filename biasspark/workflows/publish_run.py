@@ -11,6 +11,7 @@ from biasspark import __version__
 from biasspark.cli import Outcome, Progress, describe_unexpected
 from biasspark.config import Config
 from biasspark.corpus.encoding import RowCounts
+from biasspark.session import engine_version
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord
 from biasspark.tables.schemas import Table
@@ -41,7 +42,7 @@ def describe_run(
         config=context.config.json,
         config_hash=context.config.hash,
         code_version=__version__,
-        spark_version=context.spark.version,
+        spark_version=engine_version(context.spark),
         status=status,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -10,22 +11,31 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.cli import Outcome
-from biasspark.config import Config, Measures, merge_rules
+from biasspark.cli import Command, Outcome, Progress, configured_parser, parse_date
+from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.cutpoints import place_cutpoints
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import Survey, list_valued, order_values
-from biasspark.errors import InputError
+from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_worst_identities
-from biasspark.session import describe
-from biasspark.spark_errors import translate_spark_errors
+from biasspark.session import describe, follow_tasks, job_session
+from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
 from biasspark.tables.publish import Rows
-from biasspark.tables.runs import RunRecord
-from biasspark.tables.schemas import BIAS_METRICS, N_NIGHTS, WINDOW_START, WINDOW_TABLES, Table
-from biasspark.tables.store import Store
+from biasspark.tables.runs import RunRecord, new_run
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    BIAS_RUNS,
+    N_NIGHTS,
+    SCORE_BLOCKS,
+    WINDOW_START,
+    WINDOW_TABLES,
+    Table,
+    tables_of,
+)
+from biasspark.tables.store import Store, open_store, session_settings
 from biasspark.tables.stored_blocks import read_blocks, read_headers
 from biasspark.text import format_count
 from biasspark.windows.agreement import list_disagreements
@@ -215,3 +225,66 @@ def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
         f"window: {len(missing)} of its {days} {be} missing: {listed}. A window holds every night. Measure them with "
         f"[state] keep = true{leave_out}."
     )
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Measure a window of published nights by merging the rankings that they kept; the corpus is not read.
+"""
+
+JOB = "window_metrics"
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/demo.toml --from 2026-01-15 --to 2026-01-16
+  %(prog)s --config conf/demo.toml --from 2026-01-10 --to 2026-01-16 --allow-missing
+
+The nights must have kept their state. conf/demo.toml does not say so: measure them with --set state.keep=true.
+"""
+# Blocks are large: a batch of so many is 256 MiB at most.
+SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+
+
+def window_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = configured_parser(_DESCRIPTION, EXAMPLES, prog=prog)
+    add = parser.add_argument
+    add(
+        "--from",
+        dest="first",
+        required=True,
+        type=parse_date,
+        metavar="YYYY-MM-DD",
+        help="the first night of the window",
+    )
+    add(
+        "--to",
+        dest="last",
+        required=True,
+        type=parse_date,
+        metavar="YYYY-MM-DD",
+        help="its last night, under which its tables are published",
+    )
+    add("--allow-missing", action="store_true", help="skip missing nights, and list them")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Read the configuration, start Spark, find the nights, merge them and publish."""
+    first, last = arguments.first, arguments.last
+    if first > last:
+        raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
+    progress = Progress()
+    config = load_config(arguments.config, arguments.overrides)
+    store = open_store(config.output)
+    progress.stage("starting the engine")
+    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output) | SETTINGS) as spark:
+        store.check(spark, (*tables_of(JOB), SCORE_BLOCKS, BIAS_RUNS))
+        progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
+        window = find_window(spark, store, config, (first, last), arguments.allow_missing)
+        with follow_tasks(spark, progress.advance):
+            run = new_run(last, config.corpus.name, JOB, first)
+            return run_window(window, RunContext(spark, config, store, run, progress))
+
+
+COMMAND = Command(window_parser, main)

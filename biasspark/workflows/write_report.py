@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Outcome, Progress
-from biasspark.config import Config
+from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_count, parse_out
+from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
 from biasspark.report.filters import count_rows, filter_tables, list_identities, past_run
@@ -114,7 +115,7 @@ def report_folder(config: Config) -> str:
 def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
-    progress.stage("starting Spark")
+    progress.stage("starting the engine")
     with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
@@ -256,3 +257,42 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
             f"--publish: {show_value(address)}, {cause}. It could not be written. Fix the cause, then run again."
         ) from error
     return address
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Write the report of a published night: one HTML file that needs nothing else; the corpus is not read.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --out report.html
+  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --publish --model-card card.md
+"""
+
+
+def report_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = job_parser(
+        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to show"), prog=prog
+    )
+    add = parser.add_argument
+    add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
+    add(
+        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
+    )
+    add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
+    add("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Write the documents that the flags ask for."""
+    config = load_config(arguments.config, arguments.overrides)
+    folder = report_folder(config) if arguments.publish else None
+    paths = ReportPaths(page=arguments.out, model_card=arguments.model_card, folder=folder)
+    return write_report(config, arguments.run_date, paths, arguments.nights)
+
+
+COMMAND = Command(report_parser, main)

@@ -26,7 +26,7 @@ from biasspark.cli import job_parser, run_job
 from biasspark.session import job_session
 from biasspark.tables.schemas import TABLES, Table
 from biasspark.tables.views import duckdb_views
-from jobs import attribution, bias_metrics, compare_models, pinned_skew, window_metrics
+from biasspark.workflows import attribute, compare, measure, pinned_skew, window
 
 N_ROWS = 600
 FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
@@ -132,20 +132,18 @@ class Step(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the job."""
-        return self.job.__name__.rpartition(".")[2]
+        return str(self.job.JOB)
 
 
 # The second night is compared with the first, which the gate has accepted.
 STEPS = (
-    Step(bias_metrics, EVERY_PART, f"--run-date {FIRST}"),
-    Step(bias_metrics, WINDOWS, f"--run-date {SECOND}"),
-    Step(window_metrics, EVERY_PART, f"--from {FIRST} --to {FIRST}", window_metrics.window_parser),
+    Step(measure, EVERY_PART, f"--run-date {FIRST}"),
+    Step(measure, WINDOWS, f"--run-date {SECOND}"),
+    Step(window, EVERY_PART, f"--from {FIRST} --to {FIRST}", window.window_parser),
     Step(pinned_skew, EVERY_PART, f"--run-date {FIRST}"),
-    Step(compare_models, EVERY_PART, f"--run-date {FIRST}"),
-    Step(
-        compare_models, EVERY_PART, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"
-    ),
-    Step(attribution, EVERY_PART, f"--run-date {FIRST}"),
+    Step(compare, EVERY_PART, f"--run-date {FIRST}"),
+    Step(compare, EVERY_PART, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"),
+    Step(attribute, EVERY_PART, f"--run-date {FIRST}"),
 )
 
 RUN_ID = re.compile(r"r[0-9]{8}T[0-9]{12}_[0-9a-f]{6}")

@@ -216,7 +216,7 @@ def parser_of(job: str) -> argparse.ArgumentParser:
     """Give the parser with which a job is run, by running it up to where it would parse."""
     parsers: list[argparse.ArgumentParser] = []
 
-    def run_job(main: object, parser: argparse.ArgumentParser) -> int:
+    def run_job(main: object, parser: argparse.ArgumentParser, flags: object) -> int:
         parsers.append(parser)
         return 0
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import job_parser, run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.compared_jobs import Place, make_place, read_tables
 from tests.sample_night import record_of, run_at, suite_tables
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from biasspark.config import Measures, parse_measures
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import InputError
-from biasspark.spark_errors import translate_spark_errors
+from biasspark.session.spark_errors import translate_spark_errors
 from tests.small_corpora import cell_sizes, fault_of, faults_of, holds, measure_corpus, measures_of, read, read_and_rank
 from tests.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
 

@@ -18,7 +18,7 @@ from biasspark.cli import job_parser, run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import PathStore
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.compared_jobs import CANARY, JOB, N_ROWS, NIGHT, Place, list_runs, read_pages, read_tables
 from tests.sample_night import read_latest, record_of, start_run, suite_tables
 from tests.spark_versions import say_part
@@ -32,7 +32,7 @@ import os, signal, sys
 
 from biasspark.cli import job_parser, run_job
 from biasspark.tables.store import PathStore
-from jobs import bias_metrics
+from biasspark.workflows import measure as bias_metrics
 
 write = PathStore.write
 

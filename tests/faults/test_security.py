@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.views import DUCKDB_FILE
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.listening_sockets import find_descendants, find_listening
 from tests.running_jobs import Done, run_main
 

@@ -17,7 +17,10 @@ from biasspark.tables.parquet_files import find_data_files, list_visible
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import CatalogStore
-from jobs import bias_metrics, export, maintain, report, side_by_side, window_metrics
+from biasspark.workflows import export_table as export
+from biasspark.workflows import maintain, print_side_by_side, window
+from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows import write_report as report
 from tests.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
 from tests.running_jobs import run_main
 from tests.sample_night import record_of, run_at, suite_tables
@@ -32,8 +35,12 @@ JOBS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
     "rerun": (bias_metrics, None, ("--run-date", NIGHT)),
     "report": (report, report.report_parser, ("--run-date", NIGHT, "--out", "page.html")),
     "export": (export, export.export_parser, ("--run-date", NIGHT, "--table", "bias_metrics", "--out", "rows.csv")),
-    "side_by_side": (side_by_side, side_by_side.comparison_parser, ("--run-date", NIGHT, "--models", "m", "n")),
-    "window": (window_metrics, window_metrics.window_parser, ("--from", NIGHT, "--to", NIGHT)),
+    "side_by_side": (
+        print_side_by_side,
+        print_side_by_side.comparison_parser,
+        ("--run-date", NIGHT, "--models", "m", "n"),
+    ),
+    "window": (window, window.window_parser, ("--from", NIGHT, "--to", NIGHT)),
     "maintain": (maintain, maintain.maintenance_parser, ("--run-date", "2026-06-01")),
 }
 LEVELS = ("table", "night", "run", "file")

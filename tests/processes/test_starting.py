@@ -61,14 +61,14 @@ def tools(tmp_path: Path) -> str:
 
 
 def test_a_job_without_java_says_how_to_get_it(config: Path, tools: str) -> None:
-    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, PATH=tools)
+    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", NIGHT, PATH=tools)
     error = find_error(done.stderr)
     assert done.returncode == 2
     assert all(words in error for words in ("Java 17 or newer", "JAVA_HOME is not set", "scripts/submit"))
 
 
 def test_a_session_without_java_says_how_to_get_it(tools: str) -> None:
-    program = "import biasspark; from biasspark.session import build_session; build_session('notebook')"
+    program = "from biasspark.session import build_session; build_session('notebook', {'spark.master': 'local[2]'})"
     done = run_python("-c", program, PATH=tools)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
@@ -83,7 +83,7 @@ def test_a_java_that_is_too_old_or_none_is_named(config: Path, tmp_path: Path, v
         (home / "bin").mkdir(parents=True)
         (home / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\nexit 1\n")
         (home / "bin" / "java").chmod(0o755)
-    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, JAVA_HOME=str(home))
+    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", NIGHT, JAVA_HOME=str(home))
     error = find_error(done.stderr)
     assert done.returncode == 2
     assert f"JAVA_HOME: {home}/bin/java" in error

@@ -9,7 +9,7 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import attribution as job
+from biasspark.workflows import attribute as job
 from tests.running_jobs import Done, ask, run_main
 
 CONFIG = """

@@ -55,7 +55,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from biasspark.cli import job_parser, run_job
 from biasspark.session import build_session, is_connect
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.spark.test_connect import measure_all
 
 spark = build_session("connect", {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"})

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import accept_run, bias_metrics
+from biasspark.workflows import accept_run
+from biasspark.workflows import measure as bias_metrics
 from tests.running_jobs import Done, ask, run_main
 
 N_ROWS = 1600

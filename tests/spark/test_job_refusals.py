@@ -15,7 +15,7 @@ from biasspark.cli import job_parser, run_job
 from biasspark.session import is_connect
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
-from jobs import bias_metrics as job
+from biasspark.workflows import measure as job
 from tests.conftest import ROOT
 from tests.main_job import (
     CANARY,
@@ -60,7 +60,7 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
         '[slices] all = "true". ',
         '[ranking] engine = "fast". ',
     )
-    assert "starting Spark" not in done.err
+    assert "starting the engine" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, PINNED_SKEW
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
-from jobs import maintain as job
+from biasspark.workflows import maintain as job
 from tests.running_jobs import Done, run_main
 from tests.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
 

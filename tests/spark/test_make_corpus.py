@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import make_corpus as job
+from biasspark.workflows import make_corpus as job
 from tests.main_job import untouched
 from tests.running_jobs import Done, run_main
 
@@ -70,5 +70,5 @@ def test_wrong_flags_are_refused_without_a_session(tmp_path: Path, flags: list[s
     done = make(*flags, "--out", tmp_path / "corpus")
     assert done.code == 2
     assert fault in done.err
-    assert "starting Spark" not in done.err
+    assert "starting the engine" not in done.err
     assert not (tmp_path / "corpus").exists()

@@ -10,7 +10,9 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.errors import InputError
-from jobs import attribution, compare_models, pinned_skew
+from biasspark.workflows import attribute as attribution
+from biasspark.workflows import compare as compare_models
+from biasspark.workflows import pinned_skew
 from tests.main_job import NIGHT, make_rows, run, toml, write_config, write_parquet
 from tests.running_jobs import Done, ask, run_main
 

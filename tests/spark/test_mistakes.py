@@ -42,7 +42,7 @@ LIKE_ATTRIBUTIONS: dict[str, dict[str, Any]] = {
     "pair_segments": {"numeric": ["words"]},
     "auc_crosses": {"groupings": {"by": "template"}},
 }
-OF_NO_CORPUS = {"side_by_side"}
+OF_NO_CORPUS = {"side_by_side", "local"}
 
 SCORED = PATHS.keys() - {"label_balance"}
 FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {

@@ -17,7 +17,7 @@ from biasspark.errors import Fault, InputError
 from biasspark.mitigation import classifier
 from biasspark.mitigation.settings import Mitigation
 from biasspark.mitigation.training_data import generate_comments, read_comments
-from jobs import mitigation_experiment as job
+from biasspark.workflows import mitigation_experiment as job
 from tests.running_jobs import Done, ask, run_main
 
 NIGHT = "2026-01-15"

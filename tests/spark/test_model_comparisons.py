@@ -18,8 +18,8 @@ import biasspark
 from biasspark.corpus.clusters import cluster_of, group_of
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
-from jobs import bias_metrics
-from jobs import compare_models as job
+from biasspark.workflows import compare as job
+from biasspark.workflows import measure as bias_metrics
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS
 from tests.running_jobs import Done, run_main

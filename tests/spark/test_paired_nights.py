@@ -26,9 +26,9 @@ from biasspark.tables.published import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
+from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.judge import judge
 from biasspark.workflows.publish_run import RunContext
-from jobs import bias_metrics
 from tests.oracle.suite import PAIRS, ordered_doubled
 from tests.running_jobs import Done, ask, run_main
 from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch

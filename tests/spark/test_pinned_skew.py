@@ -15,8 +15,8 @@ import biasspark
 from biasspark.config import PinnedSkew, parse_measures
 from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.workflows import pinned_skew as job
 from biasspark.workflows.measurement import measure, survey_for_ranking
-from jobs import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
 from tests.main_job import list_files
 from tests.running_jobs import Done, ask, run_main

@@ -363,7 +363,7 @@ def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize(
     ("below", "cause"),
-    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "Mkdirs failed to create ")],
+    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "No such file or directory.")],
 )
 def test_check_refuses_a_folder_that_takes_no_file(
     spark: SparkSession, tmp_path: Path, scheme: str, below: str | None, cause: str

@@ -24,8 +24,9 @@ from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import PathStore
 from biasspark.workflows import export_table, write_report
+from biasspark.workflows import export_table as export
+from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
-from jobs import export, report
 from tests.browsing import launched, needs_browser, opening
 from tests.example_night import write_history, write_night, write_table
 from tests.fixtures.made_up_report import MODELS, NIGHT, SCRIPT, alert, make_report

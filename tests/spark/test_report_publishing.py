@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import run_job
 from biasspark.tables.schemas import TABLES
 from biasspark.workflows import write_report
-from jobs import report
+from biasspark.workflows import write_report as report
 from tests.example_night import write_table
 from tests.fixtures.made_up_report import NIGHT, make_report
 from tests.running_jobs import Done

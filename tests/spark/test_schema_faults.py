@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
-from biasspark.spark_errors import translate_corpus_errors
+from biasspark.session.spark_errors import translate_corpus_errors
 from tests.small_corpora import SECRET, faults_of, measure_corpus, measures_of, write_rows
 
 

@@ -27,8 +27,8 @@ from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
+from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
-from jobs import side_by_side as job
 from tests.fixtures.two_models import AUCS, Rows, metrics_table, night_rows, put_together
 from tests.sample_night import NIGHT, run_at
 
@@ -178,7 +178,7 @@ def test_a_night_without_a_published_run(run: Any, tmp_path: Path) -> None:
     for flags, words in (
         ({"run_date": date(2026, 1, 16)}, ("2026-01-16", "civil", "2026-01-15")),
         ({"corpus": "news"}, ("news", "civil", "wiki")),
-        ({"folder": tmp_path / "nothing"}, ("2026-01-15", "none")),
+        ({"folder": tmp_path / "nothing"}, ("2026-01-15", "civil", "nothing")),
     ):
         done = run(*MODELS, **flags)
         assert (done.code, done.out) == (3, "")

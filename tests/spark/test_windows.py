@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.schemas import WINDOW_TABLES
+from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows import window as window_metrics
 from biasspark.workflows.nightly import backfill_parser
-from jobs import bias_metrics, window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.main_job import toml
 from tests.running_jobs import Done, ask, run_main

@@ -12,8 +12,8 @@ import pytest
 from biasspark.cli import Outcome, Progress, run_job
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+from biasspark.workflows import window as window_metrics
 from biasspark.workflows.nightly import Nights, backfill_parser, list_days, run_nights
-from jobs import window_metrics
 from tests.least_configuration import changed
 
 CANARY = "canary-3f1c"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from biasspark.cli import (
     Outcome,
     Progress,
+    RunDate,
     describe_unexpected,
     format_table,
     job_parser,
@@ -114,11 +115,11 @@ class TestFlags:
     def test_help_teaches(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_job(fail_with(AssertionError()), parser, ["--help"]) == 0
         shown = capsys.readouterr().out
-        assert "spark-submit jobs/job.py --config conf/demo.toml --run-date 2026-03-31\n" in shown
+        assert "  job.py --config conf/demo.toml --run-date 2026-03-31\n" in shown
         assert "  4    another run published the same date and corpus first\n" in shown
 
     def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        run_job(lambda _: 0, job_parser("Shows.", night="the night to show"), ["--help"])
+        run_job(lambda _: 0, job_parser("Shows.", run_date=RunDate("the night to show")), ["--help"])
         assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
 
     def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:

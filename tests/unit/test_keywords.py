@@ -21,7 +21,7 @@ from biasspark.errors import ConfigError, Fault, InputError
 from tests.broken_configurations import ASKED, CALLS, keywords_of
 from tests.least_configuration import key_of
 
-FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name != "side_by_side"]
+FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name not in ("side_by_side", "local")]
 ROOT = Path(__file__).parents[2]
 NO_FRAME: Any = SimpleNamespace(sparkSession=None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,12 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from biasspark import session
-from biasspark.session import _use_driver_python_on_local_masters
+from biasspark.errors import ConfigError
+from biasspark.session import engine_choice, spark_jobs
+from biasspark.session.classic import use_driver_python_on_local_masters
+from biasspark.session_request import SessionRequest, current_request, session_requested
+
+JOB_SESSION = sys.modules["biasspark.session.job_session"]  # whose name is that of its function
 
 
 @pytest.mark.parametrize(
@@ -34,13 +40,13 @@ def test_local_workers_run_the_interpreter_of_the_driver(
     monkeypatch: pytest.MonkeyPatch, remote: str | None, master: str | None, wanted: str | None
 ) -> None:
     monkeypatch.setattr(os, "environ", {} if remote is None else {"SPARK_REMOTE": remote})
-    _use_driver_python_on_local_masters({"spark.master": master} if master else {})
+    use_driver_python_on_local_masters({"spark.master": master} if master else {})
     assert os.environ.get("PYSPARK_PYTHON") == wanted
 
 
 def test_a_python_that_is_named_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {"SPARK_REMOTE": "local", "PYSPARK_PYTHON": "python3.12"})
-    _use_driver_python_on_local_masters({})
+    use_driver_python_on_local_masters({})
     assert os.environ["PYSPARK_PYTHON"] == "python3.12"
 
 
@@ -54,10 +60,10 @@ def test_threads_inherit_as_each_pyspark_lets_them(
         taken.append(target)
         return (lambda task: task) if is_session else target
 
-    monkeypatch.setattr(session, "__version__", version)
-    monkeypatch.setattr(session, "inheritable_thread_target", inherit)
-    spark: Any = object()
-    tasks = [lambda: 1, lambda: 2]
+    monkeypatch.setattr(spark_jobs, "__version__", version)
+    monkeypatch.setattr(spark_jobs, "inheritable_thread_target", inherit)
+    tasks: list[Callable[[], int]] = [lambda: 1, lambda: 2]
+    spark = cast("SparkSession", object())
     assert session.run_side_by_side(spark, tasks) == [1, 2]
     assert taken == ([spark, spark] if is_session else tasks)
 
@@ -127,10 +133,66 @@ def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.Mon
             context._accumulatorServer.shutdown()
 
     own = SimpleNamespace(sparkContext=context, stop=stop)
-    monkeypatch.setattr(session, "is_session_there", lambda: False)
-    monkeypatch.setattr(session, "build_session", lambda *_: own)
+    monkeypatch.setattr(JOB_SESSION, "is_session_there", lambda: False)
+    monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: own)
     with session.job_session("a job"):
         pass
     assert not stopped.is_set()
     looks_up.set()
     assert stopped.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("request_", "master", "environment", "installed", "wanted"),
+    [
+        (SessionRequest(), None, {}, {"embedded", "spark"}, "embedded"),
+        (SessionRequest(), None, {}, {"spark"}, "spark"),
+        (SessionRequest(), "local[2]", {}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(master="local[2]"), None, {}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(remote="sc://host"), None, {}, {"embedded"}, "spark"),
+        (SessionRequest(), None, {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "spark"),
+        (SessionRequest(), None, {"PYSPARK_GATEWAY_PORT": "1"}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(engine="spark"), None, {}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(engine="embedded"), "yarn", {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "embedded"),
+    ],
+)
+def test_the_engine_that_is_chosen(  # noqa: PLR0917
+    monkeypatch: pytest.MonkeyPatch,
+    request_: SessionRequest,
+    master: str | None,
+    environment: dict[str, str],
+    installed: set[str],
+    wanted: str,
+) -> None:
+    _install(monkeypatch, environment, installed)
+    assert engine_choice.choose_engine(request_, master) == wanted
+
+
+@pytest.mark.parametrize(
+    ("request_", "installed"),
+    [
+        (SessionRequest(), set()),
+        (SessionRequest(engine="spark"), {"embedded"}),
+        (SessionRequest(engine="embedded"), {"spark"}),
+        (SessionRequest(engine="embedded", master="local"), {"embedded"}),
+        (SessionRequest(engine="embedded", remote="sc://host"), {"embedded"}),
+    ],
+)
+def test_an_engine_that_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, request_: SessionRequest, installed: set[str]
+) -> None:
+    _install(monkeypatch, {}, installed)
+    with pytest.raises(ConfigError):
+        engine_choice.choose_engine(request_)
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], installed: set[str]) -> None:
+    monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(engine_choice, "is_embedded_installed", lambda: "embedded" in installed)
+    monkeypatch.setattr(engine_choice, "is_spark_installed", lambda: "spark" in installed)
+
+
+def test_a_request_ends_with_its_job() -> None:
+    with session_requested(SessionRequest(engine="spark")):
+        assert current_request().engine == "spark"
+    assert current_request() == SessionRequest()

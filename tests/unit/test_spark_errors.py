@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, find_condition_of_a_value
-from biasspark.spark_errors import ExpressionFault, format_of_ending, translate_spark_errors
+from biasspark.session.spark_errors import ExpressionFault, format_of_ending, translate_spark_errors
 from biasspark.tables.storage_errors import storage_errors
 
 SECRET = "canary"

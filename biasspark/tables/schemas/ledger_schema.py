@@ -36,7 +36,7 @@ BIAS_RUNS = Table(
         config STRING: The configuration as JSON, defaults filled in, values of options redacted.
         config_hash STRING: SHA-256 of config. Runs with the same hash measured the same thing in the same way.
         code_version STRING: The version of biasspark.
-        spark_version STRING: The version of Spark.
+        spark_version STRING: The version of Spark. Of the embedded engine the one that it speaks, and its own version.
         started_at TIMESTAMP: When the run started.
         published_at TIMESTAMP: When the run was published, later than every earlier run of the same run_date, corpus
             and job.

@@ -24,7 +24,7 @@ from biasspark.errors import (
     find_error_condition,
     redact,
 )
-from biasspark.session import describe
+from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
@@ -191,6 +191,12 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[KeyPath, str
         if not faults:
             raise
         raise InputError(*faults) from None
+
+
+def condition_fault(where: str, condition: str, *details: str) -> str:
+    """Return what a condition of Spark means, for what this package sees before Spark does."""
+    explanation = _EXPLANATIONS[condition]
+    return " ".join((f"{where}: {explanation[0].upper()}{explanation[1:]}.", *details))
 
 
 def is_of_spark(error: Exception) -> bool:

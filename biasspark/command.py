@@ -1,0 +1,89 @@
+"""The console command, ``biasspark COMMAND ...``, which the files of ``jobs/`` run as well."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from biasspark.session_request import GET_AN_ENGINE
+
+WRONG_USAGE = 2
+HELP = """\
+usage: biasspark COMMAND [OPTION ...]
+
+Exact unintended-bias metrics of binary classifiers. To begin with:
+
+  biasspark make-corpus civil --rows 1800000 --seed 1 --out build/demo/corpus
+  biasspark measure --config conf/demo.toml --run-date 2026-03-31
+  biasspark report --config conf/demo.toml --run-date 2026-03-31 --out report.html
+
+The first writes a corpus to try, the second measures it and publishes its tables, the third shows them. Without Java
+they run on the embedded engine; with --master or --remote, or by spark-submit jobs/..., on Spark.
+
+commands:
+"""
+
+
+class _Job(NamedTuple):
+    """A command: the module that has it, and what the list of commands says of it."""
+
+    module: str
+    text: str
+
+
+JOBS = {
+    "measure": _Job("measure", "rank every score of a corpus, and publish the bias metrics of a night"),
+    "report": _Job("write_report", "write the page of a published night"),
+    "make-corpus": _Job("make_corpus", "write a synthetic corpus"),
+    "compare": _Job("compare", "compare models with a baseline by every metric"),
+    "attribute": _Job("attribute", "attribute the AUC of models to rows, segments, groups and pairs"),
+    "window": _Job("window", "measure a window of published nights, without the corpus"),
+    "side-by-side": _Job("print_side_by_side", "put two models of a published night side by side"),
+    "export": _Job("export_table", "write a table of a published night as CSV"),
+    "accept": _Job("accept_run", "accept a published night despite its gate"),
+    "maintain": _Job("maintain", "remove superseded and failed runs, and compact files"),
+    "pinned-skew": _Job("pinned_skew", "show that pinned AUC moves with the class balance"),
+    "mitigation": _Job("mitigation_experiment", "train, mitigate and measure classifiers"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name, those of the process if None, and return its exit code."""
+    name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if name in ("--help", "-h"):
+        listed = "".join(f"  {job:<14}{of_job.text}\n" for job, of_job in JOBS.items())
+        sys.stdout.write(f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n")
+        return 0
+    if name == "--version":
+        sys.stdout.write(f"biasspark {import_module('biasspark').__version__}\n")
+        return 0
+    if name not in JOBS:
+        sys.stderr.write(f"biasspark: error: there is no command {name!r}. Commands: {', '.join(JOBS)}.\n")
+        return WRONG_USAGE
+    return run_command(name, flags, f"biasspark {name}")
+
+
+def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """Run one command, and return its exit code.
+
+    Parameters
+    ----------
+    name
+        One of `JOBS`.
+    flags
+        Its flags; those of the process if None.
+    prog
+        What the help and the faults call it; if None it is a file for spark-submit.
+    """
+    if find_spec("pyspark") is None:
+        sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
+        return WRONG_USAGE
+    command = import_module(f"biasspark.workflows.{JOBS[name].module}").COMMAND
+    parser = command.parser(prog)
+    if prog is None:
+        parser.epilog = parser.epilog.replace("%(prog)s", "spark-submit jobs/%(prog)s")
+    exit_code: int = import_module("biasspark.cli").run_job(command.main, parser, flags)
+    return exit_code

@@ -1,0 +1,199 @@
+"""A corpus of Parquet on the embedded engine, which reads some files in another way than Spark, and in silence.
+
+Where there is no path or no file it has no rows, a corrupt file ends it without a name, all files give columns where
+Spark takes those of the first, and options that it does not know are ignored. So this process looks at all files first:
+what would be read differently is refused, and the rest is read by a schema.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StringType, StructField, StructType
+
+from biasspark.config import Corpus
+from biasspark.corpus.input_files import (
+    OF_PATTERNS,
+    list_skipped_files,
+    refuse_empty,
+    refuse_other_format,
+    refuse_skipped,
+)
+from biasspark.corpus.values import column
+from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
+from biasspark.files import check_file_system, local_folder
+from biasspark.session.spark_errors import condition_fault
+
+_OPTIONS = {"mergeschema"}
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+"""Types of Arrow, and those as which Spark reads them."""
+
+
+def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
+    """Return the rows of the Parquet files of a path. Lazy; the footer of each file is read when called.
+
+    Raises
+    ------
+    ConfigError
+        If the embedded engine does not read such a corpus.
+    InputError
+        If there is no such path, no data file, or a file that cannot be read.
+    """
+    if faults := list(_unsupported(corpus)):
+        raise ConfigError(*faults)
+    path = str(corpus.path)
+    check_file_system(spark, ("corpus", "path"), path)
+    root = local_folder(path)
+    assert root is not None  # the check refuses others
+    where = f"corpus: path {redact(path)}"
+    files = _list_files(root, where)
+    refuse_empty([_name(file) for file in files if not file.stat().st_size], path)
+    partitions = _list_partitions(files, root, where)
+    names = [_name(file) for file in files]
+    read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
+    refuse_skipped(list_skipped_files(names, read, partitions), path)
+    with ThreadPoolExecutor() as pool:
+        schemas = list(pool.map(_read_schema, files))
+    for file, schema in zip(files, schemas, strict=True):
+        if schema is None:
+            refuse_other_format(spark, corpus, _name(file))
+            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {file}."))
+    merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
+    schema = corpus.schema or _spark_schema(_merge(files, schemas, where, merges), partitions, where)
+    rows = spark.read.schema(schema).parquet(str(root))
+    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
+        rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
+    return rows
+
+
+def _unsupported(corpus: Corpus) -> Iterator[Fault]:
+    """Yield what the embedded engine would read in another way than Spark."""
+
+    def fault(key: str, value: str, rule: str, fix: str) -> Fault:
+        path: KeyPath = ("corpus", key)
+        return Fault(path, value, f"The embedded engine {rule}.", f"{fix}, or run it on Spark.")
+
+    if corpus.table is not None:
+        yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
+        return
+    if corpus.format.lower() != "parquet":
+        yield fault("format", corpus.format, "reads Parquet", "Convert the files")
+    if set(str(corpus.path)) & set(OF_PATTERNS):
+        yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
+    if unknown := sorted(name for name in corpus.options if name.lower() not in _OPTIONS):
+        yield fault("options", ", ".join(unknown), "has no such option of Parquet", "Remove them")
+
+
+def _list_files(root: Path, where: str) -> list[Path]:
+    """Return the data files below a path, in order."""
+    try:
+        files = sorted(_data_files(root))
+        denied = [file for file in files if not os.access(file, os.R_OK)]
+    except FileNotFoundError:
+        raise InputError(condition_fault(where, "PATH_NOT_FOUND")) from None
+    except PermissionError as error:
+        denied = [Path(error.filename)]
+    if denied:
+        raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {denied[0]}."))
+    if not files:
+        raise InputError(condition_fault(where, "UNABLE_TO_INFER_SCHEMA"))
+    return files
+
+
+def _data_files(root: Path) -> Iterator[Path]:
+    """Yield the files below a path that Spark does not take for hidden."""
+    if root.is_file():
+        yield root
+        return
+    for entry in os.scandir(root):
+        if entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name):
+            continue
+        if entry.is_dir():
+            yield from _data_files(Path(entry.path))
+        else:
+            yield Path(entry.path)
+
+
+def _name(file: Path) -> str:
+    """Return the URI of a file, escaped."""
+    return f"file:{quote(str(file))}"
+
+
+def _folders(file: Path, root: Path) -> tuple[str, ...]:
+    return file.relative_to(root).parts[:-1]
+
+
+def _split(file: Path, root: Path) -> list[tuple[str, str]]:
+    """Return the columns that the folders between a path and a file give, each with its value."""
+    parts = (folder.partition("=") for folder in _folders(file, root))
+    return [(name, value) for name, sign, value in parts if sign]
+
+
+def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]:
+    """Return the columns of the partitions, which are the same for all files but those that lie higher."""
+    names = [[name for name, _ in _split(file, root)] for file in files]
+    deepest = max(names, key=len)
+    if any(of_file != deepest[: len(of_file)] for of_file in names):
+        raise InputError(condition_fault(where, "CONFLICTING_PARTITION_COLUMN_NAMES"))
+    return deepest
+
+
+def _read_schema(file: Path) -> pa.Schema | None:
+    """Return the columns of a file as Spark sees them; None if it is no Parquet."""
+    try:
+        footer = pq.read_metadata(file)
+        schema = footer.schema.to_arrow_schema()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
+        return None
+    of_old_times = {
+        leaf.path for leaf in map(footer.schema.column, range(footer.num_columns)) if leaf.physical_type == "INT96"
+    }
+    for place, field in enumerate(schema):
+        kind = pa.timestamp("us", "UTC") if field.name in of_old_times else _UNSIGNED.get(field.type, field.type)
+        schema = schema.set(place, pa.field(field.name, kind))
+    return schema
+
+
+def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: str, merges: bool) -> pa.Schema:
+    """Return the columns of the first file, or of all; columns of the same name have the same type in all."""
+    fields: dict[str, pa.Field] = {}
+    first = set(schemas[0].names) if schemas[0] else set()
+    for file, schema in zip(files, schemas, strict=True):
+        for field in schema or ():
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                details = f"Column: {field.name}, {field.type} for {known.type}.", f"File: {file}."
+                raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details))
+    return pa.schema([field for name, field in fields.items() if merges or name in first])
+
+
+def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> StructType:
+    """Return columns as Spark reads them: those of the files, then those of partitions, which are text."""
+    fields = []
+    by_name: dict[str, str] = {}
+    for field in schema:
+        if by_name.setdefault(field.name.lower(), field.name) != field.name:
+            raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"Column: {field.name}."))
+        if field.name in partitions:
+            continue
+        if _is_unreadable(field.type):
+            type_fault = condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {field.name}, {field.type}.")
+            raise InputError(type_fault)
+        fields.append(StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True)))
+    return StructType([*fields, *(StructField(name, StringType()) for name in partitions)])
+
+
+def _is_unreadable(kind: pa.DataType) -> bool:
+    """Return whether the engine or Spark has no such type."""
+    of_kinds = (pa.types.is_time, pa.types.is_duration, pa.types.is_float16, pa.types.is_dictionary)
+    return any(is_of(kind) for is_of in of_kinds) or (pa.types.is_timestamp(kind) and bool(kind.unit == "ns"))

@@ -1,0 +1,44 @@
+"""Whether an expression looks at its own row alone, and always has the same value there.
+
+Spark refuses other predicates when it analyzes them. The embedded engine does not, and would measure something else.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyspark.sql.functions as F
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_LEFT_TO_CHANCE = re.compile(
+    r"\b(rand|random|randn|randstr|uniform|uuid|uuidv7|shuffle|monotonically_increasing_id|spark_partition_id"
+    r"|input_file_name|input_file_block_start|input_file_block_length)\s*\(",
+    re.IGNORECASE,
+)
+_WINDOW_OR_GENERATOR = re.compile(
+    r"\bover\b|\b((pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple)\s*\(", re.IGNORECASE
+)
+_N_ROWS = 2
+
+
+def misfit_condition(corpus: DataFrame, text: str) -> str | None:
+    """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
+
+    Notes
+    -----
+    Chance, windows and generators are found by name. An aggregate gives one row of the two rows of NULLs on which the
+    expression is tried, without reading the corpus.
+    """
+    bare = _QUOTED.sub(" ", text)
+    if _LEFT_TO_CHANCE.search(bare):
+        return "NOT_DETERMINISTIC"
+    if _WINDOW_OR_GENERATOR.search(bare):
+        return "INVALID_WHERE_CONDITION"
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
+    try:
+        rows = corpus.sparkSession.range(_N_ROWS).select(*nulls).select(F.expr(text)).collect()
+    except PySparkException:
+        return None  # an expression that fails on a row is named when the corpus is read
+    return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"

@@ -1,0 +1,35 @@
+"""Sessions: the only place that starts one, and that touches what only some kinds have.
+
+Everything else takes a ``DataFrame`` and uses ``DataFrame.sparkSession``, so that it runs on classic Spark, on Spark
+Connect and serverless clusters, and on the embedded engine.
+"""
+
+from __future__ import annotations
+
+from biasspark.session.embedded import engine_version
+from biasspark.session.engine_choice import (
+    is_connect,
+    is_embedded,
+    is_session_there,
+    sees_files,
+)
+from biasspark.session.job_session import build_session, job_session, local
+from biasspark.session.kept_frames import kept, persisted
+from biasspark.session.spark_jobs import analyse, describe, follow_tasks, run_side_by_side
+
+__all__ = [
+    "analyse",
+    "build_session",
+    "describe",
+    "engine_version",
+    "follow_tasks",
+    "is_connect",
+    "is_embedded",
+    "is_session_there",
+    "job_session",
+    "kept",
+    "local",
+    "persisted",
+    "run_side_by_side",
+    "sees_files",
+]

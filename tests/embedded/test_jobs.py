@@ -1,0 +1,209 @@
+"""The jobs on the embedded engine, as users start them: each test runs the command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.running_jobs import ask
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+
+
+def run(name: str, *flags: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "biasspark", name, "--engine", "embedded", *map(str, flags)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "sail" not in done.stderr.replace("pysail", "")
+    return done
+
+
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
+def test_a_night_with_every_part(tmp_path: Path) -> None:
+    rows = make_rows()
+    rows["score"][:3] = [None, float("nan"), float("inf")]
+    rows["id"][10] = rows["id"][11]
+    rows["other"] = [-score if score else 0.5 for score in rows["score"]]
+    rows["template"] = [f"t{number % 50}" for number in range(len(rows["id"]))]
+    write_parquet(tmp_path / "corpus", rows)
+    config = write_config(
+        tmp_path,
+        corpus={"duplicates": "reject", "run_date_column": "day", "filter": "length > 2"},
+        models={"n": "other"},
+        identities={
+            "columns": ["male", "female"],
+            "predicates": {"long": "length > 100"},
+            "terms": {"column": "comment_text", "list": ["canary", "3f1c 7"]},
+            "crossed": {"pairs": True, "min_rows": 10},
+        },
+        slices={"short": "length < 100"},
+        thresholds={"at": [0.5]},
+        histograms={"bins": 5},
+        pinned_auc={"trials": 2, "seed": 1},
+        label_balance={"length": "length"},
+        templates={"column": "template"},
+        state={"keep": True},
+        compare={"baseline": "m"},
+        gate={"rule": [{"name": "ranks", "metric": "auc", "min": 0.4, "severity": "warn"}]},
+    )
+    night = ("--config", config, "--run-date", NIGHT)
+    measured = summary(run("measure", *night))
+    assert measured["rejects"]["duplicate_id"] == 2
+    assert measured["tables"]["score_blocks"] > 0
+    assert measured["tables"]["rejected_rows"] > 0
+    assert summary(run("window", "--config", config, "--from", NIGHT, "--to", NIGHT))["n_rows"] == measured["n_rows"]
+    assert summary(run("compare", *night))["status"] == "published"
+    assert summary(run("accept", *night, "--reason", "seen"))["accepted_run_id"] == measured["run_id"]
+    assert summary(run("export", *night, "--table", "rejected_rows", "--out", tmp_path / "x.csv"))["rows"] > 0
+    assert summary(run("maintain", *night))["status"] == "done"
+    ((version, n_rows),) = ask(
+        tmp_path / "warehouse", "SELECT spark_version, n_rows FROM bias_runs WHERE job = 'bias_metrics'"
+    )
+    assert "pysail" in version
+    assert n_rows == measured["n_rows"]
+
+
+def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:
+    """By the statistics of the file the column holds 0.5 alone."""
+    rows = make_rows()
+    rows["male"] = [0.5 if number % 2 else float("nan") for number in range(len(rows["id"]))]
+    write_parquet(tmp_path / "corpus", rows, files=1)
+    summary(run("measure", "--config", write_config(tmp_path), "--run-date", NIGHT))
+    query = "SELECT n_subgroup_positive + n_subgroup_negative FROM latest_bias_metrics WHERE identity = 'male'"
+    assert ask(tmp_path / "warehouse", query) == [(len(rows["id"]) // 2,)]
+
+
+def test_a_night_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
+    rows = make_rows()
+    del rows["day"]
+    for folder in (f"day={NIGHT}", "day=2026-01-16", "day=__HIVE_DEFAULT_PARTITION__"):
+        write_parquet(tmp_path / "corpus" / folder, rows)
+    config = write_config(tmp_path, corpus={"run_date_column": "day"})
+    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == len(rows["id"])
+    config = write_config(tmp_path, corpus={"filter": "day IS NULL"})
+    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == len(rows["id"])
+
+
+def _missing(folder: Path) -> None:
+    """Nothing at the path."""
+
+
+def _empty(folder: Path) -> None:
+    folder.mkdir()
+
+
+def _corrupt(folder: Path) -> None:
+    write_parquet(folder, make_rows())
+    (folder / "part-0.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+
+
+def _no_bytes(folder: Path) -> None:
+    write_parquet(folder, make_rows())
+    (folder / "part-1.parquet").write_bytes(b"")
+
+
+def _other_types(folder: Path) -> None:
+    write_parquet(folder, make_rows())
+    rows = pa.table(make_rows())
+    place = rows.column_names.index("score")
+    pq.write_table(rows.set_column(place, "score", rows["score"].cast(pa.string())), folder / "part-2.parquet")
+
+
+def _two_cases(folder: Path) -> None:
+    write_parquet(folder, make_rows() | {"SCORE": [1.0] * 2_000})
+
+
+def _categories(folder: Path) -> None:
+    folder.mkdir()
+    rows = pa.table(make_rows())
+    pq.write_table(rows.append_column("kind", pa.array(["a"] * len(rows)).dictionary_encode()), folder / "x.parquet")
+
+
+@pytest.mark.parametrize("make", [_missing, _empty, _corrupt, _no_bytes, _other_types, _two_cases, _categories])
+def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
+    make(tmp_path / "corpus")
+    done = run("measure", "--config", write_config(tmp_path), "--run-date", NIGHT)
+    assert done.returncode == 3, done.stderr
+    assert str(tmp_path / "corpus") in done.stderr
+    assert not (tmp_path / "warehouse" / "bias_runs").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"corpus": {"format": "csv"}},
+        {"corpus": {"format": "json"}},
+        {"corpus": {"path": None, "table": "lake.comments"}},
+        {"corpus": {"options": {"modifiedAfter": "2026-01-01T00:00:00"}}},
+        {"corpus": {"path": "s3a://bucket/corpus"}},
+        {"output": {"path": None, "catalog": "lake.bias"}},
+        {"output": {"format": "delta"}},
+        {"output": {"path": "s3a://bucket/warehouse"}},
+    ],
+)
+def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", NIGHT)
+    assert done.returncode == 2, done.stderr
+
+
+def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:
+    rows = pa.table(make_rows())
+    lengths = pa.array(np.arange(len(rows), dtype=np.uint32))
+    times = pa.array(np.full(len(rows), np.datetime64("2026-01-15T10:00", "us")))
+    rows = rows.set_column(rows.column_names.index("length"), "length", lengths)
+    rows = rows.set_column(rows.column_names.index("day"), "day", times)
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(rows, tmp_path / "corpus" / "x.parquet", use_deprecated_int96_timestamps=True)
+    config = write_config(tmp_path, corpus={"run_date_column": "day", "filter": "length >= 500"})
+    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == len(rows) - 500
+
+
+def test_a_local_session_is_reused_and_hidden_from_the_network() -> None:
+    program = (
+        "import biasspark, pyarrow as pa\n"
+        "spark = biasspark.local()\n"
+        "assert biasspark.local() is spark\n"
+        "print(spark.client.host)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "127.0.0.1\n", "")
+
+
+def dry_run(folder: Path, slices: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    write_parquet(folder / "corpus", make_rows(200))
+    return run("measure", "--config", write_config(folder, slices=slices), "--run-date", NIGHT, "--dry-run")
+
+
+def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
+    """Spark refuses such predicates, and this engine would compute them."""
+    other_rows = ("max(score) > 0", "count(*) > 1", "sum(score) OVER () > 1", "explode(array(score > 0))")
+    chance = ("rand(7) < 0.5", "UUID () > 'x'")
+    done = dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(other_rows + chance)})
+    assert done.returncode == 3
+    assert done.stderr.count("more than its own row") == len(other_rows)
+    assert done.stderr.count("left to chance") == len(chance)
+
+
+def test_what_only_looks_like_it(tmp_path: Path) -> None:
+    texts = ("comment_text = 'rand() 3'", "`score` > 1 -- max(s)", "score > 1 /* rand() */", "abs(score) > 1")
+    assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).returncode == 0

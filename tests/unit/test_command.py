@@ -1,0 +1,72 @@
+"""The console command: which job it runs, and what it says where none can run. No engine is started."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from biasspark import command
+from biasspark.cli import Command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", command.JOBS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([name, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: biasspark {name} ")
+    assert "--engine" in printed
+    assert "spark-submit" not in printed
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "jobs").glob("*.py")), ids=lambda file: file.stem)
+def test_every_file_for_spark_submit_runs_a_command(file: Path) -> None:
+    (name,) = (name for name in command.JOBS if f'run_command("{name}")' in file.read_text("utf-8"))
+    done = subprocess.run(
+        [sys.executable, str(file), "--help"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: {file.name} ")
+    assert f"spark-submit jobs/{file.name} " in done.stdout
+    assert isinstance(importlib.import_module(f"biasspark.workflows.{command.JOBS[name].module}").COMMAND, Command)
+
+
+def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--help"]) == command.main([]) == 0
+    printed = capsys.readouterr().out
+    first = [printed.index(f"  biasspark {name} ") for name in ("make-corpus", "measure", "report")]
+    assert first == sorted(first)
+    assert all(f"\n  {name} " in printed for name in command.JOBS)
+
+
+@pytest.mark.parametrize("flags", [["mesure"], ["measure"], ["measure", "--engine", "none"]])
+def test_wrong_usage(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(flags) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_without_pyspark_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda _: None)
+    assert command.main(["measure", "--help"]) == 2
+    assert "biasspark[embedded]" in capsys.readouterr().err
+
+
+def test_help_loads_no_spark() -> None:
+    program = (
+        "import sys; from biasspark.command import main; main(['--help']); "
+        "print({'pyspark', 'pyarrow', 'numpy'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
