@@ -167,7 +167,8 @@ def by_publication(row: LedgerRow) -> tuple[datetime, str]:
 
 def to_run(row: LedgerRow) -> Run:
     """Return the run of a row."""
-    return Run(row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"], row["window_start"])
+    fields = row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"], row["window_start"]
+    return Run(*fields, row["table_rows"])
 
 
 # ---- adding rows

@@ -326,8 +326,10 @@ class CatalogStore:
         return self._read_all(spark, table).where(F.col(RUN_DATE.name).isin(nights) & F.col(RUN_ID.name).isin(ids))
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
-        """See `PathStore.read_rows`. One job."""
-        return to_arrow(self.read(spark, table, *runs), table.full_arrow_schema)
+        """See `PathStore.read_rows`. One job. Spark passes over a folder of a run that it may not enter."""
+        rows = self.read(spark, table, *runs)
+        with storage_errors(self.name(table.name), "read"):
+            return to_arrow(rows, table.full_arrow_schema)
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """See `PathStore.read_back`. One job."""
@@ -431,12 +433,13 @@ def _partition(run: Run) -> str:
 
 def _list_runs(spark: SparkSession, folder: str) -> set[tuple[date, str]]:
     """Return the runs that have a directory; names that no run could have are passed over."""
-    return {
-        (date.fromisoformat(night.removeprefix("run_date=")), run_id[1])
-        for night in _list_nights(spark, folder)
-        for entry in list_folder(spark, f"{folder}/{night}")
-        if entry.is_folder and (run_id := _ATTEMPT.fullmatch(entry.name))
-    }
+    with storage_errors(folder, "read"):
+        return {
+            (date.fromisoformat(night.removeprefix("run_date=")), run_id[1])
+            for night in _list_nights(spark, folder)
+            for entry in list_folder(spark, f"{folder}/{night}")
+            if entry.is_folder and (run_id := _ATTEMPT.fullmatch(entry.name))
+        }
 
 
 def _list_nights(spark: SparkSession, folder: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -9,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import InputError, redact
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import Table
+from biasspark.tables.schemas import RUN_ID, Table
 from biasspark.tables.store import Store
+from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
@@ -30,18 +32,48 @@ def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> Dat
 def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]) -> tuple[pa.Table, list[Run]]:
     """Return the rows that some published runs have of a small table, and the runs of which there are files.
 
+    Raises
+    ------
+    InputError
+        If a run has other rows than its row of the ledger counts: what cannot be read is not absent.
+
     Notes
     -----
     One scan, however many runs. Only where files of a run are gone is every run looked up.
     """
     try:
         if runs:
-            return store.read_rows(spark, table, *runs), list(runs)
+            rows = store.read_rows(spark, table, *runs)
+            _check_counts(spark, store, table, rows, runs)
+            return rows, list(runs)
     except FileNotFoundError:
         if len(runs) > 1:
             tables, there = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
             return pa.concat_tables(tables), [run for of_run in there for run in of_run]
     return table.full_arrow_schema.empty_table(), []
+
+
+def _check_counts(spark: SparkSession, store: Store, table: Table, rows: pa.Table, runs: Sequence[Run]) -> None:
+    """Compare the rows that were read with those that the ledger counts.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing of a run any more.
+    InputError
+        If rows are missing, or there are too many.
+    """
+    counts = Counter(rows[RUN_ID.name].to_pylist())
+    for run in runs:
+        expected = (run.table_rows or {}).get(table.name, counts[run.run_id])
+        if counts[run.run_id] == expected:
+            continue
+        if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
+            raise FileNotFoundError(store.location(table, run))
+        raise InputError(
+            f"{redact(store.location(table, run))}: {counts[run.run_id]:,} of {format_count(expected, 'row')} could be "
+            "read. Restore the files, or let the user of the job read them and enter the folders above."
+        )
 
 
 def describe_absence(store: Store, table: Table, run: Run) -> str:

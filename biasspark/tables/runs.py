@@ -37,6 +37,8 @@ class Run:
         With its time zone.
     window_start : date, optional
         The first night, where it is a window of nights that ends with `run_date`.
+    table_rows : mapping of str to int, optional
+        The rows of each table that the run wrote, of a published run whose row of the ledger says so.
 
     Raises
     ------
@@ -50,6 +52,7 @@ class Run:
     run_id: str
     started_at: datetime
     window_start: date | None = None
+    table_rows: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what could not be a partition."""

@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
 from biasspark.tables.parquet_files import find_data_files, list_visible
+from biasspark.tables.ledger import read_ledger, to_run
 from biasspark.tables.publish import publish
-from biasspark.tables.schemas import BIAS_RUNS
-from biasspark.tables.store import CatalogStore
+from biasspark.tables.published import read_rows
+from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
+from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.workflows import export_table as export
 from biasspark.workflows import maintain, print_side_by_side, window
 from biasspark.workflows import measure as bias_metrics
@@ -133,6 +135,33 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
     for night in (None, run.run_date):
         with pytest.raises(InputError, match=run.partition):
             catalog.read_ledger(spark, night)
+
+
+def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
+    """Spark reads no row of a partition whose folder is closed or empty: that is no run without rows."""
+    for run in (run_at(1, "r1"), run_at(2, "r2", "wiki")):
+        publish(spark, suite_tables(0.6), run, catalog, record_of())
+    runs = [to_run(row) for row in read_ledger(spark, catalog)]
+    rows, there = read_rows(spark, catalog, U_STATISTICS, runs)
+    assert (len(rows), there) == (sum((run.table_rows or {})["u_statistics"] for run in runs), runs)
+    location = Path(catalog._describe(spark, U_STATISTICS)["Location"].removeprefix("file:"))
+    (file,) = (location / runs[0].partition).glob("*.parquet")
+    file.unlink()
+    with pytest.raises(InputError, match=r"r1`?: 0 of "):
+        read_rows(spark, catalog, U_STATISTICS, runs)
+    (location / runs[0].partition).rename(location / "elsewhere")
+    assert read_rows(spark, catalog, U_STATISTICS, runs)[1] == runs[1:]
+
+
+def test_a_file_with_a_part_of_its_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A file of a small table was replaced by one with fewer rows."""
+    store = PathStore(str(tmp_path))
+    publish(spark, suite_tables(0.6), run_at(1, "r1"), store, record_of())
+    runs = [to_run(row) for row in read_ledger(spark, store)]
+    (file,) = (tmp_path / "u_statistics").rglob("*.parquet")
+    pq.write_table(pq.ParquetFile(file).read().slice(1), file)
+    with pytest.raises(InputError, match=str(file.parent)):
+        read_rows(spark, store, U_STATISTICS, runs)
 
 
 def test_folders_that_are_not_there_are_empty(tmp_path: Path) -> None:
