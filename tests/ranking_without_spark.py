@@ -111,18 +111,15 @@ def membership_fields(
 def _state_fields(encoding: Encoding, states: Mapping[str, Sequence[State]]) -> Fields:
     """Give the bit fields of sources of flags: a source is unknown on the rows on which all its identities are."""
     fields: Fields = {}
-    for place, source in enumerate(encoding.sources):
+    for source in encoding.sources:
         if source.kind != "flags":
             continue
         columns = {name: states[name] for name in source.identities}
-        known = [any(state is not None for state in row) for row in zip(*columns.values(), strict=True)]
         for name, column in columns.items():
             number = encoding.number[name]
             fields["member", number] = [state is True for state in column]
             if source.nullable:
                 fields["unknown", number] = [state is None for state in column]
-        if source.nullable:
-            fields["known", encoding.nullable_sources.index(place)] = known
     return fields
 
 

@@ -56,7 +56,7 @@ def single_states(encoding: Encoding) -> list[Column]:
 
 def _source_states(index: int, source: Source, encoding: Encoding) -> list[Column]:
     if source.kind == "flags":
-        return [_flag_state(encoding.number[name], index, encoding) for name in source.identities]
+        return [_flag_state(encoding.number[name], encoding) for name in source.identities]
     values = F.col(encoding.value_columns[index])
     if source.kind == "terms":
         return [_any_is(values, pattern) for _, pattern in source.patterns]
@@ -70,12 +70,11 @@ def _any_is(terms: Column, pattern: str) -> Column:
     return F.exists(terms, lambda term: term.rlike(rf"(?iu)^{pattern}({NO_WORD_LETTER}|\z)"))
 
 
-def _flag_state(number: int, index: int, encoding: Encoding) -> Column:
+def _flag_state(number: int, encoding: Encoding) -> Column:
     member = field("member", number, encoding) == 1
-    if index not in encoding.nullable_sources:
+    if ("unknown", number) not in encoding.fields:
         return member
-    known = field("known", encoding.nullable_sources.index(index), encoding) == 1
-    return F.when(known & (field("unknown", number, encoding) == 0), member)
+    return F.when(field("unknown", number, encoding) == 0, member)
 
 
 def count_rows(examples: DataFrame, encoding: Encoding, more: Sequence[Column] = ()) -> DataFrame:

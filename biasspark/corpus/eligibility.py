@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, Num
 from biasspark.columns import ANNOTATION_OUT_OF_RANGE, MALFORMED, MODEL, REASON, ROW_ID, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label, Measures
 from biasspark.corpus.identity_sources import annotation_out_of_range
-from biasspark.corpus.values import at_least, boolean, cast_like, column, known_number, number, outside
+from biasspark.corpus.values import at_least, boolean, cast_like, column, first_true, known_number, number, outside
 
 DUPLICATE = "_biasspark_duplicate"
 """BOOLEAN column that marks rows of a repeated id, where the configuration rejects them."""
@@ -48,7 +48,7 @@ def row_reason(label: Label, schema: StructType, id_column: str | None) -> Colum
         "null_label": label_of(label, schema).isNull(),
         "label_out_of_range": outside(label.column, kind, bounds) if bounds else F.lit(False),
     }
-    return _first_that_applies([applies[reason] for reason in ROW_REASONS])
+    return first_true([(applies[reason], code) for code, reason in enumerate(ROW_REASONS, 1)], 0)
 
 
 def score_reason(name: str, schema: StructType) -> Column:
@@ -60,19 +60,12 @@ def score_reason(name: str, schema: StructType) -> Column:
         "nan_score": F.isnan(value),
         "infinite_score": F.abs(value) == F.lit(float("inf")),
     }
-    return _first_that_applies([applies[reason] for reason in SCORE_REASONS])
+    return first_true([(applies[reason], code) for code, reason in enumerate(SCORE_REASONS, 1)], 0)
 
 
 def known_score(name: str, schema: StructType) -> Column:
     """Return a score as DOUBLE, NULL where it is rejected."""
     return F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
-
-
-def _first_that_applies(conditions: Sequence[Column]) -> Column:
-    chosen = F.lit(0)
-    for code, condition in reversed(list(enumerate(conditions, 1))):
-        chosen = F.when(condition, F.lit(code)).otherwise(chosen)
-    return chosen
 
 
 def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
@@ -131,7 +124,7 @@ def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> C
         return F.struct(F.lit(model).cast("string").alias(MODEL), reason.alias(REASON))
 
     def name(code: Column, reasons: tuple[str, ...]) -> Column:
-        return F.element_at(F.array(*map(F.lit, reasons)), F.greatest(code, F.lit(1)))
+        return F.element_at(F.array(*map(F.lit, reasons)), F.greatest(code, F.lit(1)).cast("int"))
 
     whole = row_reason(measures.label, schema, id_column)
     of_models = {model: score_reason(score, schema) for model, score in measures.models.items()}

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NumericType, StructType
 
 from biasspark.columns import ALL_ROWS
-from biasspark.config import LabelBalance, Measures, too_many_pairs
+from biasspark.config import Identities, LabelBalance, Measures, too_many_pairs
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
-from biasspark.corpus.encoding import Encoding, Field
-from biasspark.corpus.identity_sources import annotation_out_of_range, build_sources, flag_columns, value_column
+from biasspark.corpus.encoding import Encoding, Field, Source
+from biasspark.corpus.identity_sources import (
+    PREDICATES,
+    annotation_out_of_range,
+    build_sources,
+    flag_column,
+    value_column,
+)
 from biasspark.corpus.survey import Survey
-from biasspark.corpus.values import column, combine, is_unreadable, number, outside
+from biasspark.corpus.values import cast_like, column, combine, first_true, is_unreadable, number, outside
 from biasspark.errors import ABSENT, Fault, InputError
 
 
@@ -74,11 +81,16 @@ def encode_examples(
     is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
     """
     schema = corpus.schema
-    parts = _field_values(measures, encoding, corpus, id_column)
-    columns = {}
-    for index, name in enumerate(encoding.word_columns):
-        shifted = [_shift(parts[key], item) for key, item in encoding.fields.items() if item.word == index]
-        columns[name] = combine(Column.bitwiseOR, shifted).cast("bigint")
+    bits: dict[int, list[Column]] = defaultdict(list)
+    for key, value in _field_values(measures, encoding, corpus, id_column).items():
+        bits[encoding.fields[key].word].append(_shift(value, encoding.fields[key]))
+    for source in encoding.sources:
+        for name in source.identities if source.kind == "flags" else ():
+            of_identity = _flag_bits(name, source, measures.identities, encoding, schema)
+            bits[encoding.fields["member", encoding.number[name]].word].append(of_identity)
+    columns = {
+        name: combine(Column.bitwiseOR, bits[index]).cast("bigint") for index, name in enumerate(encoding.word_columns)
+    }
     for name, score in zip(encoding.score_columns, measures.models.values(), strict=True):
         # 0 where rejected: a column without NULL crosses to Python without a copy.
         columns[name] = known_score(score, schema).otherwise(F.lit(0.0))
@@ -123,26 +135,40 @@ def _field_values(
     parts |= {
         ("unreadable", n): is_unreadable(name, identities.threshold) for n, name in enumerate(encoding.text_columns)
     }
-    parts |= {
-        ("off_scale", n): outside(name, schema[name].dataType, (0.0, 1.0))
-        for n, name in enumerate(encoding.fraction_columns)
-    }
+    if ("off_scale", 0) in encoding.fields:
+        parts["off_scale", 0] = outside(measures.label.column, schema[measures.label.column].dataType, (0.0, 1.0))
     if encoding.n_length_bins and measures.label_balance:
         parts["length_bin", 0] = _length_bin(measures.label_balance, schema)
     parts |= {("score_reason", n): score_reason(name, schema) for n, name in enumerate(measures.models.values())}
     parts |= {("slice", n): F.expr(predicate) for n, predicate in enumerate(measures.slices.values(), 1)}
     for index, source in enumerate(encoding.sources):
-        if source.kind == "flags":
-            flags = flag_columns(source, identities, schema)
-            known = combine(Column.__or__, [flag.isNotNull() for flag in flags.values()])
-            for name, flag in flags.items():
-                parts["member", encoding.number[name]] = flag
-                parts["unknown", encoding.number[name]] = flag.isNull()
-        else:
+        if source.nullable and source.kind != "flags":
             known = value_column(source, identities, corpus).isNotNull()
-        if source.nullable:
             parts["known", encoding.nullable_sources.index(index)] = known
     return parts
+
+
+def _flag_bits(name: str, source: Source, identities: Identities, encoding: Encoding, schema: StructType) -> Column:
+    """Return the bits of an identity of a source of flags: ``member``, ``unknown`` and ``off_scale``.
+
+    One chain of comparisons gives all bits of a number: the code that Spark generates for them is most of that of a
+    scan, and several times slower where HotSpot finds it too long to compile. Spark's NaN is greater than infinity.
+    """
+    member, unknown, off_scale = (
+        1 << item.shift if (item := encoding.fields.get((what, encoding.number[name]))) else 0
+        for what in ("member", "unknown", "off_scale")
+    )
+    if source.name != PREDICATES and identities.range is None and isinstance(schema[name].dataType, NumericType):
+        value = F.coalesce(number(name, schema[name].dataType), F.lit(math.nan))
+        threshold = cast_like(identities.threshold, schema[name].dataType)
+        low = [(value < 0, off_scale)] if off_scale else []
+        high = [(value <= 1, member)] if off_scale else []
+        return first_true([*low, (value < threshold, 0), *high, (value <= math.inf, member | off_scale)], unknown)
+    flag = flag_column(name, source, identities, schema)
+    bits = first_true([(flag, member), (flag.isNull(), unknown)], 0)
+    if not off_scale:
+        return bits
+    return bits.bitwiseOR(first_true([(outside(name, schema[name].dataType, (0.0, 1.0)), off_scale)], 0))
 
 
 def _shift(value: Column, item: Field) -> Column:

@@ -9,6 +9,7 @@ executors read this, too.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -75,7 +76,7 @@ class Encoding:
     text_columns
         Columns of annotations that are text, in which those that cannot be read are counted.
     fraction_columns
-        Columns of the label and of annotations in which values outside of 0 to 1 are counted.
+        Columns of annotations, and that of the label, in which values outside of 0 to 1 are counted.
     keeps_state
         Whether the ranking returns its sorted blocks, to be merged with those of other runs.
     """
@@ -166,32 +167,43 @@ class Encoding:
     def fields(self) -> dict[tuple[str, int], Field]:
         """Every bit field by (what, number).
 
-        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``off_scale``
-        by column of fractions; ``length_bin``
+        ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``length_bin``
         of the text, from 1 on, 0 outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left
-        out; ``known`` by nullable source; ``member`` and ``unknown`` by identity. On a row on which its source is
-        unknown, every ``unknown`` is set and means nothing.
+        out; ``known`` by nullable source of values. By identity, next to each other: ``member``, ``unknown`` and
+        ``off_scale``, of which the label's has number 0. A source of flags is unknown where all its ``unknown`` are
+        set, which then say nothing of its identities.
         """
-        flags = [source for source in self.sources if source.kind == "flags"]
+        off_scale = {self.number.get(name, 0) for name in self.fraction_columns}
         widths = {("label", 0): 1, ("row_reason", 0): len(ROW_REASONS).bit_length(), ("annotation", 0): 1}
         widths |= {("unreadable", n): 1 for n in range(len(self.text_columns))}
-        widths |= {("off_scale", n): 1 for n in range(len(self.fraction_columns))}
+        widths |= {("off_scale", 0): 1} if 0 in off_scale else {}
         if self.n_length_bins:
             widths["length_bin", 0] = max(2, self.n_length_bins.bit_length())
         widths |= {("score_reason", n): _N_SCORE_REASONS.bit_length() for n in range(len(self.models))}
         widths |= {("slice", n): 1 for n in range(1, len(self.slices))}
-        widths |= {("known", n): 1 for n in range(len(self.nullable_sources))}
-        widths |= {("member", self.number[name]): 1 for source in flags for name in source.identities}
-        widths |= {
-            ("unknown", self.number[name]): 1 for source in flags if source.nullable for name in source.identities
-        }
+        values = {n: 1 for n, index in enumerate(self.nullable_sources) if self.sources[index].kind != "flags"}
+        widths |= {("known", n): width for n, width in values.items()}
+        groups: list[dict[tuple[str, int], int]] = [{key: width} for key, width in widths.items()]
+        for source in self.sources:
+            for number in (self.number[name] for name in source.identities if source.kind == "flags"):
+                whats = {"member": True, "unknown": source.nullable, "off_scale": number in off_scale}
+                groups.append({(what, number): 1 for what, is_there in whats.items() if is_there})
         packed, word, shift = {}, 0, 0
-        for key, width in widths.items():
-            if shift + width > WORD_BITS:
+        for group in groups:
+            if shift + sum(group.values()) > WORD_BITS:
                 word, shift = word + 1, 0
-            packed[key] = Field(word, shift, width)
-            shift += width
+            for key, width in group.items():
+                packed[key] = Field(word, shift, width)
+                shift += width
         return packed
+
+    def masks(self, what: str) -> dict[int, int]:
+        """Return by word the bits of all fields of one bit with that name."""
+        of_words: dict[int, int] = defaultdict(int)
+        for (name, _), item in self.fields.items():
+            if name == what:
+                of_words[item.word] |= 1 << item.shift
+        return dict(of_words)
 
     @cached_property
     def count_keys(self) -> tuple[tuple[str, int], ...]:
@@ -206,7 +218,7 @@ class Encoding:
             *(("row_reason", code) for code in range(1, len(ROW_REASONS) + 1)),
             *(("score_reason", number) for number in range(len(self.models) * _N_SCORE_REASONS)),
             *(("unreadable", n) for n in range(len(self.text_columns))),
-            *(("off_scale", n) for n in range(len(self.fraction_columns))),
+            *(("off_scale", self.number.get(name, 0)) for name in self.fraction_columns),
             *(("pair", self.first_pair + n) for n in range(len(self.pairs))),
         )
 
@@ -241,7 +253,7 @@ class Encoding:
             n_eligible={name: n_labelled - sum(counts.values()) for name, counts in of_scores.items()},
             rejected_scores={name: _nonzero(counts) for name, counts in of_scores.items()},
             unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
-            off_scale=_nonzero({name: by_key["off_scale", n] for n, name in enumerate(self.fraction_columns)}),
+            off_scale=_nonzero({name: by_key["off_scale", self.number.get(name, 0)] for name in self.fraction_columns}),
             n_positive=by_key["label", 0],
             eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
         )

@@ -67,11 +67,12 @@ def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -
     return tuple(sources)
 
 
-def flag_columns(source: Source, identities: Identities, schema: StructType) -> dict[str, Column]:
-    """Return the membership of each identity of a source of flags: BOOLEAN, NULL where it is unknown."""
+def flag_column(name: str, source: Source, identities: Identities, schema: StructType) -> Column:
+    """Return whether a row is in an identity of a source of flags: BOOLEAN, NULL where it is unknown."""
     if source.name == PREDICATES:
-        return {name: F.expr(predicate) for name, predicate in identities.predicates.items()}
-    return {name: _annotated(name, identities, schema) for name in identities.columns}
+        return F.expr(identities.predicates[name])
+    is_member = at_least(name, schema[name].dataType, identities.threshold)
+    return is_member if identities.range is None else F.when(~_is_out_of_range(name, identities, schema), is_member)
 
 
 def value_column(source: Source, identities: Identities, corpus: DataFrame) -> Column:
@@ -111,11 +112,6 @@ def annotation_out_of_range(identities: Identities, schema: StructType) -> Colum
     """Return whether any annotation of a row lies outside the configured range."""
     ranged = [_is_out_of_range(name, identities, schema) for name in identities.columns if identities.range]
     return combine(Column.__or__, ranged or [F.lit(False)])
-
-
-def _annotated(name: str, identities: Identities, schema: StructType) -> Column:
-    is_member = at_least(name, schema[name].dataType, identities.threshold)
-    return is_member if identities.range is None else F.when(~_is_out_of_range(name, identities, schema), is_member)
 
 
 def _is_out_of_range(name: str, identities: Identities, schema: StructType) -> Column:

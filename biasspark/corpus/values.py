@@ -103,6 +103,15 @@ def cast_like(value: float, kind: DataType) -> Column:
     return literal.cast("float").cast("double") if isinstance(kind, FloatType) else literal
 
 
+def first_true(cases: Sequence[tuple[Column, int]], otherwise: int) -> Column:
+    """Return as BIGINT the number of the first condition that is true: one CASE, which is little generated code."""
+    first, *more = ((condition, F.lit(value).cast("bigint")) for condition, value in cases)
+    chosen = F.when(*first)
+    for case in more:
+        chosen = chosen.when(*case)
+    return chosen.otherwise(F.lit(otherwise).cast("bigint"))
+
+
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
     """Combine pairwise, and the pairs again: a chain of hundreds would be as many levels deep."""
     while len(parts) > 1:

@@ -155,10 +155,19 @@ def count_rows(rows: TaskRows) -> Ints:
             np.bincount(row_reason, minlength=len(ROW_REASONS) + 1)[1:],
             *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
             [(rows.read("unreadable", text) * rows.stays).sum() for text in range(len(encoding.text_columns))],
-            [(rows.read("off_scale", n) * rows.stays).sum() for n in range(len(encoding.fraction_columns))],
+            count_off_scale(rows),
             np.bincount(pairs - encoding.first_pair, minlength=len(encoding.pairs)),
         ]
     ).astype(np.int64)
+
+
+def count_off_scale(rows: TaskRows) -> list[int]:
+    """Count the values of each column of fractions that are none; few rows have any."""
+    encoding = rows.encoding
+    bits = [rows.words[word] & mask for word, mask in encoding.masks("off_scale").items()]
+    some = np.flatnonzero(rows.stays & np.logical_or.reduce([of_word != 0 for of_word in bits]))
+    fields = [encoding.fields["off_scale", encoding.number.get(name, 0)] for name in encoding.fraction_columns]
+    return [int((rows.words[field.word][some] >> field.shift & 1).sum()) for field in fields]
 
 
 def count_labels(rows: TaskRows) -> Ints:

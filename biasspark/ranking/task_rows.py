@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -79,8 +79,14 @@ class TaskRows:
     @cached_property
     def known(self) -> Ints:
         """Which nullable sources are known, as bits."""
-        bits = [self.read("known", bit) << bit for bit in range(len(self.encoding.nullable_sources))]
-        return reduce(np.bitwise_or, bits, np.zeros(len(self), np.int64))
+        known = np.zeros(len(self), np.int64)
+        for bit, index in enumerate(self.encoding.nullable_sources):
+            if self.encoding.sources[index].kind == "flags":
+                all_unknown = [self.words[word] & mask == mask for word, mask in self.encoding.masks("unknown").items()]
+                known |= ~np.logical_and.reduce(all_unknown) << bit
+            else:
+                known |= self.read("known", bit) << bit
+        return known
 
     @cached_property
     def stays(self) -> Flags:

@@ -168,7 +168,7 @@ def by_publication(row: LedgerRow) -> tuple[datetime, str]:
 def to_run(row: LedgerRow) -> Run:
     """Return the run of a row."""
     fields = row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"], row["window_start"]
-    return Run(*fields, row["table_rows"])
+    return Run(*fields, row.get("table_rows"))
 
 
 # ---- adding rows

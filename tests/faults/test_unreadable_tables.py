@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
-from biasspark.tables.parquet_files import find_data_files, list_visible
 from biasspark.tables.ledger import read_ledger, to_run
+from biasspark.tables.parquet_files import find_data_files, list_visible
 from biasspark.tables.publish import publish
 from biasspark.tables.published import read_rows
 from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
@@ -138,9 +138,9 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
 
 
 def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
-    """Spark reads no row of a partition whose folder is closed or empty: that is no run without rows."""
-    for run in (run_at(1, "r1"), run_at(2, "r2", "wiki")):
-        publish(spark, suite_tables(0.6), run, catalog, record_of())
+    """A folder of a run in a catalog is closed or empty, and Spark reads no row: the run is refused."""
+    for each in (run_at(1, "r1"), run_at(2, "r2", "wiki")):
+        publish(spark, suite_tables(0.6), each, catalog, record_of())
     runs = [to_run(row) for row in read_ledger(spark, catalog)]
     rows, there = read_rows(spark, catalog, U_STATISTICS, runs)
     assert (len(rows), there) == (sum((run.table_rows or {})["u_statistics"] for run in runs), runs)
@@ -154,7 +154,7 @@ def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSes
 
 
 def test_a_file_with_a_part_of_its_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """A file of a small table was replaced by one with fewer rows."""
+    """A file of a small table was replaced by one with fewer rows: the run is refused."""
     store = PathStore(str(tmp_path))
     publish(spark, suite_tables(0.6), run_at(1, "r1"), store, record_of())
     runs = [to_run(row) for row in read_ledger(spark, store)]

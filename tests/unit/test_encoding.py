@@ -46,8 +46,8 @@ def test_known_populations_are_where_a_source_is_known_and_of_a_pair_where_eithe
 @pytest.mark.parametrize("n_identities", [1, 20, 62, 63, 64, 200])
 def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
     models, slices = (tuple(f"{what} {n}" for n in range(size)) for what, size in (("m", 7), ("s", 9)))
-    source = Source("columns", "flags", True, tuple(f"i{n}" for n in range(n_identities)))
-    encoding = Encoding(models, slices, (source,))
+    names = tuple(f"i{n}" for n in range(n_identities))
+    encoding = Encoding(models, slices, (Source("columns", "flags", True, names),), fraction_columns=("label", *names))
     taken: set[tuple[int, int]] = set()
     for field in encoding.fields.values():
         bits = {(field.word, bit) for bit in range(field.shift, field.shift + field.width)}
@@ -55,8 +55,10 @@ def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
         assert max(bit for _, bit in bits) < WORD_BITS
         taken |= bits
     assert len(encoding.word_columns) == 1 + max(word for word, _ in taken)
-    sizes = {"label": 1, "row_reason": 1, "annotation": 1, "score_reason": 7, "slice": 8, "known": 1}
-    sizes |= {"member": n_identities, "unknown": n_identities}
+    sizes = {"label": 1, "row_reason": 1, "annotation": 1, "score_reason": 7, "slice": 8, "known": 0}
+    sizes |= {"member": n_identities, "unknown": n_identities, "off_scale": n_identities + 1}
+    for number in range(1, n_identities + 1):
+        assert len({encoding.fields[what, number].word for what in ("member", "unknown", "off_scale")}) == 1
     whats = [what for what, _ in encoding.fields]
     assert {what: whats.count(what) for what in sizes} == sizes
 
@@ -67,7 +69,7 @@ def test_fields_of_a_mixture_and_the_columns_of_examples() -> None:
     assert 2 ** fields["row_reason", 0].width > len(ROW_REASONS)
     assert 2 ** fields["score_reason", 0].width > len(SCORE_REASONS)
     numbers = {what: [number for name, number in fields if name == what] for what in ("unknown", "known", "member")}
-    assert numbers == {"unknown": [1, 2], "known": [0, 1], "member": [1, 2, 3]}
+    assert numbers == {"unknown": [1, 2], "known": [1], "member": [1, 2, 3]}
     two = replace(MIXED, models=("m", "n"), sources=(AB, *MIXED.sources[2:], Source("g", "array", True, ("u",))))
     assert two.score_columns == ("score_0", "score_1")
     assert two.value_columns == {1: "values_1", 2: "values_2"}
