@@ -16,12 +16,13 @@ usage: biasspark COMMAND [OPTION ...]
 
 Exact unintended-bias metrics of binary classifiers. To begin with:
 
-  biasspark make-corpus civil --rows 1800000 --seed 1 --out build/demo/corpus
-  biasspark measure --config conf/demo.toml --run-date 2026-03-31
-  biasspark report --config conf/demo.toml --run-date 2026-03-31 --out report.html
+  biasspark demo
+  biasspark measure --config biasspark-demo/demo.toml --run-date 2026-01-16
+  biasspark report --config biasspark-demo/demo.toml --run-date 2026-01-16 --out report.html
 
-The first writes a corpus to try, the second measures it and publishes its tables, the third shows them. Without Java
-they run on the embedded engine; with --master or --remote, or by spark-submit jobs/..., on Spark.
+The first makes a corpus to try, measures a night of it and writes its report; the others do the same for another night,
+and for a corpus of yours once the configuration names it. Without Java they run on the embedded engine; with --master
+or --remote, or by spark-submit jobs/..., on Spark.
 
 commands:
 """
@@ -35,6 +36,7 @@ class _Job(NamedTuple):
 
 
 JOBS = {
+    "demo": _Job("demo", "make a corpus, measure it and write its report: the quickest look"),
     "measure": _Job("measure", "rank every score of a corpus, and publish the bias metrics of a night"),
     "report": _Job("write_report", "write the page of a published night"),
     "make-corpus": _Job("make_corpus", "write a synthetic corpus"),

@@ -52,7 +52,7 @@ JOB = "report"
 MAX_NIGHTS = 30
 MAX_MISSING = 50
 FOLDER = "reports"
-_LIBRARIES = ("jinja2", "matplotlib")
+LIBRARIES = ("jinja2", "matplotlib")
 
 _NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, COMPARISON_ALERTS)
 """Without the files of these, a page would have no numbers, or say that there is no gate."""
@@ -86,9 +86,9 @@ class ReportPaths:
         """Refuse to write nothing, or without the libraries that draw."""
         if not (self.page or self.model_card or self.folder):
             raise ConfigError("--out: missing. A report needs a place. Give --out, --publish or --model-card.")
-        if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        if missing := [name for name in LIBRARIES if find_spec(name) is None]:
             raise ConfigError(
-                f"report: no {' and no '.join(missing)} here. Reports are drawn by {' and '.join(_LIBRARIES)}. Install "
+                f"report: no {' and no '.join(missing)} here. Reports are drawn by {' and '.join(LIBRARIES)}. Install "
                 "biasspark with its extra report."
             )
 

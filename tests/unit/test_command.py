@@ -44,12 +44,25 @@ def test_every_file_for_spark_submit_runs_a_command(file: Path) -> None:
 def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--help"]) == command.main([]) == 0
     printed = capsys.readouterr().out
-    first = [printed.index(f"  biasspark {name} ") for name in ("make-corpus", "measure", "report")]
+    first = [printed.index(f"  biasspark {name}") for name in ("demo", "measure", "report")]
     assert first == sorted(first)
     assert all(f"\n  {name} " in printed for name in command.JOBS)
 
 
-@pytest.mark.parametrize("flags", [["mesure"], ["measure"], ["measure", "--engine", "none"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["mesure"],
+        ["measure"],
+        ["measure", "--engine", "none"],
+        ["demo", "--rows", "1e6"],
+        ["demo", "--rows", "0"],
+        ["demo", "--out", ""],
+        ["demo", "--out", __file__],
+        ["demo", "--both", "--engine", "spark"],
+        ["demo", "fast"],
+    ],
+)
 def test_wrong_usage(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(flags) == 2
     assert capsys.readouterr().out == ""

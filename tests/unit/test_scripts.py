@@ -34,11 +34,6 @@ def test_help_works_from_anywhere(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [
-        ("demo", ["--rows", "1e6"], "--rows 1e6"),
-        ("demo", ["--rows", "0"], "--rows 0"),
-        ("demo", ["--rows"], "--rows"),
-        ("demo", ["--out", ""], "--out"),
-        ("demo", ["fast"], "fast"),
         ("check", ["biasspark"], "biasspark"),
         ("docs", ["tables"], "tables"),
         ("fix", ["biasspark"], "biasspark"),

@@ -1,0 +1,253 @@
+"""The demonstration: a synthetic corpus, a night of the main job with a gate, and its report, in one folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import cast
+
+import pyarrow as pa
+
+from biasspark.cli import Command, Outcome, make_parser, parse_count, print_outcome
+from biasspark.errors import BiasSparkError, ConfigError
+from biasspark.session import job_session
+from biasspark.session_request import SessionRequest, current_request, session_requested
+from biasspark.tables.parquet_files import read_files
+from biasspark.tables.schemas import BIAS_RUNS, TABLES
+from biasspark.text import show_value
+from biasspark.workflows import make_corpus, measure, write_report
+
+_SCRIPT = Path(sys.executable).with_name("biasspark")
+_COMMAND = (
+    ["biasspark"] if which("biasspark") else [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "biasspark"]
+)
+RUN_DATE, NEXT_DATE = "2026-01-15", "2026-01-16"
+SEED = 1
+_MADE_OF = "_made_of"
+"""A file in a corpus that the demonstration has made. Readers pass over names that begin with an underscore."""
+_CONFIGURATIONS = "demo.toml", "attribution.toml"
+_TEXT = """
+The tables are in {warehouse}. Query them with any SQL, for example with DuckDB (pip install duckdb):
+
+{python} -c 'import sys, duckdb; duckdb.execute(open(sys.argv[1]).read()); duckdb.sql(sys.argv[2]).show()' {views} \\
+    "{query}"
+
+There are also latest_suite, latest_threshold_rates, latest_score_histograms, latest_label_balance and others.
+
+{report}
+Changes need a second night, and where the AUC is lost takes longer to find. These commands measure both, and write the
+report of the second night:
+
+{measure} --config {config} --run-date {next_date}
+{attribute} --config {attribution} --run-date {next_date}
+{report_command} --config {config} --run-date {next_date} --out {page}
+
+Change the configuration, {config}, or begin your own with it.
+"""
+_QUERY = (
+    "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics WHERE slice = 'all' ORDER "
+    "BY bpsn_auc_high LIMIT 10"
+)
+
+
+def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
+    """Make the corpus unless it is there, measure it, write its report, and return what the job prints.
+
+    Parameters
+    ----------
+    folder
+        Gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
+    rows
+        Rows of the corpus.
+    flags
+        The flags of the session, for the commands of the second night.
+    both
+        Whether local Spark measures the night, too, into ``warehouse-spark/``, and all tables are compared.
+
+    Raises
+    ------
+    ConfigError
+        If there is a corpus in the folder that the demonstration has not made.
+    BiasSparkError
+        If the tables of two engines differ.
+    """
+    corpus, page = folder / "corpus", folder / "report.html"
+    made_of = f"{rows} rows, seed {SEED}, generator {_generator()}"
+    if corpus.exists() and not (corpus / _MADE_OF).exists():
+        raise ConfigError(f"out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _CONFIGURATIONS:
+        (folder / name).write_text(_configuration(name, folder), "utf-8")
+    environment = dict(os.environ)  # to which the embedded engine adds
+    night = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
+    has_report = all(map(find_spec, write_report.LIBRARIES))
+    with job_session("biasspark demo"):
+        if not corpus.exists() or (corpus / _MADE_OF).read_text("utf-8") != made_of:
+            _make(corpus, rows, made_of)
+        _run("measure", measure.COMMAND, night)
+        if has_report:
+            _run("report", write_report.COMMAND, [*night, "--out", str(page)])
+    n_equal = _compare_engines(folder, night, environment) if both else None
+    equal = f"\nThe embedded engine and local Spark have equal rows in all {n_equal} tables.\n" if both else ""
+    report = (
+        f"The report is one file. Open it in a browser:\n\n{page}\n"
+        if has_report
+        else ("For the report, a page with pictures: pip install 'biasspark[report]'\n")
+    )
+    text = equal + _TEXT.format(
+        warehouse=folder / "warehouse",
+        python=shlex.quote(sys.executable),
+        views=shlex.quote(str(folder / "warehouse" / "views.duckdb.sql")),
+        query=_QUERY,
+        report=report,
+        measure=shlex.join([*_COMMAND, "measure", *flags]),
+        attribute=shlex.join([*_COMMAND, "attribute", *flags]),
+        report_command=shlex.join([*_COMMAND, "report", *flags]),
+        config=shlex.quote(str(folder / "demo.toml")),
+        attribution=shlex.quote(str(folder / "attribution.toml")),
+        next_date=NEXT_DATE,
+        page=shlex.quote(str(page)),
+    )
+    summary = {"job": "demo", "rows": rows, "out": folder, "report": page if has_report else None}
+    return Outcome(table=text, summary=summary | ({"equal_tables": n_equal} if both else {}))
+
+
+def _make(corpus: Path, rows: int, made_of: str) -> None:
+    """Make the corpus in place of an older one; in a folder of another name until it is whole."""
+    partial = corpus.with_name("corpus.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    _run("make-corpus", make_corpus.COMMAND, ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(partial)])
+    (partial / _MADE_OF).write_text(made_of, "utf-8")
+    shutil.rmtree(corpus, ignore_errors=True)
+    partial.rename(corpus)
+
+
+def _run(name: str, command: Command, flags: Sequence[str]) -> None:
+    """Run a command as a user would, and say which."""
+    _say(name, flags)
+    print_outcome(cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags))))
+
+
+def _say(name: str, flags: Sequence[str]) -> None:
+    sys.stderr.write(f"$ {shlex.join([*_COMMAND, name, *flags])}\n")
+    sys.stderr.flush()
+
+
+def _generator() -> int:
+    """Return a checksum of the code that makes corpora: a corpus of other code is made again."""
+    sources = {path.name: path for path in files("biasspark.synthetic").iterdir() if path.name.endswith(".py")}
+    return zlib.crc32(b"".join(sources[name].read_bytes() for name in sorted(sources)))
+
+
+def _configuration(name: str, folder: Path) -> str:
+    """Return the text of a configuration with the folders of the demonstration."""
+    text = files("biasspark.synthetic").joinpath(name).read_text("utf-8")
+    for what in ("corpus", "warehouse"):
+        path = json.dumps(str(folder / what), ensure_ascii=False)  # a string of JSON is one of TOML
+        text = text.replace(f'path = "build/demo/{what}"', f"path = {path}")
+    return text
+
+
+def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Measure the night on local Spark, in another process, and return how many tables have equal rows.
+
+    Raises
+    ------
+    BiasSparkError
+        If a table differs, or Spark did not measure the night.
+    """
+    second = folder / "warehouse-spark"
+    flags = [*night, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
+    _say("measure", flags)
+    command = [sys.executable, "-m", "biasspark", "measure", *flags]
+    if code := subprocess.run(command, env=environment, check=False).returncode:
+        raise BiasSparkError(f"demo: the night on local Spark ended with exit code {code}. Its fault is above.")
+    one, other = (_read_night(path) for path in (folder / "warehouse", second))
+    if differing := [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]:
+        raise BiasSparkError(
+            f"demo: the two engines differ in {', '.join(sorted(differing))}. They should be equal: report it."
+        )
+    return len(one)
+
+
+def _read_night(warehouse: Path) -> dict[str, pa.Table]:
+    """Return the tables of the last run of the night by name, in the order of their keys, without the run's columns."""
+    runs = list((warehouse / BIAS_RUNS.name / f"run_date={RUN_DATE}").iterdir())
+    ledger = read_files(BIAS_RUNS, runs).sort_by("published_at").to_pylist(maps_as_pydicts="strict")
+    tables = {}
+    for name in ledger[-1]["table_rows"]:
+        table = TABLES[name]
+        rows = read_files(table, [warehouse / name / f"run_date={RUN_DATE}" / f"run_id={ledger[-1]['run_id']}"])
+        ordered = rows.sort_by([(key, "ascending") for key in table.key_columns])
+        tables[name] = ordered.select(table.value_columns)
+    return tables
+
+
+# ---- the command line
+
+_DESCRIPTION = """\
+Make a synthetic corpus, measure the bias of two models on it, check it against the rules of a gate, and write the
+report. A second demo uses the corpus that is there, and adds a run, which supersedes the first.
+"""
+
+EXAMPLES = """\
+examples:
+  %(prog)s
+  %(prog)s --rows 100000 --out /tmp/demo
+  %(prog)s --both                          # needs Spark and Java as well
+"""
+
+
+def demo_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = make_parser(_DESCRIPTION, EXAMPLES, prog)
+    rows, out = "comments of the corpus (1800000)", "the folder of corpus, tables and report (biasspark-demo)"
+    parser.add_argument("--rows", type=parse_count, default=1_800_000, metavar="N", help=rows)
+    parser.add_argument("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=out)
+    both = "measure on the embedded engine and on local Spark, and compare all tables"
+    parser.add_argument("--both", action="store_true", help=both)
+    return parser
+
+
+def _parse_folder(text: str) -> Path:
+    if not text or (Path(text).exists() and not Path(text).is_dir()):
+        raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a folder, new or existing. Name another.")
+    return Path(text)
+
+
+def main(arguments: argparse.Namespace) -> Outcome:
+    """Run the demonstration that the flags ask for.
+
+    Raises
+    ------
+    ConfigError
+        If flags contradict each other, or the folder cannot be written to.
+    """
+    if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
+        raise ConfigError("--both: compares the embedded engine with local Spark. Leave --engine and its like out.")
+    flags = [
+        text
+        for name in ("engine", "remote", "master")
+        if (value := getattr(arguments, name))
+        for text in (f"--{name}", value)
+    ]
+    request = SessionRequest("embedded") if arguments.both else current_request()
+    try:
+        with session_requested(request):
+            return run_demo(arguments.out.absolute(), arguments.rows, flags, both=arguments.both)
+    except OSError as error:
+        raise ConfigError(f"--out {error.filename or arguments.out}: {error.strerror}. Name another folder.") from error
+
+
+COMMAND = Command(demo_parser, main)
