@@ -6,7 +6,7 @@ Connect and serverless clusters, and on the embedded engine.
 
 from __future__ import annotations
 
-from biasspark.session.embedded import engine_version
+from biasspark.session.embedded import engine_version, refuse_too_many
 from biasspark.session.engine_choice import (
     is_connect,
     is_embedded,
@@ -30,6 +30,7 @@ __all__ = [
     "kept",
     "local",
     "persisted",
+    "refuse_too_many",
     "run_side_by_side",
     "sees_files",
 ]

@@ -48,7 +48,7 @@ from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
-from biasspark.session import describe, kept
+from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -156,6 +156,7 @@ def survey_for_ranking(
         check_identity(survey, measures.identities, only)
     cutpoints = place_cutpoints(measures, survey, corpus.schema)
     encoding = build_encoding(measures, survey)
+    refuse_too_many(corpus.sparkSession, survey.n_rows, len(measures.models))
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         examples = encode_examples(marked, measures, encoding, id_column)
         yield SurveyedCorpus(marked, examples, measures, survey, encoding, cutpoints, id_column)
