@@ -136,22 +136,24 @@ def _task(setting: Setting, folder: Path) -> Command:
     return ["--corpus", setting.corpora[""], "--outcome", folder / "outcome.json"]
 
 
+def _night(candidate: Candidate, setting: Setting, folder: Path, *overrides: str) -> Command:
+    paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
+    config = candidate.root / "scripts" / "benchmarks" / "job.toml"
+    options = [option for override in (*paths, *overrides) for option in ("--set", override)]
+    return ["--config", config, "--run-date", "2026-01-15", *options]
+
+
 def _start_job(*overrides: str) -> Start:
     def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
-        config = candidate.root / "scripts" / "benchmarks" / "job.toml"
-        options = [option for override in (*paths, *overrides) for option in ("--set", override)]
-        job: Command = [
-            candidate.root / "jobs/bias_metrics.py",
-            "--config",
-            config,
-            "--run-date",
-            "2026-01-15",
-            *options,
-        ]
-        return _submit(candidate, setting, folder, *job)
+        job = candidate.root / "jobs" / "bias_metrics.py"
+        return _submit(candidate, setting, folder, job, *_night(candidate, setting, folder, *overrides))
 
     return start
+
+
+def _start_embedded(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+    command = [sys.executable, "-m", "biasspark", "measure", "--engine", "embedded"]
+    return [*command, *_night(candidate, setting, folder)]
 
 
 def _start_python(script: str) -> Start:
@@ -201,6 +203,13 @@ CANDIDATES = {
     candidate.name: candidate
     for candidate in (
         Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job(), portable=True),
+        Candidate(
+            "embedded",
+            "biasspark measure on the embedded engine, whole",
+            _start_embedded,
+            uses_java=False,
+            portable=True,
+        ),
         Candidate(
             "further",
             "the same with thresholds, histograms, label balance and pinned AUC",

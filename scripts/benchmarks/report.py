@@ -41,8 +41,12 @@ class Target:
 TARGETS = (
     Target("job / floor", "job seconds", "floor seconds", 1.35, 1_800_000),
     Target("job / pandas loop", "job seconds", "pandas seconds", 1 / 4.3, 1_800_000),
+    Target("embedded / pandas loop", "embedded seconds", "pandas seconds", 1 / 12, 1_800_000),
     Target("further night in a warm session, seconds", "warm: further night", None, 5, 1_800_000),
     Target("job / DuckDB", "job seconds", "duckdb seconds", 1, 18_000_000),
+    Target("embedded / DuckDB", "embedded seconds", "duckdb seconds", 1, 18_000_000),
+    Target("embedded / numpy by hand", "embedded seconds", "numpy seconds", 1, 18_000_000),
+    Target("embedded, peak memory, MB", "embedded peak_mb", None, 2500, 18_000_000),
     Target("job / DuckDB, peak memory", "job peak_mb", "duckdb peak_mb", 1, 18_000_000),
     Target("job with further tables / job", "further seconds", "job seconds", 1.25, 18_000_000),
     Target("suite / sort", "session: suite", "session: sort", 0.4, 18_000_000),

@@ -20,7 +20,7 @@ from scripts.benchmarks.task import positive_int
 
 RESULTS = Path(__file__).parent / "results"
 UNANNOTATED = 0.75
-DEFAULT = ["job", "further", "floor", "warm", "pandas", "numpy", "duckdb", "session"]
+DEFAULT = ["job", "embedded", "further", "floor", "warm", "pandas", "numpy", "duckdb", "session"]
 
 
 def parse_arguments() -> argparse.Namespace:
