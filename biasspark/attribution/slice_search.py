@@ -179,8 +179,8 @@ def _count_in_python(
 def _sum_slices(rows: DataFrame, conditions: Mapping[int, Sequence[Condition]]) -> dict[int, list[NodeSums]]:
     """Return by tree the sums of each slice, of rows that meet its condition."""
     found = {tree: [NodeSums()] * len(own) for tree, own in conditions.items()}
-    if found:
-        slices = F.explode(_slices_of_row(conditions)).alias("slice")
+    if any(conditions.values()):
+        slices = F.explode(_slices_of_row({tree: own for tree, own in conditions.items() if own})).alias("slice")
         inside = rows.select("tree", *KIND, "value", "loss_doubled", slices)
         for row in inside.groupBy("tree", "slice", *KIND).agg(*row_sums()).collect():
             found[row["tree"]][row["slice"]] += read_row_sums(row)

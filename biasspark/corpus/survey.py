@@ -15,11 +15,13 @@ from biasspark.config import Identities, Label, Measures, unknown_identity
 from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
-from biasspark.metrics.data_quality import column_warnings, positive_value_warnings
+from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.text import format_share
 
 MOST_VALUES = 10_000
 """More distinct values than this are neither identities nor templates; the column is probably an id or a text."""
+
+_MANY_VALUES = 100
 
 ROWS_A_RANGE = 500_000
 MOST_CHOSEN_RANGES = 1024
@@ -120,6 +122,11 @@ class Survey:
             if not values:
                 warnings.append(
                     f"identities: no row has a value in '{name}', so it gives no identity. Is it the right column?"
+                )
+            if len(values) > _MANY_VALUES and self.n_rows < len(values) * FEW_ROWS:
+                warnings.append(
+                    f"identities: '{name}' has {len(values):,} values, each on fewer than {FEW_ROWS} rows on average. "
+                    "Is it an id, or a measurement?"
                 )
             if any("\ufffd" in value for value in values):
                 warnings.append(

@@ -278,6 +278,9 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
         yield f"all its {profile.n_rows:,} scores are the same value, so every AUC is 0.5. Is it the right column?"
         return
     yield from _repeated_values(profile)
+    lowest, highest = profile.lowest or 0.0, profile.highest or 0.0
+    if lowest < 0 and lowest.is_integer() and highest <= 1:
+        yield f"its scores range from {lowest:g} to {highest:g}. Is {lowest:g} a mark of missing ones?"
     if profile.n_rarer_label is not None and profile.n_rarer_label < FEW_ROWS:
         return
     if profile.overall_auc == 1:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import InputError, redact
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import RUN_ID, Table
+from biasspark.tables.schemas import RUN_ID, Table, tables_of
 from biasspark.tables.store import Store
 from biasspark.text import format_count
 
@@ -65,15 +65,34 @@ def _check_counts(spark: SparkSession, store: Store, table: Table, rows: pa.Tabl
     """
     counts = Counter(rows[RUN_ID.name].to_pylist())
     for run in runs:
-        expected = (run.table_rows or {}).get(table.name, counts[run.run_id])
-        if counts[run.run_id] == expected:
-            continue
         if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
             raise FileNotFoundError(store.location(table, run))
+        check_count(store, table, run, counts[run.run_id])
+
+
+def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
+    """Raise `InputError` if a table has other than the rows that the ledger counts of a run."""
+    expected = (run.table_rows or {}).get(table.name, n_rows)
+    if n_rows != expected:
         raise InputError(
-            f"{redact(store.location(table, run))}: {counts[run.run_id]:,} of {format_count(expected, 'row')} could be "
-            "read. Restore the files, or let the user of the job read them and enter the folders above."
+            f"{redact(store.location(table, run))}: {n_rows:,} of {format_count(expected, 'row')} could be read. "
+            "Restore the files, or let the user of the job read them and enter the folders above."
         )
+
+
+def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
+    """Raise `InputError` unless the small tables of a run have all rows that the ledger counts."""
+    faults = []
+    for table in tables_of(run.job):
+        if table.per_row or not (run.table_rows or {}).get(table.name):
+            continue
+        try:
+            if not read_rows(spark, store, table, [run])[1]:
+                faults.append(describe_absence(store, table, run))
+        except InputError as error:
+            faults += error.messages
+    if faults:
+        raise InputError(*faults)
 
 
 def describe_absence(store: Store, table: Table, run: Run) -> str:

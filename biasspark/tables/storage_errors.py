@@ -32,9 +32,9 @@ def storage_errors(path: str, act: str) -> Iterator[None]:
     Raises
     ------
     InputError
-        If it may not be read.
+        If it cannot be read.
     BiasSparkError
-        Otherwise.
+        If it cannot be written, created or removed.
     """
     try:
         yield
@@ -45,6 +45,11 @@ def storage_errors(path: str, act: str) -> Iterator[None]:
             raise InputError(
                 f"{redact(path)}: permission is denied. Let the user of the job read it, and enter the folders above "
                 "it."
+            ) from error
+        if act == "read":
+            raise InputError(
+                f"{redact(path)}: could not be read, {describe_cause(error)}. Restore it, or remove it and measure the "
+                "night again."
             ) from error
         raise BiasSparkError(
             f"{redact(path)}: could not be {act}, {describe_cause(error)}. Nothing was published. Fix the cause, then "

@@ -10,9 +10,11 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.columns import HEADER_RANGE
+from biasspark.tables.published import check_count
 from biasspark.tables.runs import Run
 from biasspark.tables.schema_check import no_rows
 from biasspark.tables.schemas import SCORE_BLOCKS
+from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
 
 
@@ -28,6 +30,20 @@ def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataF
     """Return the rows of ``score_blocks`` of some runs, with the index of each run in the list as ``night``."""
     blocks = [_blocks_of(spark, store, run) for run in runs] or [no_rows(spark, SCORE_BLOCKS)]
     return reduce(DataFrame.unionByName, [rows.withColumn("night", F.lit(index)) for index, rows in enumerate(blocks)])
+
+
+def check_counts(store: Store, blocks: DataFrame, runs: Sequence[Run]) -> None:
+    """Compare the rows of each run with those that the ledger counts. One small Spark job.
+
+    Raises
+    ------
+    InputError
+        If a run has others, unless it has none: its files are gone then.
+    """
+    with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
+        counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
+    for index, n_rows in counts.items():
+        check_count(store, SCORE_BLOCKS, runs[index], n_rows)
 
 
 def read_headers(blocks: DataFrame, n_nights: int) -> list[dict[str, StoredHeader]]:

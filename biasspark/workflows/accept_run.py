@@ -11,6 +11,7 @@ from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.session import job_session
 from biasspark.tables.ledger import accept, check_latest, find_published
+from biasspark.tables.published import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_store, session_settings
@@ -32,7 +33,7 @@ def accept_run(
     Raises
     ------
     InputError
-        If no run of the night is published, or ``run_id`` is not the latest.
+        If no run of the night is published, ``run_id`` is not the latest, or rows of its tables are missing.
     """
     progress = Progress()
     store, person = open_store(config.output), by or user_name()
@@ -41,6 +42,7 @@ def accept_run(
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
         check_latest(spark, store, latest, run_id or latest.run_id)
+        check_tables(spark, store, latest)
         run = accept(spark, store, latest, reason, person)
     summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
     summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}

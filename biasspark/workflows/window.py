@@ -36,7 +36,7 @@ from biasspark.tables.schemas import (
     tables_of,
 )
 from biasspark.tables.store import Store, open_store, session_settings
-from biasspark.tables.stored_blocks import read_blocks, read_headers
+from biasspark.tables.stored_blocks import check_counts, read_blocks, read_headers
 from biasspark.text import format_count
 from biasspark.windows.agreement import list_disagreements
 from biasspark.windows.sketch import SketchHeader, merge_extremes, merge_quantiles
@@ -93,21 +93,23 @@ def find_window(
     Raises
     ------
     InputError
-        If nights are missing, keep no state, or were measured by other rules than each other or the configuration.
+        If nights are missing, keep no state or a part of it, or were measured by other rules than each other or the
+        configuration.
 
     Notes
     -----
-    Two small Spark jobs, over the ledger and over the headers of the nights.
+    Three small Spark jobs, over the ledger, the number of blocks and the headers of the nights.
     """
     first, last = days
     with describe(spark, "look up the nights"):
         found = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
         runs = [night.run for night in found.values()]
         blocks = read_blocks(spark, store, runs)
+        check_counts(store, blocks, runs)
         stored = read_headers(blocks, len(runs))
     states = {day: decode_states(own) for day, own in zip(found, stored, strict=True) if own}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
-    missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
+    missing = {day: _why_missing(found.get(day)) for day in every if day not in states}
     if missing and (not allow_missing or not states):
         raise InputError(_describe_missing(missing, len(every)))
     if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
@@ -214,6 +216,12 @@ def _schema_of(headers: Mapping[str, SketchHeader], measures: Measures) -> Struc
         column: FloatType() if headers[model].is_single else DoubleType() for model, column in measures.models.items()
     }
     return StructType([StructField(column, kind) for column, kind in kinds.items()])
+
+
+def _why_missing(night: PublishedNight | None) -> str:
+    if night is None:
+        return "not published"
+    return "its files are gone" if (night.run.table_rows or {}).get(SCORE_BLOCKS.name) else "keeps no state"
 
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:

@@ -125,8 +125,9 @@ def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: i
         # Within the session, which removes the zips of --py-files when it stops: drawing imports from them.
         written = write_documents(spark, report, paths)
     summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
-    summary |= {"outcome": worst_outcome(report.alerts()), "written": written}
-    return progress.end(Outcome(summary=summary))
+    warnings = report.run["warnings"]
+    summary |= {"outcome": worst_outcome(report.alerts()), "written": written, "warnings": warnings}
+    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
 
 def read_report_data(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EACCES
 from pathlib import Path
@@ -19,8 +19,8 @@ from biasspark.tables.publish import publish
 from biasspark.tables.published import read_rows
 from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
 from biasspark.tables.store import CatalogStore, PathStore
+from biasspark.workflows import accept_run, maintain, print_side_by_side, window
 from biasspark.workflows import export_table as export
-from biasspark.workflows import maintain, print_side_by_side, window
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import write_report as report
 from tests.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
@@ -162,6 +162,47 @@ def test_a_file_with_a_part_of_its_rows_is_refused(spark: SparkSession, tmp_path
     pq.write_table(pq.ParquetFile(file).read().slice(1), file)
     with pytest.raises(InputError, match=str(file.parent)):
         read_rows(spark, store, U_STATISTICS, runs)
+
+
+def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accepted: tuple[Path, Path]) -> None:
+    """A table of a run is gone: nobody can accept the run."""
+    config, warehouse = accepted
+    (file,) = (warehouse / "bias_metrics").rglob("*.parquet")
+    gone = file.rename(warehouse.parent / file.name)
+    try:
+        flags = ("--config", config, "--run-date", NIGHT, "--reason", "seen")
+        done = run_main(accept_run.main, *flags, parser=accept_run.accept_parser())
+    finally:
+        gone.rename(file)
+    assert done.code == 3, done.err
+    assert str(file.parent) in done.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda files: files[0].unlink(), "rows could be read"),
+        (lambda files: files[0].write_bytes(files[0].read_bytes()[:100]), "score_blocks"),
+        (lambda files: [file.unlink() for file in files], "its files are gone"),
+    ],
+    ids=["file", "bytes", "files"],
+)
+def test_a_window_takes_no_damaged_state_for_a_whole_one(
+    spark: SparkSession, accepted: tuple[Path, Path], damage: Callable[[list[Path]], object], named: str
+) -> None:
+    """The kept state of a night lost a file, bytes or all files: the window is refused, and nothing is published."""
+    config, warehouse = accepted
+    files, before = list((warehouse / "score_blocks").rglob("*.parquet")), list_files(warehouse)
+    contents = [file.read_bytes() for file in files]
+    try:
+        damage(files)
+        done = run_main(window.main, "--config", config, "--from", NIGHT, "--to", NIGHT, parser=window.window_parser())
+    finally:
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+    assert done.code == 3, done.err
+    assert named in done.err
+    assert list_files(warehouse).keys() == before.keys()
 
 
 def test_folders_that_are_not_there_are_empty(tmp_path: Path) -> None:

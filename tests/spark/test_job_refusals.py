@@ -243,7 +243,7 @@ def test_passwords_in_paths_are_not_shown(spark: SparkSession, published: Path) 
     assert "hunter2" not in done.err
     done = run(write_config(published, output={"path": secret}), "--dry-run")
     if is_connect(spark):
-        assert_refused(done, 1, "nofs://(redacted)@bucket/x/u_statistics: could not be read, ")
+        assert_refused(done, 3, "nofs://(redacted)@bucket/x/u_statistics: could not be read, ")
     else:
         assert_refused(done, 2, '[output] path = "nofs://(redacted)@bucket/x". ')
     assert "hunter2" not in done.err

@@ -66,6 +66,10 @@ def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_war
     assert "50%" in ids
     assert '`[corpus] duplicates = "reject"`' in ids
     assert Survey(1000, {}, (), n_ids=981).warnings == ()
+    name = "comment"
+    (many,) = Survey(3_000, {name: tuple(map(str, range(101)))}, ()).warnings
+    assert "101" in many
+    assert Survey(3_030, {name: tuple(map(str, range(101)))}, ()).warnings == ()
 
 
 def test_an_identity_that_does_not_exist_is_refused() -> None:
