@@ -6,7 +6,7 @@ import argparse
 import getpass
 from datetime import date
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
+from biasspark.cli import Command, Outcome, Progress, job_parser
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.session import job_session
@@ -77,9 +77,7 @@ def parse_text(text: str) -> str:
 
 def accept_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to accept"), prog=prog
-    )
+    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to accept", can_plan=False)
     add = parser.add_argument
     add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
     add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")

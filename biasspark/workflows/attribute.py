@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.config import Attribution, Config, Measures, load_config
 from biasspark.errors import ConfigError
 from biasspark.report.console_summary import show_lost
@@ -108,9 +109,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(ATTRIBUTE, config, arguments)
 
 
-def attribution_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows are attributed"), prog=prog)
-
-
-COMMAND = Command(attribution_parser, main)
+RUN_DATE = "the night whose rows are attributed"
+COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)

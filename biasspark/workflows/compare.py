@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -13,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.jackknife import pair_sides
 from biasspark.comparison.model_comparisons import (
@@ -390,11 +391,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(COMPARE, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def compare_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(
-        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night on whose rows the models are compared"), prog=prog
-    )
-
-
-COMMAND = Command(compare_parser, main)
+RUN_DATE = "the night on whose rows the models are compared"
+COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)

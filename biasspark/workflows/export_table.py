@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
@@ -90,9 +90,7 @@ examples:
 
 def export_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to export"), prog=prog
-    )
+    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to export", can_plan=False)
     names = f"one of {', '.join(EXPORTED)}"
     parser.add_argument("--table", required=True, choices=EXPORTED, metavar="NAME", help=names)
     file = "the file to write, replaced if it exists"

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, date, datetime
 from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, format_table, job_parser, parse_count
+from biasspark.cli import Command, Outcome, Progress, format_table, job_parser, parse_count
 from biasspark.config import Config, load_config
 from biasspark.session import job_session
 from biasspark.tables.maintenance import (
@@ -83,7 +83,7 @@ NIGHT = "the night from whose end keep_days and grace_hours count back; runs of 
 
 def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate(NIGHT), prog=prog)
+    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date=NIGHT)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
     parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
     parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")

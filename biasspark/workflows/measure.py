@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -157,9 +158,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def measure_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return backfill_parser(_DESCRIPTION, prog)
-
-
-COMMAND = Command(measure_parser, main)
+COMMAND = Command(partial(backfill_parser, _DESCRIPTION), main)

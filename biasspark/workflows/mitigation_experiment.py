@@ -9,12 +9,13 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 import pyarrow as pa
 from pyspark.ml.classification import LogisticRegressionModel
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
+from biasspark.cli import Command, Outcome, Progress, job_parser
 from biasspark.config import parse_measures
 from biasspark.errors import ConfigError
 from biasspark.mitigation.classifier import hash_words, score_comments, train_classifier
@@ -185,11 +186,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return run_experiment(experiment, arguments.run_date, arguments.dry_run)
 
 
-def mitigation_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(
-        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night to publish the scored test set as"), prog=prog
-    )
-
-
-COMMAND = Command(mitigation_parser, main)
+RUN_DATE = "the night to publish the scored test set as"
+COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)

@@ -16,8 +16,8 @@ from biasspark.cli import (
     NIGHTLY_EXAMPLES,
     Outcome,
     Progress,
-    RunDate,
-    job_parser,
+    add_dry_run,
+    configured_parser,
     parse_date,
     print_failure,
     print_outcome,
@@ -65,8 +65,10 @@ class Nights:
 
 def backfill_parser(description: str, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job that measures one night or many."""
-    form = RunDate("the night to measure, or the first and the last of many", parse_nights, "DATE[..DATE]")
-    parser = job_parser(description, EXAMPLES, run_date=form, prog=prog)
+    parser = configured_parser(description, EXAMPLES, prog)
+    night = "the night to measure, or the first and the last of many"
+    parser.add_argument("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=night)
+    add_dry_run(parser)
     parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
     return parser
 

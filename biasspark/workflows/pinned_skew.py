@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, format_table, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, format_table, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew, load_config
 from biasspark.corpus.identity_sources import select_identity
@@ -127,9 +128,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(EXPERIMENT, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def skew_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows the experiment takes"), prog=prog)
-
-
-COMMAND = Command(skew_parser, main)
+RUN_DATE = "the night whose rows the experiment takes"
+COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import SORT_KEYS, Request, SideBySide, compare_side_by_side
@@ -94,9 +94,7 @@ MAX_ROWS = 1000
 
 def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to show"), prog=prog
-    )
+    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
     add = parser.add_argument
     add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
     add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")

@@ -249,22 +249,9 @@ def window_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
     parser = configured_parser(_DESCRIPTION, EXAMPLES, prog=prog)
     add = parser.add_argument
-    add(
-        "--from",
-        dest="first",
-        required=True,
-        type=parse_date,
-        metavar="YYYY-MM-DD",
-        help="the first night of the window",
-    )
-    add(
-        "--to",
-        dest="last",
-        required=True,
-        type=parse_date,
-        metavar="YYYY-MM-DD",
-        help="its last night, under which its tables are published",
-    )
+    ends = {"first": "the first night of the window", "last": "its last night, under which its tables are published"}
+    for flag, (end, text) in zip(("--from", "--to"), ends.items(), strict=True):
+        add(flag, dest=end, required=True, type=parse_date, metavar="YYYY-MM-DD", help=text)
     add("--allow-missing", action="store_true", help="skip missing nights, and list them")
     return parser
 
