@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.config import Attribution, Config, Measures, load_config
-from biasspark.errors import ConfigError
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count, show_visibly
-from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone, warn_of_features
+from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
-from biasspark.workflows.nightly import NightlyJob, plan_or_run
+from biasspark.workflows.measurement import rows_alone
+from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -77,12 +77,7 @@ def _list_searches(asked: Attribution) -> Iterator[str]:
 
 
 def _require_attribution(config: Config) -> Attribution:
-    if config.attribution is None:
-        raise ConfigError(
-            '[attribution]: missing. This job requires the table. Write, for example, numeric = ["comment_length"], '
-            "tree = {}."
-        )
-    return config.attribution
+    return require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 def _measures_of(config: Config) -> Measures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from biasspark.cli import Outcome
 from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
@@ -74,6 +75,10 @@ class Verdict:
     def exit_code(self) -> int:
         """The exit code of the job."""
         return GATE_FAILED if self.outcome == FAIL else 0
+
+    def add_to(self, outcome: Outcome) -> Outcome:
+        """Return what a job prints, with what the gate says."""
+        return replace(outcome, summary={**outcome.summary, "gate": self.outcome}, exit_code=self.exit_code)
 
     def show(self, table: Table) -> str:
         """Return how many alerts have each outcome, and a line for each that failed or warns, the worst first.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -36,6 +36,7 @@ from biasspark.text import show_value
 from biasspark.workflows.plan import Plan, describe_plan
 from biasspark.workflows.publish_run import RunContext
 
+T = TypeVar("T")
 MOST_NIGHTS = 3660
 EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
@@ -103,6 +104,13 @@ def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
             "Name the column with the date of a row, or measure one night."
         )
     return run_date.days
+
+
+def require(part: T | None, table: str, example: str) -> T:
+    """Return the part of the configuration that a job is about, or raise `ConfigError` with an example of its table."""
+    if part is None:
+        raise ConfigError(f"[{table}]: missing. This job requires the table. Write, for example, {example}.")
+    return part
 
 
 class NightlyJob(NamedTuple):

@@ -14,14 +14,14 @@ from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew, load_config
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.usable import list_missing_models
-from biasspark.errors import ConfigError, Fault, InputError
+from biasspark.errors import Fault, InputError
 from biasspark.metrics.prevalence_experiment import pinned_skew
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob, plan_or_run
+from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -39,13 +39,11 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {describe_drops(skew)}")
         table = skew_classes(surveyed, measurement)
-    counts = measurement.counts.row_counts
-    record = describe_run(context, counts, measurement.warnings)
-
-    def show() -> str:
-        return format_table(list_skew_changes(table), CHANGED_BY_SKEW)
-
-    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, show))
+    record = describe_run(context, measurement.counts.row_counts, measurement.warnings)
+    outcome = publish_run(
+        context, {PINNED_SKEW: table}, record, lambda: format_table(list_skew_changes(table), CHANGED_BY_SKEW)
+    )
+    return progress.end(outcome)
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
@@ -96,10 +94,7 @@ def plan_experiment(config: Config) -> Plan:
 
 def find_experiment(config: Config) -> PinnedSkew:
     """Return what the configuration says about the experiment, which other jobs do not need."""
-    if config.pinned_skew is None:
-        example = '[pinned_skew] identity = "gay"'
-        raise ConfigError(f"[pinned_skew]: missing. This job requires the table. Write, for example, {example}.")
-    return config.pinned_skew
+    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:

@@ -12,6 +12,7 @@ from pyspark.sql.types import FloatType
 
 from biasspark.config import Config, merge_rules
 from biasspark.corpus.survey import list_valued
+from biasspark.ranking.counts import Counts
 from biasspark.session import describe
 from biasspark.tables.ledger import JobCorpus, list_configurations
 from biasspark.tables.schemas import BIAS_METRICS
@@ -19,7 +20,7 @@ from biasspark.tables.store import Store
 from biasspark.tables.stored_blocks import StoredHeader, read_blocks, read_headers
 from biasspark.windows.sketch import RangeBoundaries, Sketch, SketchHeader, is_skewed, reuse_boundaries
 from biasspark.windows.sketch_rows import sketch_rows
-from biasspark.workflows.measurement import RankedBlocks, SurveyedCorpus
+from biasspark.workflows.measurement import SurveyedCorpus
 from biasspark.workflows.publish_run import RunContext
 
 
@@ -41,9 +42,10 @@ def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedC
     return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), cuts
 
 
-def score_blocks(ranking: RankedBlocks, config: Config, cuts: list[RangeBoundaries]) -> DataFrame:
-    """Return the table ``score_blocks`` of a night that was ranked. Lazy."""
-    surveyed, counts = ranking.surveyed, ranking.measurement.counts
+def score_blocks(
+    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, cuts: list[RangeBoundaries]
+) -> DataFrame:
+    """Return the table ``score_blocks`` of a night whose blocks are RANKED. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
     of_night: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
@@ -66,7 +68,7 @@ def score_blocks(ranking: RankedBlocks, config: Config, cuts: list[RangeBoundari
             skewed=is_skewed(max_range_rows, n_rows, cut.boundaries) if cut.skewed is None else cut.skewed,
         )
         headers.append(header)
-    return sketch_rows(ranking.ranked, encoding, headers, cuts)
+    return sketch_rows(ranked, encoding, headers, cuts)
 
 
 def decode_states(stored: Mapping[str, StoredHeader]) -> dict[str, Sketch]:
