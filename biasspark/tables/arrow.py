@@ -26,18 +26,8 @@ def masked(values: Any, is_null: Flags) -> Masked:
 def to_table(table: Table, **columns: Any) -> pa.Table:
     """Return rows of a declared table, less the columns of the run, in the order of its columns.
 
-    Parameters
-    ----------
-    table : Table
-        Its declared columns fix names, order and types.
-    **columns
-        The values of each column: an array, a list, `masked` values, or one value for all rows. None and NaN are NULL,
-        and zeros have no sign.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing or not declared.
+    The values of each column are an array, a list, `masked` values, or one value for all rows. None and NaN are NULL,
+    and zeros have no sign. A column that is missing or not declared is a `ValueError`.
     """
     n_rows = max((len(_values(column)) for column in columns.values() if _is_array(_values(column))), default=1)
     schema = table.arrow_schema

@@ -85,10 +85,7 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
     """Return the latest published run of a job for one night and corpus: the one that the views show.
 
-    Raises
-    ------
-    InputError
-        If there is none, naming the nights and corpora that there are.
+    Raises `InputError` if there is none, naming the nights and corpora that there are.
     """
     rows = latest_by_night(_select(read_ledger(spark, store, run_date), job, corpus))
     if run_date not in rows:
@@ -179,12 +176,7 @@ def append_to_ledger(
 ) -> datetime:
     """Add the row of a run to the ledger, and return when that was: from then on readers see the run.
 
-    Raises
-    ------
-    PublishConflict
-        If another run of the same date, corpus and job came to the ledger since this one started.
-    BiasSparkError
-        If it cannot be written.
+    Raises as `refuse_conflict`, and `BiasSparkError` if it cannot be written.
     """
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
@@ -205,7 +197,7 @@ def append_to_ledger(
 
 
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:
-    """Return the runs that were published before this one; refuse it where one came since it started.
+    """Return the runs that were published before this one.
 
     A copy is no other run: it has the numbers of a run that the ledger has as well.
 
@@ -235,13 +227,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
 
 
 def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) -> None:
-    """Refuse a run that is not the latest of its night, which readers see: only that one is accepted.
-
-    Raises
-    ------
-    InputError
-        If it is not published, or superseded.
-    """
+    """Raise `InputError` for a run that is not the latest of its night: only what readers see is accepted."""
     if run_id == latest.run_id:
         return
     rows = _select(read_ledger(spark, store, latest.run_date), latest.job, latest.corpus)

@@ -50,12 +50,7 @@ _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
 class PathStore:
-    """Plain Parquet under one path, on any file system that Spark knows.
-
-    Parameters
-    ----------
-    path : str
-        The folder of the tables; made when the first table is written.
+    """Plain Parquet in one folder, on any file system that Spark knows; it is made when the first table is written.
 
     Raises
     ------
@@ -228,21 +223,13 @@ class PathStore:
 
 
 class CatalogStore:
-    """Parquet tables of a Spark catalog, each partitioned by run_date and run_id.
-
-    Its methods are those of `PathStore`.
+    """Parquet tables of a Spark catalog, each partitioned by run_date and run_id. Its methods are those of `PathStore`.
 
     Parameters
     ----------
-    catalog : str
-        ``schema`` or ``catalog.schema``, parts with other characters than letters, digits and ``_`` in backticks.
-    views : str, optional
-        The schema that holds the views, where it is another one.
-
-    Raises
-    ------
-    ConfigError
-        If one is no such name.
+    catalog, views : str
+        The schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
+        parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
     """
 
     provider = "parquet"

@@ -62,17 +62,6 @@ def publish(
     tables : mapping of Table to pyarrow.Table or DataFrame
         The rows of each table of the job that has any part in the run, with the table's ``value_columns``. A DataFrame
         is evaluated once: what is costly belongs behind a shuffle or a cache.
-    run : Run
-        The attempt.
-    store : Store
-        Where the tables live.
-    record : RunRecord
-        What the ledger says of the run.
-
-    Returns
-    -------
-    PublishedRun
-        Published from that instant on.
 
     Raises
     ------

@@ -25,25 +25,14 @@ class Run:
 
     Parameters
     ----------
-    run_date : date
-        The night.
-    corpus : str
-        The name of the corpus, any text.
-    job : str
-        The job, whose tables are published together.
     run_id : str
-        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most.
+        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most; it is a folder's name.
     started_at : datetime
         With its time zone.
     window_start : date, optional
         The first night, where it is a window of nights that ends with `run_date`.
     table_rows : mapping of str to int, optional
         The rows of each table that the run wrote, of a published run whose row of the ledger says so.
-
-    Raises
-    ------
-    ValueError
-        If ``run_id`` could not be a folder's name, or ``started_at`` has no time zone.
     """
 
     run_date: date

@@ -9,11 +9,10 @@ from datetime import date
 from biasspark.cli import Command, Outcome, Progress, job_parser
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
-from biasspark.session import job_session
 from biasspark.tables.ledger import accept, check_latest, find_published
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
-from biasspark.tables.store import open_store, session_settings
+from biasspark.tables.store import open_tables
 from biasspark.text import show_value
 
 
@@ -22,22 +21,12 @@ def accept_run(
 ) -> Outcome:
     """Add to the ledger that the latest run of a night is accepted, and return what the job prints.
 
-    Parameters
-    ----------
-    by : str, optional
-        Who accepts it; the user who runs this if None.
-    run_id : str, optional
-        The only run to accept.
-
-    Raises
-    ------
-    InputError
-        If no run of the night is published, or ``run_id`` is not the latest.
+    Accepted `by` the user who runs this, unless given. Raises `InputError` if no run of the night is published, or the
+    latest is not the one of a `run_id` that is given.
     """
-    progress = Progress()
-    store, person = open_store(config.output), by or user_name()
+    progress, person = Progress(), by or user_name()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {ACCEPT_RUN}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(ACCEPT_RUN, config) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
         check_latest(spark, store, latest, run_id or latest.run_id)

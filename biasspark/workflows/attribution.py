@@ -75,8 +75,6 @@ class Attributed(SurveyedCorpus):
 def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow") -> Attributed:
     """Rank a corpus for AUC attribution. Parameters and errors are those of `survey_for_ranking`.
 
-    Notes
-    -----
     Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
     returned scans the corpus once and shuffles it once.
     """
@@ -129,10 +127,7 @@ def warn_of_features(attribution: Attribution | None) -> tuple[str, ...]:
 def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
     """Rank the rows, keep them for the block, and give what they lose by segment.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read.
+    Raises `InputError` if a file cannot be read.
     """
     attribution = attributed.attribution
     with persisted(*attributed.kept):
@@ -144,14 +139,8 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
 def check_rows(attributed: Attributed, rejects: Rejects | None = None) -> tuple[RowCounts, tuple[str, ...]]:
     """Rank the scores alone, count the rows read and rejected, and give the warnings that a measurement gives.
 
-    Raises
-    ------
-    InputError
-        If a model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
-
-    Notes
-    -----
-    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score.
+    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score. Raises `InputError` if a
+    model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
     """
     encoding, measures, features = attributed.encoding, attributed.measures, attributed.features
     with job_on_corpus(attributed, "rank the scores"):

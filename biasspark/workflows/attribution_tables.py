@@ -172,15 +172,9 @@ def find_slices(attributed: Attributed) -> tuple[list[LosingSlice], tuple[str, .
 def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict[str, Any]]:
     """Grow the trees on the difference of two models' attributions, and return their rows of ``attribution_segments``.
 
-    Raises
-    ------
-    InputError
-        If ids repeat, so that the two attributions of a row cannot be brought together.
-
-    Notes
-    -----
     Both models are ranked anew, among the rows that both score: a scan and a shuffle; and once more for every slice,
-    with the nodes of its tree as sets.
+    with the nodes of its tree as sets. Raises `InputError` if ids repeat, by which the two attributions of a row are
+    brought together.
     """
     features, spark = attributed.features, attributed.corpus.sparkSession
     keys = [TreeKey(*models, name, AUC) for name in attributed.encoding.slices]

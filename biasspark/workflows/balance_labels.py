@@ -17,14 +17,8 @@ from biasspark.workflows.measurement import check_counts, job_on_corpus, survey_
 def balance_labels(corpus: DataFrame, measures: Measures) -> tuple[pa.Table, tuple[str, ...]]:
     """Return the table ``label_balance``, less the run's columns, and warnings. Scores are not read.
 
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration, or no row has a label.
-
-    Notes
-    -----
-    Runs three narrow jobs: the survey, and two that count rows and labels.
+    Runs three narrow jobs: the survey, and two that count rows and labels. Raises `InputError` if the corpus does not
+    fit the configuration, or no row has a label.
     """
     assert measures.label_balance is not None
     with survey_for_ranking(corpus, measures) as surveyed:

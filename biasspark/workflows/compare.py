@@ -75,8 +75,6 @@ class Comparison:
     ----------
     surveyed
         The corpus, with the measures of the comparison and nothing else.
-    counts
-        Rows read and rejected.
     identities
         Numbers of those that are compared: crossed pairs need enough rows.
     scopes
@@ -152,14 +150,8 @@ class Comparison:
     def compute(self) -> list[ComparedPair]:
         """Compute both models' AUCs of every pair of cells, with their variances, for each model and the baseline.
 
-        Raises
-        ------
-        InputError
-            If an expression fails on a row, or a file cannot be read.
-
-        Notes
-        -----
-        Runs a Spark action for each model and 32 identities.
+        Runs a Spark action for each model and 32 identities. Raises `InputError` if an expression fails on a row, or a
+        file cannot be read.
         """
         with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.asked.models for pair in self._compare(model)]
@@ -229,15 +221,9 @@ def compare(
 ) -> Iterator[Comparison]:
     """Compare models with a baseline, for a block. Parameters are those of `survey_for_ranking` and `measure`.
 
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration, a model has no usable score, or more is rejected than is allowed.
-
-    Notes
-    -----
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
-    model and 32 identities, and shuffles it twice.
+    model and 32 identities, and shuffles it twice. Raises `InputError` if the corpus does not fit the configuration, a
+    model has no usable score, or more is rejected than is allowed.
     """
     asked = measures.compare
     assert asked is not None  # it names the baseline

@@ -14,11 +14,11 @@ from biasspark.cli import Command, Outcome, Progress, job_parser, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
-from biasspark.session import describe, job_session
+from biasspark.session import describe
 from biasspark.tables.ledger import find_published, read_ledger
 from biasspark.tables.published import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.store import Store, open_tables
 
 JOB = "export"
 EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not BIAS_RUNS))
@@ -28,18 +28,14 @@ EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not B
 def export_table(config: Config, table: Table, run_date: date, path: Path) -> Outcome:
     """Write a table of the latest published run of its job, and return what the job prints.
 
-    Raises
-    ------
-    InputError
-        If no run is published, with the nights and corpora that there are; or if the files of the table are gone.
-    ConfigError
-        If the file cannot be written.
+    Raises `InputError` if no run is published, with the nights and corpora that there are, or if the files of the table
+    are gone; `ConfigError` if the file cannot be written.
     """
     progress = Progress()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(JOB, config) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
-        rows = read_table(spark, open_store(config.output), table, run_date, config.corpus.name)
+        rows = read_table(spark, store, table, run_date, config.corpus.name)
         with open_out(path) as file:
             n_rows = write_csv(file, table.names, rows)
     summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": path}
@@ -51,8 +47,6 @@ def read_table(
 ) -> Iterable[Iterable[object]]:
     """Return the rows of a table of a night, in the order of its key, with the columns of the contract.
 
-    Notes
-    -----
     A table with rows for each row of the corpus passes through the driver one partition at a time. A run has no row of
     a table that it did not write.
     """

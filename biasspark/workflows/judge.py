@@ -110,8 +110,6 @@ class Verdict:
 def judge(measured: GateInput, context: RunContext) -> Verdict:
     """Evaluate the rules on a run before it is published.
 
-    Notes
-    -----
     The ledger is read, and ``u_statistics`` of the run accepted last; where a rule is on a change, that table,
     ``threshold_rates`` or ``jackknife_statistics`` of earlier ones as well: never the corpus.
     """
@@ -135,12 +133,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
     """Evaluate the rules on models and their baseline before the comparison is published.
 
-    Parameters
-    ----------
-    compared : sequence of ComparedPair
-        Both models' AUCs of every pair of cells.
-    missing_models : collection of str
-        Models without one usable score.
+    The compared pairs are both models' AUCs of every pair of cells, the missing models those without one usable score.
     """
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()

@@ -31,12 +31,7 @@ def maintain(
 ) -> Outcome:
     """Plan the maintenance, do it unless it is a dry run, and return what the job prints.
 
-    Parameters
-    ----------
-    run_date : date
-        The night from whose end days and hours count back.
-    keep_days, grace_hours : int, optional
-        In place of those of ``[maintenance]``.
+    Days and hours count back from the end of the night; None is what ``[maintenance]`` says.
     """
     progress, rules, store = Progress(), config.maintenance, open_store(config.output)
     kept_days = rules.keep_days if keep_days is None else keep_days

@@ -17,10 +17,7 @@ from biasspark.synthetic.corpora import CORPORA
 def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
     """Generate a corpus, write it where nothing is yet, and return what the job prints.
 
-    Raises
-    ------
-    ConfigError
-        If the request has faults, or there is something at the path. Faults are raised before Spark starts.
+    Raises `ConfigError` before Spark starts if the request has faults, and then if there is something at the path.
     """
     check_request(request)
     if max_files is not None and max_files < 1:

@@ -121,7 +121,7 @@ def survey_for_ranking(
     duplicates: str = "allow",
     only: str | None = None,
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus, for a block.
+    """Check and survey a corpus, for a block. Raises `InputError` if it does not fit the configuration.
 
     Parameters
     ----------
@@ -131,11 +131,6 @@ def survey_for_ranking(
         What to do about ids that repeat.
     only : str, optional
         The one identity that is measured: it is ranked by blocks, and everything else is left out.
-
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration.
 
     Notes
     -----
@@ -262,6 +257,8 @@ def _find_greatest(values: Floats) -> float | None:
 def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
     """Rank a surveyed corpus, and return what follows from its counts.
 
+    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
+
     Parameters
     ----------
     rejects : Rejects, optional
@@ -271,10 +268,6 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     ------
     InputError
         If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
-
-    Notes
-    -----
-    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
     """
     _refuse_too_many(surveyed)
     with job_on_corpus(surveyed, "rank every score"):
@@ -329,12 +322,7 @@ def check_counts(
 ) -> None:
     """Stop where too few rows are usable, too many are rejected, or all identities are unknown on every usable row.
 
-    Parameters
-    ----------
-    sides
-        The usable rows in and outside of each identity, crossed pairs left out.
-    rejects : Rejects, optional
-        How many rejects a job may have.
+    The sides are the usable rows in and outside of each identity, crossed pairs left out.
     """
     measures, singles = surveyed.measures, surveyed.encoding.singles
     check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)

@@ -68,12 +68,8 @@ class Folder:
 class ScoredTestSet:
     """The test set with the scores of all models.
 
-    Attributes
-    ----------
-    rows
-        Columns id, comment_text, label, template, and a score for each of `MODELS`.
-    sizes
-        For each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
+    The rows have the columns id, comment_text, label, template, and a score for each of `MODELS`; the sizes for each
+    model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
     """
 
     rows: DataFrame
@@ -107,13 +103,8 @@ def score_test_set(
 ) -> ScoredTestSet:
     """Generate, plan, add, train and score.
 
-    Parameters
-    ----------
-    folder
-        Gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated` (the
-        comments added for these models), `models` and `test_set`.
-    comments
-        The comments to add by model; empty to generate them.
+    The folder gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated`
+    (the comments added for these models: those given, by model, or generated ones), `models` and `test_set`.
     """
     spark = folder.spark
     progress.stage(f"training corpus of {mitigation.rows:,} comments into {folder.path}")

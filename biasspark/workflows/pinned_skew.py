@@ -49,10 +49,7 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
     """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action.
 
-    Raises
-    ------
-    InputError
-        If a cell of the identity has no row: then the class balance does not move, whatever is dropped.
+    Raises `InputError` if a cell of the identity has no row: then the class balance does not move, whatever is dropped.
     """
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
@@ -63,13 +60,7 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
 
 
 def check_cells(counts: Counts, identity: str) -> None:
-    """Refuse an identity that has a cell without rows, of all rows of a model that may be measured.
-
-    Raises
-    ------
-    InputError
-        With the cells that are empty.
-    """
+    """Raise `InputError` for an identity that has a cell without rows, of all rows of a model that may be measured."""
     groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
     chosen = (groups.identity == identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
     empty = {

@@ -20,7 +20,7 @@ from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_worst_identities
-from biasspark.session import describe, follow_tasks, job_session
+from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
 from biasspark.tables.publish import Rows
@@ -35,29 +35,24 @@ from biasspark.tables.schemas import (
     Table,
     tables_of,
 )
-from biasspark.tables.store import Store, open_store, session_settings
-from biasspark.tables.stored_blocks import read_blocks, read_headers
+from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
 from biasspark.windows.agreement import list_disagreements
 from biasspark.windows.sketch import SketchHeader, merge_extremes, merge_quantiles
 from biasspark.windows.sketch_rows import read_sketches
 from biasspark.workflows.measurement import Measurement
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
-from biasspark.workflows.state import decode_states
+from biasspark.workflows.state import read_blocks, read_states
 
 
 @dataclass(frozen=True)
 class Window:
-    """Nights that merge.
+    """The nights from `first` to `last` that merge, in order.
 
     Attributes
     ----------
-    first, last
-        The days of the window, both included.
-    nights
-        Those that are there, in order.
     headers
-        Of each of them, by model.
+        Of each night, by model.
     blocks
         Their rows of ``score_blocks``, with the place of each night as ``night``.
     missing
@@ -81,31 +76,22 @@ class Window:
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
-    """Find the state of all nights of a window, and see that it merges.
+    """Find the state of all nights of a window, from the first to the last of some days, and see that it merges.
 
-    Parameters
-    ----------
-    days
-        The first and the last, both included.
-    allow_missing
-        Whether a window may lack nights.
+    Two small Spark jobs, over the ledger and over the headers of the nights.
 
     Raises
     ------
     InputError
-        If nights are missing, keep no state, or were measured by other rules than each other or the configuration.
-
-    Notes
-    -----
-    Two small Spark jobs, over the ledger and over the headers of the nights.
+        If nights are missing that may not be, keep no state, or were measured by other rules than each other or the
+        configuration.
     """
     first, last = days
     with describe(spark, "look up the nights"):
         found = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
         runs = [night.run for night in found.values()]
         blocks = read_blocks(spark, store, runs)
-        stored = read_headers(blocks, len(runs))
-    states = {day: decode_states(own) for day, own in zip(found, stored, strict=True) if own}
+        states = {day: state for day, state in zip(found, read_states(blocks, len(runs)), strict=True) if state}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: "keeps no state" if day in found else "not published" for day in every if day not in states}
     if missing and (not allow_missing or not states):
@@ -122,8 +108,6 @@ def find_window(
 def merge_nights(window: Window, config: Measures) -> Measurement:
     """Return the measurement of all nights together: to the last integer that of the union of their rows.
 
-    Notes
-    -----
     Runs one Spark action. Blocks are read once and shuffled once; no column of the corpus is read.
     """
     measures = replace(config, templates=None, label_balance=None)
@@ -263,9 +247,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
-    store = open_store(config.output)
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output) | SETTINGS) as spark:
+    with open_tables(JOB, config, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), SCORE_BLOCKS, BIAS_RUNS))
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)

@@ -50,8 +50,6 @@ class Table:
 
     Parameters
     ----------
-    name : str
-        Its name in the folder or the catalog.
     job : str
         The job that writes it; its views show the latest published run of that job.
     comment : str
