@@ -186,8 +186,7 @@ def append_to_ledger(
         )
         values = vars(record) | vars(run) | {"published_at": published_at}
         values |= {"rejects": list(record.rejects.items()), "table_rows": list((table_rows or {}).items())}
-        schema = BIAS_RUNS.full_arrow_schema
-        row = pa.table([pa.array([values[field.name]], field.type) for field in schema], schema=schema)
+        row = pa.Table.from_pylist([values], BIAS_RUNS.full_arrow_schema)
         try:
             store.write(spark, BIAS_RUNS, row, run)
         except BiasSparkError:  # it is published all the same if its row is there

@@ -147,12 +147,5 @@ def collect_tables(frames: Mapping[Table, DataFrame]) -> dict[Table, pa.Table]:
     structs = [frame.select(F.struct(*table.names).alias(table.name)) for table, frame in frames.items()]
     union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), structs)
     rows = union.collect()
-    tables = {}
-    for table in frames:
-        schema = table.full_arrow_schema
-        values = [row[table.name] for row in rows if row[table.name] is not None]
-        columns = zip(*values, strict=True) if values else [()] * len(schema)
-        tables[table] = pa.table(
-            [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema
-        )
-    return tables
+    values = {table: [row[table.name].asDict() for row in rows if row[table.name] is not None] for table in frames}
+    return {table: pa.Table.from_pylist(of_table, table.full_arrow_schema) for table, of_table in values.items()}

@@ -70,8 +70,8 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
     losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
     rows = {
         ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
-        ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices) for row in nodes],
-        ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices) for row in losing],
+        ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices, "predicate") for row in nodes],
+        ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices, "predicate") for row in losing],
         LOSS_BY_SEGMENT: _add_intervals(
             list_losses(losses, attribution.segments, subgroups.named, probable, level), level
         ),
@@ -135,11 +135,8 @@ def segment_pairs(attributed: Attributed) -> pa.Table:
     pairs, level = attributed.attribution.pairs or Pairs(), attributed.measures.intervals.level
     with describe(attributed.corpus.sparkSession, "grow the trees of pairs"):
         rows = pair_segments(attributed.ranked, attributed.features, pairs, level).to_pylist()
-    for row in rows:
-        if inside := attributed.measures.slices.get(row[SLICE]):
-            for side in ("negative_predicate", "positive_predicate"):
-                row[side] = f"({inside}) AND {row[side]}"
-    return table_of(PAIR_SEGMENTS, rows)
+    columns = ("negative_predicate", "positive_predicate")
+    return table_of(PAIR_SEGMENTS, [_within_slice(row, attributed.measures.slices, *columns) for row in rows])
 
 
 def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[Segment]:
@@ -278,18 +275,16 @@ def _vary(segment: Segment, subgroups: Subgroups) -> float | None:
     return subgroups.variance(segment.place, segment.sums)
 
 
-def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, Any]:
-    """Let a predicate select rows of its slice alone."""
+def _within_slice(row: dict[str, Any], slices: Mapping[str, str], *predicates: str) -> dict[str, Any]:
+    """Let the predicates of a row select rows of its slice alone."""
     inside = slices.get(row[SLICE])
-    return {**row, "predicate": f"({inside}) AND {row['predicate']}"} if inside else row
+    return row | {name: f"({inside}) AND {row[name]}" for name in predicates} if inside else row
 
 
 def _warn(attributed: Attributed, losses: Losses) -> tuple[str, ...]:
     """Return what a person should look at: features without a search, empty segments, and missing losses."""
-    said = (
-        say_what_link_does(losses, model, attributed.attribution.link.get(model))
-        for model in attributed.encoding.models
-    )
+    links, models = attributed.attribution.link, attributed.encoding.models
+    link_warnings = (say_what_link_does(losses, model, links.get(model)) for model in models)
     segments = list(attributed.attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in losses if slice_name == ALL_ROWS}
-    return (*warn_of_features(attributed.attribution), *segment_warnings(segments, empty), *filter(None, said))
+    return (*warn_of_features(attributed.attribution), *segment_warnings(segments, empty), *filter(None, link_warnings))

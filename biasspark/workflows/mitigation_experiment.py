@@ -64,18 +64,6 @@ class Folder:
             return self.spark.read.parquet(path)
 
 
-@dataclass(frozen=True)
-class ScoredTestSet:
-    """The test set with the scores of all models.
-
-    The rows have the columns id, comment_text, label, template, and a score for each of `MODELS`; the sizes for each
-    model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
-    """
-
-    rows: DataFrame
-    sizes: dict[str, dict[str, int]]
-
-
 def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Outcome:
     """Plan or run the experiment, publish the measured test set, and return what the job prints."""
     progress, settings, store = Progress(), experiment.mitigation, open_store(experiment.output)
@@ -91,17 +79,20 @@ def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Out
         run = new_run(run_date, settings.corpus, MAIN_JOB)
         with follow_tasks(spark, progress.advance):
             folder = Folder(spark, f"{experiment.corpus.path}/{run.partition}")
-            scored = score_test_set(folder, settings, comments, progress)
-            measured = run_night(scored.rows, RunContext(spark, experiment, store, run, progress))
+            scored, sizes = score_test_set(folder, settings, comments, progress)
+            measured = run_night(scored, RunContext(spark, experiment, store, run, progress))
             summary, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
-        models = [model | scored.sizes[model["model"]] for model in list_models(summary)]
+        models = [model | sizes[model["model"]] for model in list_models(summary)]
         return judge(measured, models, list_terms(metrics, tuple(settings.imbalanced)))
 
 
 def score_test_set(
     folder: Folder, mitigation: Mitigation, comments: Mapping[str, DataFrame], progress: Progress
-) -> ScoredTestSet:
+) -> tuple[DataFrame, dict[str, dict[str, int]]]:
     """Generate, plan, add, train and score.
+
+    Returns the test set, with the columns id, comment_text, label, template, and a score for each of `MODELS`, and for
+    each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
 
     The folder gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated`
     (the comments added for these models: those given, by model, or generated ones), `models` and `test_set`.
@@ -119,7 +110,7 @@ def score_test_set(
     models, sizes = train_models(folder, corpus, added, progress)
     progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
     sentences = generate(spark, mitigation.test_request).select("id", TEXT, LABEL, TEMPLATE)
-    return ScoredTestSet(folder.keep("test_set", score_comments(sentences, models)), sizes)
+    return folder.keep("test_set", score_comments(sentences, models)), sizes
 
 
 def balance_terms(corpus: DataFrame, mitigation: Mitigation) -> pa.Table:

@@ -145,10 +145,9 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
     for table, of_window in WINDOW_TABLES.items():
         if table in measurement.tables:
             rows = measurement.tables[table]
-            columns = {name: rows[name] for name in rows.column_names}
-            columns[WINDOW_START.name] = pa.array([window.first] * len(rows), pa.date32())
-            columns[N_NIGHTS.name] = pa.array([len(window.nights)] * len(rows), N_NIGHTS.arrow_type)
-            tables[of_window] = pa.table([columns[name] for name in of_window.value_columns], of_window.arrow_schema)
+            for column, value in ((WINDOW_START, window.first), (N_NIGHTS, len(window.nights))):
+                rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
+            tables[of_window] = rows.select(of_window.value_columns)
     return tables
 
 
