@@ -18,7 +18,7 @@ from biasspark import __version__
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run
-from biasspark.tables.schemas import BIAS_RUNS, Table
+from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
 from biasspark.text import show_value
@@ -57,17 +57,11 @@ class PublishedNight:
     rejects: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class AcceptedRun:
-    """An accepted run, the configuration that it had, and the tables that it wrote, None if the ledger does not say."""
+class AcceptedRun(NamedTuple):
+    """An accepted run, and the configuration that it had."""
 
     run: Run
     config: Mapping[str, Any]
-    tables: frozenset[str] | None = None
-
-    def wrote(self, table: Table) -> bool:
-        """Return whether the run may have rows of a table. Older versions wrote every table of a job."""
-        return self.tables is None or table.name in self.tables
 
 
 # ---- reading
@@ -127,14 +121,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
     latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
-    return [
-        AcceptedRun(
-            to_run(row),
-            json.loads(row["config"] or "{}"),
-            None if row["table_rows"] is None else frozenset(row["table_rows"]),
-        )
-        for row in latest
-    ]
+    return [AcceptedRun(to_run(row), json.loads(row["config"] or "{}")) for row in latest]
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:

@@ -113,7 +113,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
     tables: dict[Table, Rows] = {}
     for table in tables_of(run.job):
-        if row["table_rows"] is not None and table.name not in row["table_rows"]:
+        if not run.wrote(table):
             continue
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.value_columns)

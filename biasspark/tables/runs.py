@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from biasspark.tables.schemas import Table
+
 PUBLISHED, ACCEPTED = "published", "accepted"
 """The status of a run in the ledger: readers see it, and a gate or a person accepted it, too."""
 ACCEPT_RUN = "accept_run"
@@ -54,6 +56,10 @@ class Run:
     def partition(self) -> str:
         """The folder of the run within a table's folder."""
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
+
+    def wrote(self, table: Table) -> bool:
+        """Return whether the run may have rows of a table. Older versions wrote every table of a job."""
+        return self.table_rows is None or table.name in self.table_rows
 
 
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:

@@ -285,8 +285,7 @@ def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
 
 def compared_alone(measures: Measures) -> Measures:
     """Return what is left of the measures where nothing is done but to compare models."""
-    asked = measures.compare
-    assert asked is not None
+    asked = _require_compare(measures)
     models = {name: measures.models[name] for name in (*asked.models, asked.baseline)}
     return replace(rows_alone(measures), models=models, identities=measures.identities, compare=asked)
 
@@ -310,16 +309,11 @@ def plan_comparison(config: Config) -> Plan:
     return Plan(parts, passes)
 
 
-def _require_compare(config: Config) -> Compare:
-    return require(config.compare, "compare", '[compare] baseline = "old"')
+def _require_compare(measures: Measures) -> Compare:
+    return require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
-def _measures_of(config: Config) -> Measures:
-    _require_compare(config)
-    return compared_alone(config)
-
-
-COMPARE = NightlyJob(JOB, _measures_of, plan_comparison, run_night)
+COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 
 # ---- the command line

@@ -15,7 +15,7 @@ from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
-from biasspark.tables.ledger import find_published, read_ledger
+from biasspark.tables.ledger import find_published
 from biasspark.tables.published import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_tables
@@ -51,8 +51,7 @@ def read_table(
     a table that it did not write.
     """
     run = find_published(spark, store, table.job, run_date, corpus)
-    row = next(row for row in read_ledger(spark, store, run_date) if row["run_id"] == run.run_id)
-    if row["table_rows"] is not None and table.name not in row["table_rows"]:
+    if not run.wrote(table):
         return ()
     with describe(spark, "export"):
         if table.per_row:

@@ -164,7 +164,7 @@ def _warn_of_vanished(
 
     Crossed pairs come and go with their numbers of rows. Identities that a rule names have a warning of their own.
     """
-    runs = [one.run for one in accepted if one.wrote(U_STATISTICS)]
+    runs = [one.run for one in accepted if one.run.wrote(U_STATISTICS)]
     before, _ = read_rows(context.spark, context.store, U_STATISTICS, runs)
     in_all_rows = (pc.field(SLICE) == ALL_ROWS) & ~pc.field(CROSSED)
     warnings = []
@@ -215,7 +215,7 @@ def _find_baselines(
     gone: dict[Run, list[str]] = {}
     for table, of_table in rules.items():
         if of_table:
-            wrote = [one.run for one in accepted if one.run in comparable and one.wrote(table)]
+            wrote = [one.run for one in accepted if one.run in comparable and one.run.wrote(table)]
             rows, there = read_rows(spark, store, table, wrote)
             latest |= choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
             for missing in set(wrote) - set(there):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, format_table, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew, load_config
+from biasspark.config import Config, PinnedAuc, PinnedSkew, load_config
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
@@ -93,11 +93,9 @@ def describe_drops(skew: PinnedSkew) -> str:
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
-def _measures_of(config: Config) -> Measures:
-    return select_identity(config, find_experiment(config).identity)
-
-
-EXPERIMENT = NightlyJob(JOB, _measures_of, plan_experiment, run_night)
+EXPERIMENT = NightlyJob(
+    JOB, lambda config: select_identity(config, find_experiment(config).identity), plan_experiment, run_night
+)
 
 
 # ---- the command line
