@@ -57,7 +57,7 @@ class Outcome:
     exit_code: int = 0
 
 
-def make_parser(description: str, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
+def make_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
     """Make a parser with ``--debug`` and the session alone, its help ending with examples and the exit codes.
 
     The program is called `prog`, or like the file that runs.
@@ -78,7 +78,7 @@ def make_parser(description: str, epilog: str = "", prog: str | None = None) -> 
 
 
 def job_parser(
-    description: str,
+    description: str | None,
     epilog: str = NIGHTLY_EXAMPLES,
     prog: str | None = None,
     *,
@@ -108,7 +108,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help=text)
 
 
-def configured_parser(description: str, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
+def configured_parser(description: str | None, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job with a configuration: ``--config, --set, --debug``."""
     parser = make_parser(description, epilog, prog)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")

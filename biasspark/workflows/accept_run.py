@@ -1,4 +1,4 @@
-"""The job by which a person accepts a published run, so that later runs are compared with it."""
+"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
 
 from __future__ import annotations
 
@@ -46,10 +46,6 @@ def user_name() -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "the new annotators, see 4711"
@@ -66,7 +62,7 @@ def parse_text(text: str) -> str:
 
 def accept_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to accept", can_plan=False)
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to accept", can_plan=False)
     add = parser.add_argument
     add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
     add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")

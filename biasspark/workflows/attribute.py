@@ -1,4 +1,4 @@
-"""The job of AUC attribution: rank rows, search where AUC is lost, publish, and print where most is lost."""
+"""Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most."""
 
 from __future__ import annotations
 
@@ -89,10 +89,6 @@ ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most.
-"""
-
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 
@@ -105,4 +101,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 RUN_DATE = "the night whose rows are attributed"
-COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

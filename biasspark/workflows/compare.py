@@ -1,4 +1,8 @@
-"""The job that compares models with a baseline, on the rows that both score."""
+"""Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
+
+Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
+is 5.
+"""
 
 from __future__ import annotations
 
@@ -107,11 +111,6 @@ class Comparison:
             f"{format_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
         )
 
-    @property
-    def missing_models(self) -> tuple[str, ...]:
-        """Models without one usable score."""
-        return list_missing_models(self.counts)
-
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
         """Return what a person should look at: in the corpus, its clusters, the scores, and what models share."""
         loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
@@ -198,7 +197,7 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
     table = model_comparisons(compared, comparison.level)
-    verdict = judge_comparison(compared, config, comparison.missing_models)
+    verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
     tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
     if verdict.alerts is not None:
         tables[COMPARISON_ALERTS] = verdict.alerts
@@ -318,13 +317,6 @@ COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
-
-Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
-is 5.
-"""
-
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
 
@@ -334,4 +326,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 RUN_DATE = "the night on whose rows the models are compared"
-COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

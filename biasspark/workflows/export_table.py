@@ -1,4 +1,4 @@
-"""The job that writes a table of a published night as CSV that spreadsheets open safely."""
+"""Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -71,10 +71,6 @@ def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterable[object]]:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --table bias_metrics --out metrics.csv
@@ -83,7 +79,7 @@ examples:
 
 def export_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to export", can_plan=False)
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to export", can_plan=False)
     names = f"one of {', '.join(EXPORTED)}"
     parser.add_argument("--table", required=True, choices=EXPORTED, metavar="NAME", help=names)
     file = "the file to write, replaced if it exists"

@@ -1,4 +1,4 @@
-"""The job that keeps the tables in order: it removes runs that no reader sees any more, and compacts files."""
+"""Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference."""
 
 from __future__ import annotations
 
@@ -64,10 +64,6 @@ def _describe(plan: Plan, status: str) -> Outcome:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
@@ -78,7 +74,7 @@ NIGHT = "the night from whose end keep_days and grace_hours count back; runs of 
 
 def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date=NIGHT)
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date=NIGHT)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
     parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
     parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")

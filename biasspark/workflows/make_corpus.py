@@ -1,4 +1,4 @@
-"""The job that writes a synthetic corpus as Parquet, generated on the executors."""
+"""Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster."""
 
 from __future__ import annotations
 
@@ -43,10 +43,6 @@ def _write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s civil --rows 1800000 --seed 1 --out build/civil
@@ -60,7 +56,7 @@ examples:
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser: one subcommand per kind of corpus."""
-    parser = make_parser(_DESCRIPTION, EXAMPLES, prog)
+    parser = make_parser(__doc__, EXAMPLES, prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
         flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)

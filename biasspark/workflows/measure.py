@@ -1,4 +1,4 @@
-"""The main job: measure a night of a corpus, judge it by the gate, publish it, and print what is worst."""
+"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
 
 from __future__ import annotations
 
@@ -152,14 +152,10 @@ def _name_rules(gate: Gate) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
-"""
-
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan or run the night, or each of many."""
     return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
 
 
-COMMAND = Command(partial(backfill_parser, _DESCRIPTION), main)
+COMMAND = Command(partial(backfill_parser, __doc__), main)

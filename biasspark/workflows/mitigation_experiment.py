@@ -1,7 +1,6 @@
-"""The mitigation experiment: three classifiers from one imbalanced corpus, and which of them is the least biased.
+"""Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes."""
 
-imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
-"""
+# imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
 
 from __future__ import annotations
 
@@ -144,10 +143,6 @@ def train_models(
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31
@@ -169,4 +164,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 RUN_DATE = "the night to publish the scored test set as"
-COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

@@ -64,7 +64,7 @@ class Nights:
         return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
 
 
-def backfill_parser(description: str, prog: str | None = None) -> argparse.ArgumentParser:
+def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job that measures one night or many."""
     parser = configured_parser(description, EXAMPLES, prog)
     night = "the night to measure, or the first and the last of many"

@@ -1,4 +1,4 @@
-"""The class-skew experiment as a job: part of one cell of one identity is dropped, and pinned AUC moves."""
+"""Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over."""
 
 from __future__ import annotations
 
@@ -100,10 +100,6 @@ EXPERIMENT = NightlyJob(
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over.
-"""
-
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
 
@@ -113,4 +109,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 RUN_DATE = "the night whose rows the experiment takes"
-COMMAND = Command(partial(job_parser, _DESCRIPTION, EXAMPLES, run_date=RUN_DATE), main)
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

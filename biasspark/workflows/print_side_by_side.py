@@ -1,4 +1,4 @@
-"""The job that puts two models of a published night side by side; the corpus is not read."""
+"""Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -73,10 +73,6 @@ def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --models toxicity_1 toxicity_6
@@ -88,7 +84,7 @@ MAX_ROWS = 1000
 
 def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
     add = parser.add_argument
     add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
     add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")

@@ -1,4 +1,4 @@
-"""The job on a window of nights: the state that each kept is merged, measured and published."""
+"""Measure a window of published nights by merging the rankings that they kept; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -212,10 +212,6 @@ def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Measure a window of published nights by merging the rankings that they kept; the corpus is not read.
-"""
-
 JOB = "window_metrics"
 EXAMPLES = """\
 examples:
@@ -230,7 +226,7 @@ SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 def window_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = configured_parser(_DESCRIPTION, EXAMPLES, prog=prog)
+    parser = configured_parser(__doc__, EXAMPLES, prog=prog)
     add = parser.add_argument
     ends = {"first": "the first night of the window", "last": "its last night, under which its tables are published"}
     for flag, (end, text) in zip(("--from", "--to"), ends.items(), strict=True):
