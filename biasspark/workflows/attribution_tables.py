@@ -58,7 +58,9 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
     Trees and slices are searched here, by several jobs, side by side; the other tables are lazy.
     """
     attribution, ranked, features = attributed.attribution, attributed.ranked, attributed.features
-    level, probable = attributed.measures.intervals.level, find_probable(attributed, losses)
+    level, links = attributed.measures.intervals.level, attribution.link
+    # Of these models scores are probabilities, or become them, so that rows have losses.
+    probable = {model: model in links or lie_within_0_and_1(losses, model) for model in attributed.encoding.models}
     searches: list[Callable[[], Any]] = [partial(grow_segments, attributed, probable), partial(find_slices, attributed)]
     searches += [partial(compare_models, attributed, models) for models in attribution.compare]
     segments, (slices, warnings), *compared = run_side_by_side(attributed.corpus.sparkSession, searches)
@@ -109,12 +111,6 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
     return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
-
-
-def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
-    """Say of every model whether its scores are probabilities, or become them, so that it has losses."""
-    links = attributed.attribution.link
-    return {model: model in links or lie_within_0_and_1(losses, model) for model in attributed.encoding.models}
 
 
 def cross_groups(attributed: Attributed) -> pa.Table:

@@ -169,20 +169,17 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [own[model] for own in window.headers] for model in measures.models}
     one_a_night = next(iter(by_model.values()))
     extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    values = {}
+    for name in list_valued(measures):
+        kind = one_a_night[-1].types[name]
+        is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
+        values[name] = order_values({v for header in one_a_night for v in header.values[name]}, name, is_numeric)
     return Survey(
         n_rows=sum(night.n_rows for night in window.nights),
-        values={
-            name: order_values({value for header in one_a_night for value in header.values[name]}, name, numeric)
-            for name in list_valued(measures)
-            for numeric in [_is_numeric(one_a_night[-1].types[name])]
-        },
+        values=values,
         quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
-
-
-def _is_numeric(kind: str) -> bool:
-    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
 
 
 def _encoding_of(header: SketchHeader, measures: Measures) -> Encoding:
