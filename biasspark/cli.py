@@ -57,17 +57,10 @@ class Outcome:
     exit_code: int = 0
 
 
-def make_parser(description: str, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
-    """Make a parser with ``--debug`` and the session alone, its help ending with the exit codes.
+def make_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
+    """Make a parser with ``--debug`` and the session alone, its help ending with examples and the exit codes.
 
-    Parameters
-    ----------
-    description
-        What the job does.
-    epilog
-        Examples, laid out as they shall appear.
-    prog
-        What the program is called; the file that runs if None.
+    The program is called `prog`, or like the file that runs.
     """
     parser = argparse.ArgumentParser(
         prog=prog,
@@ -85,46 +78,37 @@ def make_parser(description: str, epilog: str = "", prog: str | None = None) -> 
 
 
 def job_parser(
-    description: str,
+    description: str | None,
     epilog: str = NIGHTLY_EXAMPLES,
-    *,
-    can_plan: bool = True,
-    run_date: RunDate | None = None,
     prog: str | None = None,
+    *,
+    run_date: str = "the night to measure",
+    can_plan: bool = True,
 ) -> argparse.ArgumentParser:
-    """Make the parser of a job on one night: ``--config, --run-date, --set, --dry-run, --debug``.
+    """Make the parser of a job on one night: ``--config, --set, --run-date, --dry-run, --debug``.
 
     Parameters
     ----------
-    description
-        What the job does.
-    epilog
-        Examples, laid out as they shall appear; ``%(prog)s`` stands for the command.
+    run_date
+        What the date is to the job.
     can_plan
         Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
-    run_date
-        How the job reads ``--run-date``, and what the date is to it.
-    prog
-        As for `make_parser`.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        Its result has ``config`` (Path), ``run_date`` (date), ``overrides`` (list of text), ``dry_run`` (where the job
-        takes it), ``debug``. A job adds flags of its own.
     """
     parser = configured_parser(description, epilog, prog)
-    form = run_date or RunDate("the night to measure")
-    parser.add_argument("--run-date", required=True, type=form.parse, metavar=form.metavar, help=form.help)
+    parser.add_argument("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
     if can_plan:
-        parser.add_argument(
-            "--dry-run", action="store_true", help="check configuration and schema, print the plan, and stop"
-        )
+        add_dry_run(parser)
     parser.set_defaults(only_missing=False)  # which a job that takes many nights has a flag for
     return parser
 
 
-def configured_parser(description: str, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add ``--dry-run``."""
+    text = "check configuration and schema, print the plan, and stop"
+    parser.add_argument("--dry-run", action="store_true", help=text)
+
+
+def configured_parser(description: str | None, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job with a configuration: ``--config, --set, --debug``."""
     parser = make_parser(description, epilog, prog)
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
@@ -151,22 +135,13 @@ def parse_date(text: str) -> datetime.date:
     )
 
 
-@dataclass(frozen=True)
-class RunDate:
-    """What the help of ``--run-date`` says, and how it is read."""
-
-    help: str
-    parse: Callable[[str], object] = parse_date
-    metavar: str = "YYYY-MM-DD"
-
-
 class Command(NamedTuple):
     """A job as the command line has it.
 
     Attributes
     ----------
     parser
-        Makes its parser, given what the program is called; None for the file that runs.
+        Makes its parser, given what the program is called, None for the file that runs.
     main
         Gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
     """
@@ -203,20 +178,15 @@ def run_job(
 ) -> int:
     """Parse the command line, run a job, print what came of it, and give the exit code.
 
+    Faults go to stderr, one per line. Of an unexpected failure only its kind and place are said: its message may quote
+    values of the data. ``--debug`` prints the traceback as well.
+
     Parameters
     ----------
-    main
-        The job: gets the parsed flags, gives an ``Outcome``, which is printed, or an exit code.
-    parser
-        From ``job_parser`` or ``make_parser``.
+    main, parser
+        As of a `Command`.
     argv
         The flags; the process's own if None.
-
-    Returns
-    -------
-    int
-        The exit code, as ``EXIT_CODES`` says. Faults go to stderr, one per line. Of an unexpected failure only its kind
-        and place are said: its message may quote values of the data. ``--debug`` prints the traceback as well.
     """
     _print_whatever_the_encoding()
     try:
@@ -236,14 +206,9 @@ def run_job(
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print on stderr why something failed, a line per fault, and give the exit code and the faults.
+    """Print on stderr why something failed, and give the exit code and the faults.
 
-    Parameters
-    ----------
-    who
-        What failed: each line begins with it.
-    debug
-        Whether the traceback is printed as well, which may show data.
+    Each line is a fault and begins with what failed. To debug, the traceback comes first, which may show data.
     """
     if debug:
         traceback.print_exception(error)
@@ -256,10 +221,7 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
 def describe_unexpected(error: BaseException) -> str:
     """Say what kind of failure this is and where, but nothing of its message, which may quote values of the data.
 
-    Returns
-    -------
-    str
-        The exception's class, Spark's error condition if there is one, and the last line of this package on the way.
+    It is the exception's class, Spark's error condition if there is one, and the last line of this package on the way.
     """
     condition = find_error_condition(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
@@ -271,12 +233,7 @@ def describe_unexpected(error: BaseException) -> str:
 class Progress:
     """Says on stderr what a job is doing, one line per stage with the time since the start; on a terminal also a bar.
 
-    Parameters
-    ----------
-    stream
-        Where to write; stderr if None.
-    clock
-        Seconds, ever growing.
+    Another stream may take the place of stderr, another function that of the clock, in seconds.
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -348,16 +305,16 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
     Returns
     -------
     str
-        A line of headings and a line for each row. Numbers stand right-aligned, fractions with four decimals, or as
-        3.1e-09 where all of these are 0 and the number is not, and in columns of p-values, ``p_...``, as < 0.0001; NULL
-        and NaN are ``-``; characters that a terminal would obey or hide are written out; long text is cut.
+        Numbers stand right-aligned, fractions with four decimals, or as 3.1e-09 where all of these are 0 and the number
+        is not, and in columns of p-values, ``p_...``, as < 0.0001; NULL and NaN are ``-``; characters that a terminal
+        would obey or hide are written out; long text is cut.
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
     numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
     if width is not None:
         widths = narrow_widths(widths, [not right for right in numeric], width - 2 * (len(columns) - 1))
-    return "\n".join(_lay_out(line, widths, numeric) for line in lines)
+    return "\n".join("  ".join(map(_pad, line, widths, numeric)).rstrip() for line in lines)
 
 
 def print_outcome(outcome: Outcome) -> int:
@@ -399,20 +356,15 @@ def _show_cell(value: object, column: str) -> str:
         return f"{value:f}"
     if isinstance(value, numbers.Integral):
         return str(value)
-    return show_p_value(float(value)) if column.startswith("p_") else _show_fraction(float(value))
-
-
-def _show_fraction(value: float) -> str:
-    shown = f"{value:z.4f}"
-    return f"{value:.1e}" if value and not float(shown) else shown
+    number = float(value)
+    if column.startswith("p_"):
+        return show_p_value(number)
+    shown = f"{number:z.4f}"
+    return f"{number:.1e}" if number and not float(shown) else shown
 
 
 def _is_number_or_null(value: object) -> bool:
     return value is None or (isinstance(value, numbers.Number) and not isinstance(value, bool))
-
-
-def _lay_out(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    return "  ".join(_pad(*cell) for cell in zip(cells, widths, numeric, strict=True)).rstrip()
 
 
 def _pad(cell: str, width: int, right: bool) -> str:

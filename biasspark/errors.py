@@ -208,26 +208,18 @@ def redact(text: str) -> str:
     These are a user with a password, up to the last ``@`` of what may be one, and the values of a query whose names
     suggest a key: ``sig``, ``token``, ``X-Amz-Signature`` and the like.
     """
-    return _URI.sub(lambda uri: _redact_uri(uri[0]), text)
 
+    def redact_uri(uri: re.Match[str]) -> str:
+        return _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri[0]))
 
-def _redact_uri(uri: str) -> str:
-    return _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri))
+    return _URI.sub(redact_uri, text)
 
 
 # ---- errors
 
 
 class BiasSparkError(Exception):
-    """A failure with one or more faults.
-
-    Attributes
-    ----------
-    faults : tuple of Fault or str
-        All faults.
-    language : Language
-        How ``str`` writes them, one per line.
-    """
+    """A failure with one or more `faults`, each a Fault or a sentence; ``str`` writes them in its `language`."""
 
     exit_code = 1
 
@@ -269,13 +261,6 @@ class PublishConflict(BiasSparkError):
     """Another run of the same job published the same date and corpus in the meantime."""
 
     exit_code = 4
-
-
-def no_usable_row(n_rows: int, why: str = "") -> InputError:
-    """Return the fault of a corpus of which no row counts for any model."""
-    return InputError(
-        f"corpus: none of its {n_rows:,} rows can be used{why}. A row needs a label and a score. Check their columns."
-    )
 
 
 def corpus_changed(what: str) -> InputError:

@@ -85,10 +85,7 @@ class FolderEntry(NamedTuple):
 def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     """Return what is in a folder; nothing where there is none.
 
-    Raises
-    ------
-    ConfigError
-        On a server of Spark Connect, which gives no access to files.
+    Raises `ConfigError` on a server of Spark Connect, which gives no access to files.
     """
     if folder := shared_folder(spark, path):
         entries = list(os.scandir(folder)) if folder.is_dir() else []
@@ -101,14 +98,8 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 def try_folder(spark: SparkSession, path: str) -> None:
     """Write an empty file into a folder, made for it if need be, and take both away again; no job.
 
-    Raises
-    ------
-    NotADirectoryError
-        If the folder or one above it is a file.
-    OSError
-        If it cannot be written to.
-    ConfigError
-        As ``list_folder``.
+    Raises `NotADirectoryError` if the folder or one above it is a file, `OSError` if it cannot be written to, and as
+    ``list_folder``.
     """
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
@@ -162,12 +153,8 @@ def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) ->
     The content is written to a hidden file in the same folder, which is then renamed: readers see the earlier file or
     the new one, never a part. Disks and HDFS rename in one step; object stores have neither file for a moment.
 
-    Raises
-    ------
-    ConfigError
-        Under Connect, if the folder is not on this machine.
-    Exception
-        Python's or Java's, if it cannot be written.
+    Raises `ConfigError` under Connect, if the folder is not on this machine, and Python's or Java's exception if it
+    cannot be written.
     """
     local = local_folder(folder) if is_connect(spark) else shared_folder(spark, folder)
     if local is not None:  # Hadoop would write a file of checksums for each

@@ -21,15 +21,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 def show_visibly(text: str) -> str:
     r"""Escape the characters that a terminal would obey or hide: controls, escapes, direction marks, zero widths.
 
-    Parameters
-    ----------
-    text : str
-        Any text, lone surrogates included.
-
-    Returns
-    -------
-    str
-        The text with each such character as ``\n``, ``\x1b`` or ``\u202e``; the rest unchanged.
+    Each, lone surrogates included, becomes ``\n``, ``\x1b`` or ``\u202e``; the rest is unchanged.
     """
     return "".join(
         char.encode("unicode_escape").decode("ascii") if unicodedata.category(char) in INVISIBLE else char
@@ -40,15 +32,7 @@ def show_visibly(text: str) -> str:
 def show_value(value: object) -> str:
     """Return a value as TOML writes it, on one line, cut where it is long.
 
-    Parameters
-    ----------
-    value : object
-        Anything. What TOML cannot write is described: ``a table``.
-
-    Returns
-    -------
-    str
-        For example ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``, ``a table``.
+    For example ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``. What TOML cannot write is described: ``a table``.
     """
     if isinstance(value, list | tuple):
         return _show_list(value)

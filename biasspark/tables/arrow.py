@@ -15,7 +15,7 @@ class Masked(NamedTuple):
     """Values of a column of which some are NULL."""
 
     values: Any
-    is_null: Flags
+    is_null: Flags | None
 
 
 def masked(values: Any, is_null: Flags) -> Masked:
@@ -26,39 +26,21 @@ def masked(values: Any, is_null: Flags) -> Masked:
 def to_table(table: Table, **columns: Any) -> pa.Table:
     """Return rows of a declared table, less the columns of the run, in the order of its columns.
 
-    Parameters
-    ----------
-    table : Table
-        Its declared columns fix names, order and types.
-    **columns
-        The values of each column: an array, a list, `masked` values, or one value for all rows. None and NaN are NULL,
-        and zeros have no sign.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing or not declared.
+    The values of each column are an array, a list, `masked` values, or one value for all rows. None and NaN are NULL,
+    and zeros have no sign. A column that is missing or not declared is a `ValueError`.
     """
-    n_rows = max((len(_values(column)) for column in columns.values() if _is_array(_values(column))), default=1)
     schema = table.arrow_schema
     if set(columns) != set(schema.names):
         raise ValueError(f"{table.name}: columns {sorted(set(columns) ^ set(schema.names))} do not fit.")
-    return pa.table([_to_arrow(columns[field.name], field.type, n_rows) for field in schema], schema=schema)
-
-
-def _values(column: Any) -> Any:
-    return column.values if isinstance(column, Masked) else column
-
-
-def _is_array(values: Any) -> bool:
-    return isinstance(values, np.ndarray | list)
-
-
-def _to_arrow(column: Any, kind: pa.DataType, n_rows: int) -> pa.Array:
-    values, is_null = column if isinstance(column, Masked) else (column, None)
-    if not _is_array(values):
-        return pa.array([values] * n_rows, kind)
-    if pa.types.is_floating(kind):
-        values = np.asarray(values, np.float64) + 0.0  # no -0.0
-        is_null = np.isnan(values) if is_null is None else np.isnan(values) | is_null
-    return pa.array(values, kind, mask=is_null)
+    given = {name: column if isinstance(column, Masked) else Masked(column, None) for name, column in columns.items()}
+    n_rows = max((len(values) for values, _ in given.values() if isinstance(values, np.ndarray | list)), default=1)
+    arrays = []
+    for field in schema:
+        values, is_null = given[field.name]
+        if not isinstance(values, np.ndarray | list):
+            values = [values] * n_rows
+        if pa.types.is_floating(field.type):
+            values = np.asarray(values, np.float64) + 0.0  # no -0.0
+            is_null = np.isnan(values) if is_null is None else np.isnan(values) | is_null
+        arrays.append(pa.array(values, field.type, mask=is_null))
+    return pa.table(arrays, schema=schema)

@@ -14,9 +14,8 @@ def to_arrow(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     """Collect a small frame as Arrow, in the columns and types of a schema; columns that it lacks are NULL."""
     fields = [field for field in schema if field.name in set(frame.columns)]
     rows = frame.select(*map(_exact, fields)).collect()
-    columns = {field.name: [_read(row[field.name], field.type) for row in rows] for field in fields}
-    missing = [None] * len(rows)
-    return pa.table([pa.array(columns.get(field.name, missing), field.type) for field in schema], schema=schema)
+    values = [{field.name: _read(row[field.name], field.type) for field in fields} for row in rows]
+    return pa.Table.from_pylist(values, schema)
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

@@ -31,6 +31,7 @@ from biasspark.tables.schema_check import define_column
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.storage_errors import (
+    NO_CLASS,
     describe_cause,
     list_catalogs,
     refuse_embedded,
@@ -41,20 +42,12 @@ from biasspark.tables.storage_errors import (
 _EXTENSIONS = "spark.sql.extensions"
 _CONFIGURED_SPARK = "4.1"
 """The version that the files conf/lake-*.conf are for."""
-_NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 _NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class LakeStore(CatalogStore):
     """Tables of a catalog in a format with transactions, each partitioned by run_date.
-
-    Parameters
-    ----------
-    catalog : str
-        ``schema`` or ``catalog.schema``.
-    views : str, optional
-        The schema that holds the views, where it is another one.
 
     Attributes
     ----------
@@ -110,7 +103,7 @@ class LakeStore(CatalogStore):
             spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
         except Exception as error:
             cause = describe_cause(error)
-            if _NO_CLASS.search(cause):
+            if NO_CLASS.search(cause):
                 raise ConfigError(self._lack_fault(spark, "the classes that its settings name")) from error
             if _NO_FILE.search(cause):
                 raise ConfigError(self._misplaced_fault(spark, cause)) from error
@@ -250,13 +243,7 @@ class DeltaStore(LakeStore):
 
 
 class DeltaFolder(DeltaStore):
-    """Delta tables under one path, on any file system that Spark knows.
-
-    Parameters
-    ----------
-    path : str
-        The folder of the tables; made when the first table is written.
-    """
+    """Delta tables in one folder, on any file system that Spark knows; it is made when the first table is written."""
 
     def __init__(self, path: str) -> None:
         # Spark SQL names a table of Delta by its path in a schema of the format's name.

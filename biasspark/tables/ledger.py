@@ -18,7 +18,7 @@ from biasspark import __version__
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run
-from biasspark.tables.schemas import BIAS_RUNS, Table
+from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
 from biasspark.text import show_value
@@ -57,17 +57,11 @@ class PublishedNight:
     rejects: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class AcceptedRun:
-    """An accepted run, the configuration that it had, and the tables that it wrote, None if the ledger does not say."""
+class AcceptedRun(NamedTuple):
+    """An accepted run, and the configuration that it had."""
 
     run: Run
     config: Mapping[str, Any]
-    tables: frozenset[str] | None = None
-
-    def wrote(self, table: Table) -> bool:
-        """Return whether the run may have rows of a table. Older versions wrote every table of a job."""
-        return self.tables is None or table.name in self.tables
 
 
 # ---- reading
@@ -85,10 +79,7 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
     """Return the latest published run of a job for one night and corpus: the one that the views show.
 
-    Raises
-    ------
-    InputError
-        If there is none, naming the nights and corpora that there are.
+    Raises `InputError` if there is none, naming the nights and corpora that there are.
     """
     rows = latest_by_night(_select(read_ledger(spark, store, run_date), job, corpus))
     if run_date not in rows:
@@ -130,14 +121,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
     latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
-    return [
-        AcceptedRun(
-            to_run(row),
-            json.loads(row["config"] or "{}"),
-            None if row["table_rows"] is None else frozenset(row["table_rows"]),
-        )
-        for row in latest
-    ]
+    return [AcceptedRun(to_run(row), json.loads(row["config"] or "{}")) for row in latest]
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
@@ -179,12 +163,7 @@ def append_to_ledger(
 ) -> datetime:
     """Add the row of a run to the ledger, and return when that was: from then on readers see the run.
 
-    Raises
-    ------
-    PublishConflict
-        If another run of the same date, corpus and job came to the ledger since this one started.
-    BiasSparkError
-        If it cannot be written.
+    Raises as `refuse_conflict`, and `BiasSparkError` if it cannot be written.
     """
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
@@ -194,8 +173,7 @@ def append_to_ledger(
         )
         values = vars(record) | vars(run) | {"published_at": published_at}
         values |= {"rejects": list(record.rejects.items()), "table_rows": list((table_rows or {}).items())}
-        schema = BIAS_RUNS.full_arrow_schema
-        row = pa.table([pa.array([values[field.name]], field.type) for field in schema], schema=schema)
+        row = pa.Table.from_pylist([values], BIAS_RUNS.full_arrow_schema)
         try:
             store.write(spark, BIAS_RUNS, row, run)
         except BiasSparkError:  # it is published all the same if its row is there
@@ -205,7 +183,7 @@ def append_to_ledger(
 
 
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:
-    """Return the runs that were published before this one; refuse it where one came since it started.
+    """Return the runs that were published before this one.
 
     A copy is no other run: it has the numbers of a run that the ledger has as well.
 
@@ -235,13 +213,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
 
 
 def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) -> None:
-    """Refuse a run that is not the latest of its night, which readers see: only that one is accepted.
-
-    Raises
-    ------
-    InputError
-        If it is not published, or superseded.
-    """
+    """Raise `InputError` for a run that is not the latest of its night: only what readers see is accepted."""
     if run_id == latest.run_id:
         return
     rows = _select(read_ledger(spark, store, latest.run_date), latest.job, latest.corpus)

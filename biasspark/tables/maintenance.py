@@ -58,8 +58,6 @@ class Plan:
 
     Attributes
     ----------
-    removals
-        Runs to remove from tables.
     fragmented
         Runs in small files, to copy into fewer.
     undated
@@ -74,14 +72,8 @@ class Plan:
 def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
     """Look at the ledger and at what every table holds, and choose; nothing is changed.
 
-    Raises
-    ------
-    InputError
-        If there is no ledger, as under a misspelled path.
-
-    Notes
-    -----
-    The driver receives a row per run. Of compaction only nights younger than ``policy.keep`` are looked at.
+    The driver receives a row per run. Of compaction only nights younger than ``policy.keep`` are looked at. Raises
+    `InputError` if there is no ledger, as under a misspelled path.
     """
     # The ledger last: what is published while tables are listed is then known.
     stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}
@@ -121,7 +113,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
     tables: dict[Table, Rows] = {}
     for table in tables_of(run.job):
-        if row["table_rows"] is not None and table.name not in row["table_rows"]:
+        if not run.wrote(table):
             continue
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.value_columns)
@@ -167,12 +159,9 @@ def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime
 def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy) -> list[Removal]:
     """Choose the runs that may go.
 
-    Returns
-    -------
-    list of Removal
-        Runs whose night a later run has shown for longer than ``policy.keep``, and runs that the ledger does not know
-        and that were started longer than ``policy.grace`` ago. Never the latest run of a night or window, corpus and
-        job, nor the latest of those that were accepted, nor one whose id does not tell when it was started.
+    These are runs whose night a later run has shown for longer than ``policy.keep``, and runs that the ledger does not
+    know and that were started longer than ``policy.grace`` ago. Never the latest run of a night or window, corpus and
+    job, nor the latest of those that were accepted, nor one whose id does not tell when it was started.
     """
     superseded = _superseded_at(ledger)
     known = {row["run_id"] for row in ledger}

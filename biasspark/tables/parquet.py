@@ -10,6 +10,7 @@ without a Spark job. Elsewhere Spark writes them, a job for each, and reads all 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import partial, reduce
@@ -49,13 +50,51 @@ _NO_FOLDER = (NotADirectoryError, FileNotFoundError, PermissionError)
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
-class PathStore:
-    """Plain Parquet under one path, on any file system that Spark knows.
+class ParquetStore:
+    """What stores of plain Parquet share: each run has a directory of its own in the folder of a table."""
 
-    Parameters
-    ----------
-    path : str
-        The folder of the tables; made when the first table is written.
+    def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
+        """Return (run_date, run_id) of all that a table holds, whether published, superseded or left by a dead run.
+
+        Lists directories, also those in which nothing was finished; names that no run could have are passed over.
+        """
+        folder = self._find_folder(spark, table)
+        if folder is None:
+            return set()
+        with storage_errors(folder, "read"):
+            return {
+                (date.fromisoformat(night.removeprefix("run_date=")), run_id[1])
+                for night in _list_nights(spark, folder)
+                for entry in list_folder(spark, f"{folder}/{night}")
+                if entry.is_folder and (run_id := _ATTEMPT.fullmatch(entry.name))
+            }
+
+    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
+        """Return the bytes of each file that holds the run's rows; none where the format compacts them itself."""
+        entries = list_folder(spark, f"{self._find_folder(spark, table)}/{run.partition}")
+        return [entry.n_bytes for entry in entries if entry.name.endswith(".parquet")]
+
+    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        """Compact a table in the format's own way, and give up what only readers from before a time could need.
+
+        Plain Parquet has no such way: files are never touched again.
+        """
+
+    def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
+        """Return the run's rows of several small tables. One job. Raises as ``read``."""
+        return collect_tables({table: self.read(spark, table, run) for table in tables})
+
+    @abstractmethod
+    def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
+        """Return the rows that some runs have, one at least, with the columns of the contract. Lazy."""
+
+    @abstractmethod
+    def _find_folder(self, spark: SparkSession, table: Table) -> str | None:
+        """Return the folder of a table, None where there is no table."""
+
+
+class PathStore(ParquetStore):
+    """Plain Parquet in one folder, on any file system that Spark knows; it is made when the first table is written.
 
     Raises
     ------
@@ -170,10 +209,10 @@ class PathStore:
         return to_arrow(self.read(spark, table, *runs), table.full_arrow_schema)
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
-        """Return the run's rows of several small tables. One job at most. Raises as ``read``."""
+        """See `ParquetStore.read_back`. No job where this process sees the folder."""
         if shared_folder(spark, self.path):
             return {table: self.read_rows(spark, table, run) for table in tables}
-        return collect_tables({table: self.read(spark, table, run) for table in tables})
+        return super().read_back(spark, tables, run)
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """Return the ledger's rows of one night, or of all; none where there is no ledger yet.
@@ -201,48 +240,26 @@ class PathStore:
         except FileNotFoundError:
             return BIAS_RUNS.full_arrow_schema.empty_table()
 
-    def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """Return (run_date, run_id) of all that a table holds, whether published, superseded or left by a dead run.
-
-        Lists directories, also those in which nothing was finished.
-        """
-        return _list_runs(spark, self._folder(table))
-
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
         """Remove what a table holds of a run; nothing happens where that is nothing."""
         with storage_errors(self.location(table, run), "removed"):
             delete_folder(spark, self.location(table, run))
 
-    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
-        """Return the bytes of each file that holds the run's rows; none where the format compacts them itself."""
-        return _file_sizes(spark, self.location(table, run))
-
-    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """Compact a table in the format's own way, and give up what only readers from before a time could need.
-
-        Plain Parquet has no such way: files are never touched again.
-        """
-
     def _folder(self, table: Table) -> str:
         return f"{self.path}/{table.name}"
 
+    def _find_folder(self, spark: SparkSession, table: Table) -> str:  # noqa: ARG002 - a catalog is asked for it
+        return self._folder(table)
 
-class CatalogStore:
-    """Parquet tables of a Spark catalog, each partitioned by run_date and run_id.
 
-    Its methods are those of `PathStore`.
+class CatalogStore(ParquetStore):
+    """Parquet tables of a Spark catalog, each partitioned by run_date and run_id. Its methods are those of `PathStore`.
 
     Parameters
     ----------
-    catalog : str
-        ``schema`` or ``catalog.schema``, parts with other characters than letters, digits and ``_`` in backticks.
-    views : str, optional
-        The schema that holds the views, where it is another one.
-
-    Raises
-    ------
-    ConfigError
-        If one is no such name.
+    catalog, views : str
+        The schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
+        parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
     """
 
     provider = "parquet"
@@ -331,10 +348,6 @@ class CatalogStore:
         with storage_errors(self.name(table.name), "read"):
             return to_arrow(rows, table.full_arrow_schema)
 
-    def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
-        """See `PathStore.read_back`. One job."""
-        return collect_tables({table: self.read(spark, table, run) for table in tables})
-
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """See `PathStore.read_ledger`. One job."""
         schema, name = BIAS_RUNS.full_arrow_schema, self.name(BIAS_RUNS.name)
@@ -357,22 +370,14 @@ class CatalogStore:
             )
         return ledger
 
-    def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """See `PathStore.list_runs`. Lists directories, also those that never became a partition."""
-        return _list_runs(spark, self._describe(spark, table)["Location"]) if self.has(spark, table) else set()
-
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
         """See `PathStore.remove_run`. First its partition, so that no reader looks for files that are gone."""
         with storage_errors(self.location(table, run), "removed"):
             spark.sql(f"ALTER TABLE {self.name(table.name)} DROP IF EXISTS PARTITION ({_partition(run)})")
             delete_folder(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
 
-    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
-        """See `PathStore.file_sizes`."""
-        return _file_sizes(spark, f"{self._describe(spark, table)['Location']}/{run.partition}")
-
-    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See `PathStore.optimize`."""
+    def _find_folder(self, spark: SparkSession, table: Table) -> str | None:
+        return self._describe(spark, table)["Location"] if self.has(spark, table) else None
 
     def _read_all(self, spark: SparkSession, table: Table) -> DataFrame:
         """Return every row, as other sessions have left them; columns that the table does not have yet are NULL."""
@@ -431,21 +436,6 @@ def _partition(run: Run) -> str:
     return f"run_date = DATE'{run.run_date.isoformat()}', run_id = {quote_string(run.run_id)}"
 
 
-def _list_runs(spark: SparkSession, folder: str) -> set[tuple[date, str]]:
-    """Return the runs that have a directory; names that no run could have are passed over."""
-    with storage_errors(folder, "read"):
-        return {
-            (date.fromisoformat(night.removeprefix("run_date=")), run_id[1])
-            for night in _list_nights(spark, folder)
-            for entry in list_folder(spark, f"{folder}/{night}")
-            if entry.is_folder and (run_id := _ATTEMPT.fullmatch(entry.name))
-        }
-
-
 def _list_nights(spark: SparkSession, folder: str) -> list[str]:
     """Return the names of the directories of nights, the first night first."""
     return sorted(entry.name for entry in list_folder(spark, folder) if _NIGHT.fullmatch(entry.name))
-
-
-def _file_sizes(spark: SparkSession, folder: str) -> list[int]:
-    return [entry.n_bytes for entry in list_folder(spark, folder) if entry.name.endswith(".parquet")]

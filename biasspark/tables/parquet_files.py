@@ -61,12 +61,8 @@ def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
 def list_visible(folder: Path) -> list[Path]:
     """Return what Spark sees in a folder of this machine, sorted; nothing where there is no folder.
 
-    ``Path.glob`` takes a folder that may not be read for an empty one.
-
-    Raises
-    ------
-    InputError
-        If this user may not read the folder, or not enter one above it.
+    Raises `InputError` if this user may not read the folder, which ``Path.glob`` takes for an empty one, or not enter
+    one above it.
     """
     with storage_errors(str(folder), "read"), suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
@@ -122,14 +118,8 @@ def _encode(table: Table, rows: pa.Table) -> bytes:
 def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = False) -> pa.Table:
     """Return the rows of a table in the directories of some runs; columns that files lack are NULL.
 
-    Raises
-    ------
-    FileNotFoundError
-        If a directory has no file, unless such are skipped.
-    InputError
-        If this user may not read a directory or a file.
-    BiasSparkError
-        If a file cannot be read, or is not as it was written.
+    Raises `FileNotFoundError` if a directory has no file, unless such are skipped; `InputError` if this user may not
+    read a directory or a file; `BiasSparkError` if a file cannot be read, or is not as it was written.
     """
     schema = table.full_arrow_schema
     parts = [schema.empty_table()]
@@ -157,12 +147,5 @@ def collect_tables(frames: Mapping[Table, DataFrame]) -> dict[Table, pa.Table]:
     structs = [frame.select(F.struct(*table.names).alias(table.name)) for table, frame in frames.items()]
     union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), structs)
     rows = union.collect()
-    tables = {}
-    for table in frames:
-        schema = table.full_arrow_schema
-        values = [row[table.name] for row in rows if row[table.name] is not None]
-        columns = zip(*values, strict=True) if values else [()] * len(schema)
-        tables[table] = pa.table(
-            [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema
-        )
-    return tables
+    values = {table: [row[table.name].asDict() for row in rows if row[table.name] is not None] for table in frames}
+    return {table: pa.Table.from_pylist(of_table, table.full_arrow_schema) for table, of_table in values.items()}

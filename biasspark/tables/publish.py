@@ -62,17 +62,6 @@ def publish(
     tables : mapping of Table to pyarrow.Table or DataFrame
         The rows of each table of the job that has any part in the run, with the table's ``value_columns``. A DataFrame
         is evaluated once: what is costly belongs behind a shuffle or a cache.
-    run : Run
-        The attempt.
-    store : Store
-        Where the tables live.
-    record : RunRecord
-        What the ledger says of the run.
-
-    Returns
-    -------
-    PublishedRun
-        Published from that instant on.
 
     Raises
     ------
@@ -128,14 +117,10 @@ def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
     run_columns = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
     if isinstance(rows, DataFrame):
         return rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
-    ordered = _sort(table, rows)
-    columns = [
-        pa.array([run_columns[field.name]] * len(rows), field.type)
-        if field.name in run_columns
-        else ordered[field.name]
-        for field in table.full_arrow_schema
-    ]
-    return pa.table(columns, schema=table.full_arrow_schema)
+    for name, value in run_columns.items():
+        field = table.full_arrow_schema.field(name)
+        rows = rows.append_column(field, pa.array([value] * len(rows), field.type))
+    return _sort(table, rows).select(table.names)
 
 
 def _sort(table: Table, rows: pa.Table) -> pa.Table:
@@ -162,7 +147,7 @@ def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows
         if isinstance(rows, pa.Table):
             store.write(spark, table, rows, run)
             return _Fingerprint(len(rows), "")
-        aggregates = (F.count(F.lit(1)).alias("n_rows"), _checksum(_row_hash(table)))
+        aggregates = (F.count(F.lit(1)).alias("n_rows"), _checksum(table))
         if is_embedded(spark):  # which observes nothing
             with kept(rows) as computed:
                 (totals,) = computed.agg(*aggregates).collect()
@@ -194,8 +179,17 @@ def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, wr
     """Return what is wrong with the rows of a large table that are read back."""
     if not written.n_rows:
         return []
-    stored, n_keys, n_nan = _examine(table, store.read(spark, table, run))
-    faults = []
+    doubles = quote_names(_doubles(table))
+    has_nan = F.array_contains(F.expr(f"array({doubles})"), math.nan) if doubles else F.lit(False)
+    key = F.to_json(F.struct(*table.key_columns)) if table.unique else F.lit("")
+    query = store.read(spark, table, run).agg(
+        F.count(F.lit(1)).alias("n_rows"),
+        _checksum(table),
+        F.count_distinct(key).alias("n_keys"),
+        F.count_if(has_nan).alias("n_nan"),
+    )
+    ((n_rows, checksum, n_keys, n_nan),) = query.collect()
+    stored, faults = _Fingerprint(n_rows, checksum), []
     if stored != written:
         faults.append(
             f"{redact(store.location(table, run))}: {stored.n_rows} rows with checksum {stored.checksum} were read "
@@ -212,26 +206,9 @@ def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, wr
     return faults
 
 
-def _examine(table: Table, rows: DataFrame) -> tuple[_Fingerprint, int, int]:
-    """Return the fingerprint of the rows of a table, its number of keys, and of rows with NaN. One query."""
-    doubles = quote_names(_doubles(table))
-    has_nan = F.array_contains(F.expr(f"array({doubles})"), math.nan) if doubles else F.lit(False)
-    key = F.to_json(F.struct(*table.key_columns)) if table.unique else F.lit("")
-    (totals,) = rows.agg(
-        F.count(F.lit(1)).alias("n_rows"),
-        _checksum(_row_hash(table)),
-        F.count_distinct(key).alias("n_keys"),
-        F.count_if(has_nan).alias("n_nan"),
-    ).collect()
-    return _Fingerprint(totals["n_rows"], totals["checksum"]), totals["n_keys"], totals["n_nan"]
-
-
-def _row_hash(table: Table) -> SparkColumn:
-    return F.expr(f"xxhash64({quote_names(table.names)})").cast("decimal(38,0)")
-
-
-def _checksum(hashes: SparkColumn) -> SparkColumn:
-    """Return the sum of hashes as text; the decimal holds that of 5e18 rows."""
+def _checksum(table: Table) -> SparkColumn:
+    """Return the sum of the hashes of rows as text; the decimal holds that of 5e18 rows."""
+    hashes = F.expr(f"xxhash64({quote_names(table.names)})").cast("decimal(38,0)")
     return F.coalesce(F.sum(hashes), F.lit(0)).cast("string").alias("checksum")
 
 

@@ -18,10 +18,7 @@ from biasspark.text import format_count
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
     """Return the rows of a table that a published run has, with the columns of the contract. Lazy.
 
-    Raises
-    ------
-    InputError
-        If its files are gone, or the run has none of that table.
+    Raises `InputError` if its files are gone, or the run has none of that table.
     """
     try:
         return store.read(spark, table, run)
@@ -32,14 +29,8 @@ def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> Dat
 def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]) -> tuple[pa.Table, list[Run]]:
     """Return the rows that some published runs have of a small table, and the runs of which there are files.
 
-    Raises
-    ------
-    InputError
-        If a run has other rows than its row of the ledger counts: what cannot be read is not absent.
-
-    Notes
-    -----
-    One scan, however many runs. Only where files of a run are gone is every run looked up.
+    One scan, however many runs. Only where files of a run are gone is every run looked up. Raises `InputError` if a run
+    has other rows than its row of the ledger counts: what cannot be read is not absent.
     """
     try:
         if runs:
@@ -56,12 +47,7 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
 def _check_counts(spark: SparkSession, store: Store, table: Table, rows: pa.Table, runs: Sequence[Run]) -> None:
     """Compare the rows that were read with those that the ledger counts.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing of a run any more.
-    InputError
-        If rows are missing, or there are too many.
+    Raises `FileNotFoundError` if there is nothing of a run any more, `InputError` if its rows are too few or too many.
     """
     counts = Counter(rows[RUN_ID.name].to_pylist())
     for run in runs:

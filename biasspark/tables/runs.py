@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from biasspark.tables.schemas import Table
+
 PUBLISHED, ACCEPTED = "published", "accepted"
 """The status of a run in the ledger: readers see it, and a gate or a person accepted it, too."""
 ACCEPT_RUN = "accept_run"
@@ -25,25 +27,14 @@ class Run:
 
     Parameters
     ----------
-    run_date : date
-        The night.
-    corpus : str
-        The name of the corpus, any text.
-    job : str
-        The job, whose tables are published together.
     run_id : str
-        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most.
+        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most; it is a folder's name.
     started_at : datetime
         With its time zone.
     window_start : date, optional
         The first night, where it is a window of nights that ends with `run_date`.
     table_rows : mapping of str to int, optional
         The rows of each table that the run wrote, of a published run whose row of the ledger says so.
-
-    Raises
-    ------
-    ValueError
-        If ``run_id`` could not be a folder's name, or ``started_at`` has no time zone.
     """
 
     run_date: date
@@ -65,6 +56,10 @@ class Run:
     def partition(self) -> str:
         """The folder of the run within a table's folder."""
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
+
+    def wrote(self, table: Table) -> bool:
+        """Return whether the run may have rows of a table. Older versions wrote every table of a job."""
+        return self.table_rows is None or table.name in self.table_rows
 
 
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:

@@ -38,10 +38,8 @@ def list_columns(types: Mapping[str, str]) -> str:
 def schema_faults(path: str, table: Table, types: Mapping[str, str] | None) -> list[str]:
     """Return a fault where a shared column has another type or a column of the key is missing.
 
-    Parameters
-    ----------
-    types : mapping of str to str, optional
-        The columns of the table that is there. It may lack values that are new, and have columns of a newer version.
+    The table that is there, if any, has columns of these types. It may lack values that are new, and have columns of a
+    newer version.
     """
     declared = {column.name: column.type for column in table.columns if column.name not in PARTITION}
     required = {CORPUS.name, *table.key_columns}

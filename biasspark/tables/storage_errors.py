@@ -13,7 +13,7 @@ from biasspark.session import is_embedded
 from biasspark.text import closest_match, list_first
 
 _OF_A_CATALOG = "spark.sql.catalog."
-_NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
+NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
 _MOST_NAMED = 10
 
@@ -22,19 +22,8 @@ _MOST_NAMED = 10
 def storage_errors(path: str, act: str) -> Iterator[None]:
     """Turn whatever stops a block into one fault that names the path and the cause.
 
-    Parameters
-    ----------
-    path : str
-        The folder, file, table or view; passwords in it are not shown.
-    act : str
-        What could not be done to it: ``written``, ``read``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    BiasSparkError
-        If it cannot be written, created or removed.
+    It is an `InputError` if the path, which is a folder, file, table or view, cannot be read, and otherwise a
+    `BiasSparkError`. Passwords in it are not shown. `act` is what could not be done to it: ``written``, ``read``.
     """
     try:
         yield
@@ -81,10 +70,8 @@ def list_catalogs(spark: SparkSession) -> list[str]:
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
     """Raise what stops a block as a fault of a key that names a schema, if the session cannot open its catalog.
 
-    Raises
-    ------
-    ConfigError
-        If the settings of the session name no such catalog, with those that they name; or if its classes are missing.
+    It is a `ConfigError` if the settings of the session name no such catalog, with those that they name; or if its
+    classes are missing.
     """
     try:
         yield
@@ -92,7 +79,7 @@ def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str
         catalogs = list_catalogs(spark)
         if catalog not in catalogs:
             raise ConfigError(unknown_catalog(path, schema, catalog, catalogs)) from error
-        if not _NO_CLASS.search(cause := describe_cause(error)):
+        if not NO_CLASS.search(cause := describe_cause(error)):
             raise
         rule = f"Catalog '{catalog}' cannot be loaded: {cause}."
         fix = f"Correct {_OF_A_CATALOG}{catalog}, or add its jars with --packages."

@@ -5,9 +5,14 @@ All stores have the methods of `PathStore`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
-from biasspark.config import Output
+from pyspark.sql import SparkSession
+
+from biasspark.config import Config, Output
+from biasspark.session import job_session
 from biasspark.tables.lake import DeltaFolder, DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 
@@ -19,6 +24,7 @@ __all__ = [
     "PathStore",
     "Store",
     "open_store",
+    "open_tables",
     "session_settings",
 ]
 
@@ -32,6 +38,16 @@ def open_store(output: Output) -> Store:
     assert output.catalog is not None  # the configuration has one of the two
     stores = {"parquet": CatalogStore, "delta": DeltaStore, "iceberg": IcebergStore}
     return stores[output.format](output.catalog, output.views)
+
+
+@contextmanager
+def open_tables(
+    job: str, config: Config, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[SparkSession, Store]]:
+    """Give a job its session, with further settings, and the store of its configuration, for a block."""
+    store, needed = open_store(config.output), session_settings(config.output)
+    with job_session(f"biasspark {job}: {config.corpus.name}", needed | dict(settings or {})) as spark:
+        yield spark, store
 
 
 def session_settings(output: Output) -> dict[str, str]:

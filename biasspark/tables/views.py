@@ -12,7 +12,7 @@ goes wrong here is a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -68,15 +68,8 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Make the views of all tables that are there, after a run is published.
+    """Make the views of all tables that are there, and return warnings: what could not be made, and why.
 
-    Returns
-    -------
-    tuple of str
-        Warnings: the views that could not be made, and why.
-
-    Notes
-    -----
     On plain paths the files are replaced whole, in one step. In a catalog only a view that is missing or has another
     query is replaced.
     """
@@ -105,15 +98,7 @@ def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
 
 
 def spark_views(path: str, tables: Sequence[Table]) -> str:
-    """Return SQL that makes temporary views of tables under a path, for ``spark-sql -i`` and notebooks.
-
-    Parameters
-    ----------
-    path : str
-        The folder of the tables, as Spark names it.
-    tables : sequence of Table
-        Those that are there.
-    """
+    """Return SQL that makes temporary views of the tables in a folder, for ``spark-sql -i`` and notebooks."""
 
     def files_view(table: Table) -> str:
         types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
@@ -129,37 +114,21 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
 -- They list the files as they are now. To see a later night, run this file again.
 -- spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
-    latest = _latest_views({table: table.name for table in tables}, _SPARK_LATEST)
-    return _assemble(notes, map(files_view, tables), map(_temporary_view, latest))
+    return _assemble(notes, {table: files_view(table) for table in tables}, _SPARK_LATEST, _temporary_view)
 
 
 def delta_views(relations: Mapping[Table, str]) -> str:
-    """Return SQL that makes temporary views of Delta tables under a path, for a session that speaks Delta.
-
-    Parameters
-    ----------
-    relations : mapping of Table to str
-        What `list_relations` returns.
-    """
+    """Return SQL that makes temporary views of `list_relations` of a Delta folder, for a session that speaks Delta."""
     notes = """
 -- Views of the Delta tables in this folder for Spark, with the columns of biasspark.
 -- spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
-    table_views = (_spark_view(table, relation) for table, relation in relations.items())
-    latest = _latest_views({table: table.name for table in relations}, _SPARK_LATEST)
-    return _assemble(notes, table_views, map(_temporary_view, latest))
+    table_views = {table: _spark_view(table, relation) for table, relation in relations.items()}
+    return _assemble(notes, table_views, _SPARK_LATEST, _temporary_view)
 
 
 def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
-    """Return SQL that makes views of tables under a folder in DuckDB.
-
-    Parameters
-    ----------
-    folder : str
-        The folder of the tables, where the variable ``warehouse`` names no other.
-    tables : sequence of Table
-        Those that are there.
-    """
+    """Return SQL that makes views of the tables in a folder in DuckDB; the variable ``warehouse`` may name another."""
     root = "'" + folder.rstrip("/").replace("'", "''") + "'"
 
     def files_view(table: Table) -> str:
@@ -178,14 +147,16 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
 -- Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'
 -- duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'
 """
-    latest = _latest_views({table: table.name for table in tables}, _DUCKDB_LATEST)
-    latest_views = (f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query};" for view in latest)
-    return _assemble(notes, map(files_view, tables), latest_views)
+    table_views = {table: files_view(table) for table in tables}
+    return _assemble(
+        notes, table_views, _DUCKDB_LATEST, lambda view: f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query};"
+    )
 
 
-def _assemble(notes: str, table_views: Iterable[str], latest_views: Iterable[str]) -> str:
-    """Return the text of a file: notes, a view of each table, and those of its latest runs."""
-    return "\n\n".join((notes.strip(), *table_views, *latest_views)) + "\n"
+def _assemble(notes: str, table_views: Mapping[Table, str], latest: str, create: Callable[[View], str]) -> str:
+    """Return the text of a file: notes, the views of tables, and those of their latest runs."""
+    latest_views = _latest_views({table: table.name for table in table_views}, latest)
+    return "\n\n".join((notes.strip(), *table_views.values(), *map(create, latest_views))) + "\n"
 
 
 def _spark_view(table: Table, rows: str) -> str:
@@ -218,12 +189,8 @@ def _duckdb_type(kind: str) -> str:
 def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]:
     """Yield the views of the latest runs of tables: without a ledger none, and of the ledger itself never.
 
-    Parameters
-    ----------
-    relations : mapping of Table to str
-        The tables that are there, each as SQL selects from it.
-    latest : str
-        The aggregate that gives the latest ``run_id`` of a group.
+    The relations are the tables that are there, each as SQL selects from it; `latest` is the aggregate that gives the
+    latest ``run_id`` of a group.
     """
     ledger = relations.get(BIAS_RUNS)
     for table, rows in relations.items():

@@ -1,4 +1,4 @@
-"""The job by which a person accepts a published run, so that later runs are compared with it."""
+"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import argparse
 import getpass
 from datetime import date
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
+from biasspark.cli import Command, Outcome, Progress, job_parser
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
-from biasspark.session import job_session
 from biasspark.tables.ledger import accept, check_latest, find_published
 from biasspark.tables.published import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
-from biasspark.tables.store import open_store, session_settings
+from biasspark.tables.store import open_tables
 from biasspark.text import show_value
 
 
@@ -23,22 +22,12 @@ def accept_run(
 ) -> Outcome:
     """Add to the ledger that the latest run of a night is accepted, and return what the job prints.
 
-    Parameters
-    ----------
-    by : str, optional
-        Who accepts it; the user who runs this if None.
-    run_id : str, optional
-        The only run to accept.
-
-    Raises
-    ------
-    InputError
-        If no run of the night is published, ``run_id`` is not the latest, or rows of its tables are missing.
+    Accepted `by` the user who runs this, unless given. Raises `InputError` if no run of the night is published, the
+    latest is not the one of a `run_id` that is given, or rows of its tables are missing.
     """
-    progress = Progress()
-    store, person = open_store(config.output), by or user_name()
+    progress, person = Progress(), by or user_name()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {ACCEPT_RUN}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(ACCEPT_RUN, config) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
         check_latest(spark, store, latest, run_id or latest.run_id)
@@ -59,10 +48,6 @@ def user_name() -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/gate.toml --run-date 2026-03-31 --reason "the new annotators, see 4711"
@@ -79,9 +64,7 @@ def parse_text(text: str) -> str:
 
 def accept_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to accept"), prog=prog
-    )
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to accept", can_plan=False)
     add = parser.add_argument
     add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
     add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")

@@ -1,4 +1,4 @@
-"""The job of AUC attribution: rank rows, search where AUC is lost, publish, and print where most is lost."""
+"""Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.config import Attribution, Config, Measures, load_config
-from biasspark.errors import ConfigError
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count, show_visibly
-from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, rows_alone, warn_of_features
+from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
-from biasspark.workflows.nightly import NightlyJob, plan_or_run
+from biasspark.workflows.measurement import rows_alone
+from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -76,12 +77,7 @@ def _list_searches(asked: Attribution) -> Iterator[str]:
 
 
 def _require_attribution(config: Config) -> Attribution:
-    if config.attribution is None:
-        raise ConfigError(
-            '[attribution]: missing. This job requires the table. Write, for example, numeric = ["comment_length"], '
-            "tree = {}."
-        )
-    return config.attribution
+    return require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 def _measures_of(config: Config) -> Measures:
@@ -92,10 +88,6 @@ ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 
 # ---- the command line
-
-_DESCRIPTION = """\
-Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most.
-"""
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 
@@ -108,9 +100,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(ATTRIBUTE, config, arguments)
 
 
-def attribution_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows are attributed"), prog=prog)
-
-
-COMMAND = Command(attribution_parser, main)
+RUN_DATE = "the night whose rows are attributed"
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

@@ -10,17 +10,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
 from biasspark.attribution.losses import Losses, measure_losses
-from biasspark.config import Attribution, Identities, Measures, Rejects
+from biasspark.config import Attribution, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.feature_columns import Grouping, payload_columns, survey_features, survey_groupings
 from biasspark.corpus.read import list_repeated_ids, mark_duplicates
-from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
-from biasspark.errors import KeyPath
 from biasspark.features import Feature
 from biasspark.metrics.data_quality import feature_warnings
 from biasspark.ranking.engine import rank
@@ -28,43 +26,35 @@ from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import describe, persisted, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value
-from biasspark.workflows.measurement import Measurement
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
 
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Attributed:
+class Attributed(SurveyedCorpus):
     """A corpus whose rows are ranked with what is asked about them. All lazy but the surveys.
 
     Attributes
     ----------
     measures
         Without identities: nothing but rows is ranked.
-    expressions
-        What the whole configuration computes of a row.
-    groups
-        The groups of every grouping, by number.
     examples
         EXAMPLES with the payload columns of a row.
+    groups
+        The groups of every grouping, by number.
     ranked
         RANKED rows.
     kept
-        What the tables come of: persist these frames to compute each of them once.
+        What the tables are made from: persist these frames to compute each of them once.
     """
 
-    corpus: DataFrame
-    measures: Measures
-    attribution: Attribution
     id_column: str
-    survey: Survey
-    encoding: Encoding
+    attribution: Attribution
     features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
-    examples: DataFrame
     ranked: DataFrame
     kept: tuple[DataFrame, ...]
-    expressions: dict[KeyPath, str]
 
     @property
     def extent(self) -> str:
@@ -81,33 +71,10 @@ class Attributed:
         asked = ", ".join(name for name, settings in searches.items() if settings)
         return f"searching {asked}" if asked else "summing losses, without a search"
 
-    @property
-    def boundaries(self) -> list[Floats]:
-        """Where the score ranges of each model meet."""
-        return self.survey.boundaries(self.measures.ranking.ranges)
-
 
 def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow") -> Attributed:
-    """Rank a corpus for AUC attribution.
+    """Rank a corpus for AUC attribution. Parameters and errors are those of `survey_for_ranking`.
 
-    Parameters
-    ----------
-    corpus : DataFrame
-        One row per example.
-    measures : Measures
-        Label, models, slices and the part ``attribution``.
-    id_column : str
-        What identifies a row.
-    duplicates : {"allow", "estimate", "reject"}
-        What to do about ids that repeat.
-
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration.
-
-    Notes
-    -----
     Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
     returned scans the corpus once and shuffles it once.
     """
@@ -129,17 +96,18 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     ranked = rank_rows(examples, encoding, survey.boundaries(measures.ranking.ranges), list(payload))
     return Attributed(
         corpus=corpus,
+        examples=examples,
         measures=measures,
-        attribution=attribution,
-        id_column=id_column,
         survey=survey,
         encoding=encoding,
+        cutpoints={},
+        id_column=id_column,
+        expressions=expressions,
+        attribution=attribution,
         features=features,
         groups=groups,
-        examples=examples,
         ranked=ranked,
         kept=(*kept, ranked),
-        expressions=expressions,
     )
 
 
@@ -155,30 +123,15 @@ def warn_of_features(attribution: Attribution | None) -> tuple[str, ...]:
     )
 
 
-def rows_alone(measures: Measures) -> Measures:
-    """Return what is left of the measures where only rows are ranked."""
-    return Measures(
-        label=measures.label,
-        models=measures.models,
-        identities=Identities(),
-        slices=measures.slices,
-        ranking=replace(measures.ranking, engine="blocks"),
-        intervals=measures.intervals,
-    )
-
-
 @contextmanager
 def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
     """Rank the rows, keep them for the block, and give what they lose by segment.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read.
+    Raises `InputError` if a file cannot be read.
     """
-    attribution, spark = attributed.attribution, attributed.corpus.sparkSession
+    attribution = attributed.attribution
     with persisted(*attributed.kept):
-        with describe(spark, "rank every row"), translate_corpus_errors(attributed.corpus, attributed.expressions):
+        with job_on_corpus(attributed, "rank every row"):
             losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
         yield losses
 
@@ -186,25 +139,16 @@ def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
 def check_rows(attributed: Attributed, rejects: Rejects | None = None) -> tuple[RowCounts, tuple[str, ...]]:
     """Rank the scores alone, count the rows read and rejected, and give the warnings that a measurement gives.
 
-    Raises
-    ------
-    InputError
-        If a model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
-
-    Notes
-    -----
-    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score.
+    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score. Raises `InputError` if a
+    model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
     """
-    encoding, measures = attributed.encoding, attributed.measures
-    with (
-        describe(attributed.corpus.sparkSession, "rank the scores"),
-        translate_corpus_errors(attributed.corpus, attributed.expressions),
-    ):
+    encoding, measures, features = attributed.encoding, attributed.measures, attributed.features
+    with job_on_corpus(attributed, "rank the scores"):
         counts = rank(attributed.examples, encoding, attributed.boundaries)
     check_usable(counts.row_counts, measures, attributed.corpus.schema, attributed.id_column, rejects)
-    constant = [feature.name for feature in attributed.features if len(feature.values) + feature.nullable <= 1]
+    constant = [feature.name for feature in features if len(feature.values) + feature.nullable <= 1]
     warnings = (
         *Measurement(measures, encoding, attributed.survey, {}, counts).warnings,
-        *feature_warnings([feature.name for feature in attributed.features], constant),
+        *feature_warnings([feature.name for feature in features], constant),
     )
     return counts.row_counts, warnings

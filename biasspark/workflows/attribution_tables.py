@@ -58,7 +58,9 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
     Trees and slices are searched here, by several jobs, side by side; the other tables are lazy.
     """
     attribution, ranked, features = attributed.attribution, attributed.ranked, attributed.features
-    level, probable = attributed.measures.intervals.level, find_probable(attributed, losses)
+    level, links = attributed.measures.intervals.level, attribution.link
+    # Of these models scores are probabilities, or become them, so that rows have losses.
+    probable = {model: model in links or lie_within_0_and_1(losses, model) for model in attributed.encoding.models}
     searches: list[Callable[[], Any]] = [partial(grow_segments, attributed, probable), partial(find_slices, attributed)]
     searches += [partial(compare_models, attributed, models) for models in attribution.compare]
     segments, (slices, warnings), *compared = run_side_by_side(attributed.corpus.sparkSession, searches)
@@ -70,8 +72,8 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
     losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
     rows = {
         ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
-        ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices) for row in nodes],
-        ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices) for row in losing],
+        ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices, "predicate") for row in nodes],
+        ATTRIBUTION_SLICES: [_within_slice(row, attributed.measures.slices, "predicate") for row in losing],
         LOSS_BY_SEGMENT: _add_intervals(
             list_losses(losses, attribution.segments, subgroups.named, probable, level), level
         ),
@@ -111,12 +113,6 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
-def find_probable(attributed: Attributed, losses: Losses) -> dict[str, bool]:
-    """Say of every model whether its scores are probabilities, or become them, so that it has losses."""
-    links = attributed.attribution.link
-    return {model: model in links or lie_within_0_and_1(losses, model) for model in attributed.encoding.models}
-
-
 def cross_groups(attributed: Attributed) -> pa.Table:
     """Return the table ``auc_crosses``, less the run's columns. The corpus is scanned and shuffled once more."""
     groupings = attributed.attribution.groupings
@@ -135,11 +131,8 @@ def segment_pairs(attributed: Attributed) -> pa.Table:
     pairs, level = attributed.attribution.pairs or Pairs(), attributed.measures.intervals.level
     with describe(attributed.corpus.sparkSession, "grow the trees of pairs"):
         rows = pair_segments(attributed.ranked, attributed.features, pairs, level).to_pylist()
-    for row in rows:
-        if inside := attributed.measures.slices.get(row[SLICE]):
-            for side in ("negative_predicate", "positive_predicate"):
-                row[side] = f"({inside}) AND {row[side]}"
-    return table_of(PAIR_SEGMENTS, rows)
+    columns = ("negative_predicate", "positive_predicate")
+    return table_of(PAIR_SEGMENTS, [_within_slice(row, attributed.measures.slices, *columns) for row in rows])
 
 
 def grow_segments(attributed: Attributed, probable: Mapping[str, bool]) -> list[Segment]:
@@ -172,15 +165,9 @@ def find_slices(attributed: Attributed) -> tuple[list[LosingSlice], tuple[str, .
 def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict[str, Any]]:
     """Grow the trees on the difference of two models' attributions, and return their rows of ``attribution_segments``.
 
-    Raises
-    ------
-    InputError
-        If ids repeat, so that the two attributions of a row cannot be brought together.
-
-    Notes
-    -----
     Both models are ranked anew, among the rows that both score: a scan and a shuffle; and once more for every slice,
-    with the nodes of its tree as sets.
+    with the nodes of its tree as sets. Raises `InputError` if ids repeat, by which the two attributions of a row are
+    brought together.
     """
     features, spark = attributed.features, attributed.corpus.sparkSession
     keys = [TreeKey(*models, name, AUC) for name in attributed.encoding.slices]
@@ -284,18 +271,16 @@ def _vary(segment: Segment, subgroups: Subgroups) -> float | None:
     return subgroups.variance(segment.place, segment.sums)
 
 
-def _within_slice(row: dict[str, Any], slices: Mapping[str, str]) -> dict[str, Any]:
-    """Let a predicate select rows of its slice alone."""
+def _within_slice(row: dict[str, Any], slices: Mapping[str, str], *predicates: str) -> dict[str, Any]:
+    """Let the predicates of a row select rows of its slice alone."""
     inside = slices.get(row[SLICE])
-    return {**row, "predicate": f"({inside}) AND {row['predicate']}"} if inside else row
+    return row | {name: f"({inside}) AND {row[name]}" for name in predicates} if inside else row
 
 
 def _warn(attributed: Attributed, losses: Losses) -> tuple[str, ...]:
     """Return what a person should look at: features without a search, empty segments, and missing losses."""
-    said = (
-        say_what_link_does(losses, model, attributed.attribution.link.get(model))
-        for model in attributed.encoding.models
-    )
+    links, models = attributed.attribution.link, attributed.encoding.models
+    link_warnings = (say_what_link_does(losses, model, links.get(model)) for model in models)
     segments = list(attributed.attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in losses if slice_name == ALL_ROWS}
-    return (*warn_of_features(attributed.attribution), *segment_warnings(segments, empty), *filter(None, said))
+    return (*warn_of_features(attributed.attribution), *segment_warnings(segments, empty), *filter(None, link_warnings))

@@ -1,4 +1,8 @@
-"""The job that compares models with a baseline, on the rows that both score."""
+"""Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
+
+Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
+is 5.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -13,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.jackknife import pair_sides
 from biasspark.comparison.model_comparisons import (
@@ -28,7 +33,6 @@ from biasspark.comparison.model_comparisons import (
 from biasspark.comparison.paired import PairedAucs
 from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects, load_config
-from biasspark.corpus.check import check_schema
 from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.decode import (
     count_positives,
@@ -40,24 +44,27 @@ from biasspark.corpus.decode import (
 )
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Survey, survey_corpus
-from biasspark.corpus.usable import check_identities, check_usable, list_missing_models
+from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import ConfigError
 from biasspark.metrics.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
-from biasspark.session import describe
-from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
 from biasspark.workflows.judge import judge_comparison
 from biasspark.workflows.leave_out import cut_finely, in_chunks
-from biasspark.workflows.measurement import warn_of_rows
-from biasspark.workflows.nightly import NightlyJob, plan_or_run
+from biasspark.workflows.measurement import (
+    SurveyedCorpus,
+    check_counts,
+    job_on_corpus,
+    rows_alone,
+    survey_for_ranking,
+    warn_of_rows,
+)
+from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -70,10 +77,8 @@ class Comparison:
 
     Attributes
     ----------
-    measures
-        What is compared, and nothing else.
-    counts
-        Rows read and rejected.
+    surveyed
+        The corpus, with the measures of the comparison and nothing else.
     identities
         Numbers of those that are compared: crossed pairs need enough rows.
     scopes
@@ -86,11 +91,8 @@ class Comparison:
         By model, its least and greatest score.
     """
 
-    corpus: DataFrame
-    measures: Measures
+    surveyed: SurveyedCorpus
     asked: Compare
-    id_column: str | None
-    survey: Survey
     counts: RowCounts
     identities: tuple[int, ...]
     scopes: tuple[Scope, ...]
@@ -101,25 +103,20 @@ class Comparison:
     @property
     def size_text(self) -> str:
         """How much there is to compare, in words. Rows are those read: of how many both models score the table says."""
-        n_singles = len(build_encoding(self.measures, self.survey).singles)
+        slices, n_singles = self.surveyed.encoding.slices, len(self.surveyed.encoding.singles)
         return (
             f"{format_count(len(self.asked.models), 'model')} with {self.asked.baseline}: "
-            f"{format_count(self.counts.n_rows, 'row')} read, {format_count(1 + len(self.measures.slices), 'slice')}, "
+            f"{format_count(self.counts.n_rows, 'row')} read, {format_count(len(slices), 'slice')}, "
             f"{format_count(n_singles, 'identity', 'identities')}, "
             f"{format_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
         )
-
-    @property
-    def missing_models(self) -> tuple[str, ...]:
-        """Models without one usable score."""
-        return list_missing_models(self.counts)
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
         """Return what a person should look at: in the corpus, its clusters, the scores, and what models share."""
         loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
         return (
-            *self.survey.warnings,
-            *score_warnings(self._profile(model, compared) for model in self.measures.models),
+            *self.surveyed.survey.warnings,
+            *score_warnings(self._profile(model, compared) for model in self.surveyed.measures.models),
             *loose,
             *scope_warnings(self.asked, self.scopes),
             *self.peculiarities,
@@ -147,33 +144,26 @@ class Comparison:
     @property
     def level(self) -> float:
         """Of the intervals."""
-        return self.measures.intervals.level
+        return self.surveyed.measures.intervals.level
 
     def compute(self) -> list[ComparedPair]:
         """Compute both models' AUCs of every pair of cells, with their variances, for each model and the baseline.
 
-        Raises
-        ------
-        InputError
-            If an expression fails on a row, or a file cannot be read.
-
-        Notes
-        -----
-        Runs a Spark action for each model and 32 identities.
+        Runs a Spark action for each model and 32 identities. Raises `InputError` if an expression fails on a row, or a
+        file cannot be read.
         """
-        spark = self.corpus.sparkSession
-        with describe(spark, "compare the models"), translate_corpus_errors(self.corpus, self.measures.expressions):
+        with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.asked.models for pair in self._compare(model)]
 
     def _compare(self, model: str) -> list[ComparedPair]:
         """Compare one model with the baseline."""
-        models = (model, self.asked.baseline)
-        measures = replace(self.measures, models={name: self.measures.models[name] for name in models})
-        encoding, boundaries = build_encoding(measures, self.survey), cut_finely(self.survey, self.measures, models)
-        corpus = keep_scored(self.corpus, measures)
+        models, survey, all_measures = (model, self.asked.baseline), self.surveyed.survey, self.surveyed.measures
+        measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
+        encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
+        corpus = keep_scored(self.surveyed.corpus, measures)
         if self.asked.method == JACKKNIFE:
             return name_models(self._leave_out(corpus, measures, encoding, boundaries), models, self.level, JACKKNIFE)
-        examples = encode_examples(corpus, measures, encoding, self.id_column)
+        examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         sums: dict[tuple[tuple[str, str], str, str], Products] = {}
         for chunk in in_chunks(self.identities):
             sums |= sum_paired_placements(examples, encoding, boundaries, chunk)
@@ -191,8 +181,8 @@ class Comparison:
     ) -> dict[CellPair, PairedAucs]:
         """Pair the AUCs of two models by leaving out groups of rows."""
         asked, groups = self.asked, self.asked.groups or GROUPS
-        group = _group_rows(asked, self.id_column, corpus.schema)
-        examples = encode_examples(corpus, measures, encoding, self.id_column, [group])
+        group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
+        examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
         sides: dict[bool, dict[CellPair, Mapping[str, Any]]] = {True: {}, False: {}}
         for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
             sides[row[MODEL] == asked.baseline][CellPair(*(row[name] for name in CellPair._fields))] = row
@@ -207,7 +197,7 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
     table = model_comparisons(compared, comparison.level)
-    verdict = judge_comparison(compared, config, comparison.missing_models)
+    verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
     tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
     if verdict.alerts is not None:
         tables[COMPARISON_ALERTS] = verdict.alerts
@@ -217,9 +207,7 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     def show() -> str:
         return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
 
-    outcome = publish_run(context, tables, record, show)
-    summary = {**outcome.summary, "gate": verdict.outcome}
-    return progress.end(replace(outcome, summary=summary, exit_code=verdict.exit_code))
+    return progress.end(verdict.add_to(publish_run(context, tables, record, show)))
 
 
 @contextmanager
@@ -230,58 +218,29 @@ def compare(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[Comparison]:
-    """Compare models with a baseline, for a block.
+    """Compare models with a baseline, for a block. Parameters are those of `survey_for_ranking` and `measure`.
 
-    Parameters
-    ----------
-    corpus : DataFrame
-        One row per comment.
-    measures : Measures
-        Label, models, identities, slices and the part ``compare``.
-    id_column : str, optional
-        What identifies a row.
-    duplicates : {"allow", "estimate", "reject"}
-        What to do about ids that repeat.
-    rejects : Rejects, optional
-        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
-
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration, a model has no usable score, or more is rejected than is allowed.
-
-    Notes
-    -----
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
-    model and 32 identities, and shuffles it twice.
+    model and 32 identities, and shuffles it twice. Raises `InputError` if the corpus does not fit the configuration, a
+    model has no usable score, or more is rejected than is allowed.
     """
     asked = measures.compare
     assert asked is not None  # it names the baseline
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-    expressions, measures = measures.expressions, compared_alone(measures)
-    check_schema(corpus, measures, id_column)
-    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
-        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-    encoding = build_encoding(measures, survey)
-    with duplicates_marked(corpus, id_column, duplicates) as marked:
-        examples = encode_examples(
-            marked, measures, encoding, id_column, _find_clusters(asked, id_column, corpus.schema)
-        )
-        with describe(corpus.sparkSession, "count the rows"), translate_corpus_errors(corpus, expressions):
-            further = [count_sides(encoding).alias("sides"), count_slices(encoding).alias("slices")]
-            further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+    measures = compared_alone(measures)
+    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
+        encoding, clusters = surveyed.encoding, _find_clusters(asked, id_column, corpus.schema)
+        examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
+        further = [count_sides(encoding).alias("sides"), count_slices(encoding).alias("slices")]
+        further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+        with job_on_corpus(surveyed, "count the rows"):
             (counted,) = count_rows(examples, encoding, further).collect()
         counts = encoding.read_row_counts(counted["counts"])
-        check_usable(counts, measures, corpus.schema, id_column, rejects)
-        unknown = [name for name, sides in zip(encoding.singles, counted["sides"], strict=True) if not any(sides)]
-        check_identities(measures.identities, encoding.singles, unknown, counts.unreadable)
-        comparison = Comparison(
-            corpus=marked,
-            measures=measures,
+        check_counts(surveyed, counts, counted["sides"], rejects)
+        yield Comparison(
+            surveyed=surveyed,
             asked=asked,
-            id_column=id_column,
-            survey=survey,
             counts=counts,
             identities=tuple(encoding.list_identities(counted["counts"])),
             scopes=tuple(Scope(*row) for row in counted["scopes"]),
@@ -292,7 +251,6 @@ def compare(
                 *slice_warnings(encoding.slices, counted["slices"]),
             ),
         )
-        yield comparison
 
 
 def _find_clusters(asked: Compare, id_column: str | None, schema: StructType) -> list[Column]:
@@ -326,17 +284,9 @@ def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
 
 def compared_alone(measures: Measures) -> Measures:
     """Return what is left of the measures where nothing is done but to compare models."""
-    asked = measures.compare
-    assert asked is not None
-    return Measures(
-        label=measures.label,
-        models={name: measures.models[name] for name in (*asked.models, asked.baseline)},
-        identities=measures.identities,
-        slices=measures.slices,
-        ranking=replace(measures.ranking, engine="blocks"),
-        intervals=measures.intervals,
-        compare=asked,
-    )
+    asked = _require_compare(measures)
+    models = {name: measures.models[name] for name in (*asked.models, asked.baseline)}
+    return replace(rows_alone(measures), models=models, identities=measures.identities, compare=asked)
 
 
 def plan_comparison(config: Config) -> Plan:
@@ -358,29 +308,14 @@ def plan_comparison(config: Config) -> Plan:
     return Plan(parts, passes)
 
 
-def _require_compare(config: Config) -> Compare:
-    if config.compare is None:
-        example = '[compare] baseline = "old"'
-        raise ConfigError(f"[compare]: missing. This job requires the table. Write, for example, {example}.")
-    return config.compare
+def _require_compare(measures: Measures) -> Compare:
+    return require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
-def _measures_of(config: Config) -> Measures:
-    _require_compare(config)
-    return compared_alone(config)
-
-
-COMPARE = NightlyJob(JOB, _measures_of, plan_comparison, run_night)
+COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 
 # ---- the command line
-
-_DESCRIPTION = """\
-Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
-
-Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
-is 5.
-"""
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
@@ -390,11 +325,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(COMPARE, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def compare_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(
-        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night on whose rows the models are compared"), prog=prog
-    )
-
-
-COMMAND = Command(compare_parser, main)
+RUN_DATE = "the night on whose rows the models are compared"
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

@@ -1,4 +1,4 @@
-"""The job that writes a table of a published night as CSV that spreadsheets open safely."""
+"""Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
-from biasspark.session import describe, job_session
-from biasspark.tables.ledger import find_published, read_ledger
+from biasspark.session import describe
+from biasspark.tables.ledger import find_published
 from biasspark.tables.published import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.store import Store, open_tables
 
 JOB = "export"
 EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not BIAS_RUNS))
@@ -28,18 +28,14 @@ EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not B
 def export_table(config: Config, table: Table, run_date: date, path: Path) -> Outcome:
     """Write a table of the latest published run of its job, and return what the job prints.
 
-    Raises
-    ------
-    InputError
-        If no run is published, with the nights and corpora that there are; or if the files of the table are gone.
-    ConfigError
-        If the file cannot be written.
+    Raises `InputError` if no run is published, with the nights and corpora that there are, or if the files of the table
+    are gone; `ConfigError` if the file cannot be written.
     """
     progress = Progress()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(JOB, config) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
-        rows = read_table(spark, open_store(config.output), table, run_date, config.corpus.name)
+        rows = read_table(spark, store, table, run_date, config.corpus.name)
         with open_out(path) as file:
             n_rows = write_csv(file, table.names, rows)
     summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": path}
@@ -51,14 +47,11 @@ def read_table(
 ) -> Iterable[Iterable[object]]:
     """Return the rows of a table of a night, in the order of its key, with the columns of the contract.
 
-    Notes
-    -----
     A table with rows for each row of the corpus passes through the driver one partition at a time. A run has no row of
     a table that it did not write.
     """
     run = find_published(spark, store, table.job, run_date, corpus)
-    row = next(row for row in read_ledger(spark, store, run_date) if row["run_id"] == run.run_id)
-    if row["table_rows"] is not None and table.name not in row["table_rows"]:
+    if not run.wrote(table):
         return ()
     with describe(spark, "export"):
         if table.per_row:
@@ -78,10 +71,6 @@ def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterable[object]]:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --table bias_metrics --out metrics.csv
@@ -90,9 +79,7 @@ examples:
 
 def export_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to export"), prog=prog
-    )
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to export", can_plan=False)
     names = f"one of {', '.join(EXPORTED)}"
     parser.add_argument("--table", required=True, choices=EXPORTED, metavar="NAME", help=names)
     file = "the file to write, replaced if it exists"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from biasspark.cli import Outcome
 from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
@@ -75,6 +76,10 @@ class Verdict:
         """The exit code of the job."""
         return GATE_FAILED if self.outcome == FAIL else 0
 
+    def add_to(self, outcome: Outcome) -> Outcome:
+        """Return what a job prints, with what the gate says."""
+        return replace(outcome, summary={**outcome.summary, "gate": self.outcome}, exit_code=self.exit_code)
+
     def show(self, table: Table) -> str:
         """Return how many alerts have each outcome, and a line for each that failed or warns, the worst first.
 
@@ -105,8 +110,6 @@ class Verdict:
 def judge(measured: GateInput, context: RunContext) -> Verdict:
     """Evaluate the rules on a run before it is published.
 
-    Notes
-    -----
     The ledger is read, and ``u_statistics`` of the run accepted last; where a rule is on a change, that table,
     ``threshold_rates`` or ``jackknife_statistics`` of earlier ones as well: never the corpus.
     """
@@ -130,12 +133,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
     """Evaluate the rules on models and their baseline before the comparison is published.
 
-    Parameters
-    ----------
-    compared : sequence of ComparedPair
-        Both models' AUCs of every pair of cells.
-    missing_models : collection of str
-        Models without one usable score.
+    The compared pairs are both models' AUCs of every pair of cells, the missing models those without one usable score.
     """
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()
@@ -166,7 +164,7 @@ def _warn_of_vanished(
 
     Crossed pairs come and go with their numbers of rows. Identities that a rule names have a warning of their own.
     """
-    runs = [one.run for one in accepted if one.wrote(U_STATISTICS)]
+    runs = [one.run for one in accepted if one.run.wrote(U_STATISTICS)]
     before, _ = read_rows(context.spark, context.store, U_STATISTICS, runs)
     in_all_rows = (pc.field(SLICE) == ALL_ROWS) & ~pc.field(CROSSED)
     warnings = []
@@ -217,7 +215,7 @@ def _find_baselines(
     gone: dict[Run, list[str]] = {}
     for table, of_table in rules.items():
         if of_table:
-            wrote = [one.run for one in accepted if one.run in comparable and one.wrote(table)]
+            wrote = [one.run for one in accepted if one.run in comparable and one.run.wrote(table)]
             rows, there = read_rows(spark, store, table, wrote)
             latest |= choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
             for missing in set(wrote) - set(there):

@@ -28,8 +28,6 @@ IDENTITIES_AT_ONCE = 32
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
     """Return the table ``jackknife_statistics`` of what rules on changes are on.
 
-    Notes
-    -----
     Scans the corpus once more and shuffles it once: see `count_replicates`.
     """
     rules, whole, id_column = gate.change_rules, surveyed.measures, surveyed.id_column

@@ -1,4 +1,4 @@
-"""The job that keeps the tables in order: it removes runs that no reader sees any more, and compacts files."""
+"""Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, date, datetime
 from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, format_table, job_parser, parse_count
+from biasspark.cli import Command, Outcome, Progress, format_table, job_parser, parse_count
 from biasspark.config import Config, load_config
 from biasspark.session import job_session
 from biasspark.tables.maintenance import (
@@ -31,12 +31,7 @@ def maintain(
 ) -> Outcome:
     """Plan the maintenance, do it unless it is a dry run, and return what the job prints.
 
-    Parameters
-    ----------
-    run_date : date
-        The night from whose end days and hours count back.
-    keep_days, grace_hours : int, optional
-        In place of those of ``[maintenance]``.
+    Days and hours count back from the end of the night; None is what ``[maintenance]`` says.
     """
     progress, rules, store = Progress(), config.maintenance, open_store(config.output)
     kept_days = rules.keep_days if keep_days is None else keep_days
@@ -69,10 +64,6 @@ def _describe(plan: Plan, status: str) -> Outcome:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
@@ -83,7 +74,7 @@ NIGHT = "the night from whose end keep_days and grace_hours count back; runs of 
 
 def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate(NIGHT), prog=prog)
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date=NIGHT)
     days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
     parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
     parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")

@@ -1,4 +1,4 @@
-"""The job that writes a synthetic corpus as Parquet, generated on the executors."""
+"""Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from biasspark.synthetic.corpora import CORPORA
 def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
     """Generate a corpus, write it where nothing is yet, and return what the job prints.
 
-    Raises
-    ------
-    ConfigError
-        If the request has faults, or there is something at the path. Faults are raised before Spark starts.
+    Raises `ConfigError` before Spark starts if the request has faults, and then if there is something at the path.
     """
     check_request(request)
     if max_files is not None and max_files < 1:
@@ -46,10 +43,6 @@ def _write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write a synthetic corpus as Parquet, the same rows for the same seed on any cluster.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s civil --rows 1800000 --seed 1 --out build/civil
@@ -63,7 +56,7 @@ examples:
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser: one subcommand per kind of corpus."""
-    parser = make_parser(_DESCRIPTION, EXAMPLES, prog)
+    parser = make_parser(__doc__, EXAMPLES, prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
         flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)

@@ -1,11 +1,11 @@
-"""The main job: measure a night of a corpus, judge it by the gate, publish it, and print what is worst."""
+"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -31,7 +31,13 @@ from biasspark.tables.schemas import (
 from biasspark.text import format_count
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
-from biasspark.workflows.measurement import measure, ranked_blocks, sample_pinned_auc, survey_for_ranking
+from biasspark.workflows.measurement import (
+    Measurement,
+    SurveyedCorpus,
+    measure,
+    ranked_blocks,
+    survey_for_ranking,
+)
 from biasspark.workflows.nightly import NightlyJob, backfill_parser, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
@@ -42,26 +48,12 @@ JOB = BIAS_METRICS.job
 
 def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, compute, judge, publish, and return what the job prints."""
-    config, progress = context.config, context.progress
-    gate = config.gate
+    config, gate, progress = context.config, context.config.gate, context.progress
     progress.stage(f"surveying {config.corpus.name}")
-    with ExitStack() as kept:
-        surveyed = kept.enter_context(survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates))
-        tables: dict[Table, Rows] = {}
-        if config.state:
-            surveyed, cuts = plan_state(surveyed, context)
-            progress.stage(f"ranking {surveyed.size_text}")
-            boundaries = [cut.boundaries for cut in cuts]
-            ranking = kept.enter_context(ranked_blocks(surveyed, config.rejects, boundaries))
-            measurement = ranking.measurement
-            if config.pinned_auc:
-                measurement = sample_pinned_auc(surveyed, measurement, config.pinned_auc)
-            tables[SCORE_BLOCKS] = score_blocks(ranking, config, cuts)
-        else:
-            progress.stage(f"ranking {surveyed.size_text}")
-            measurement = measure(surveyed, config.rejects)
-        tables |= measurement.tables
-        counts, warnings = measurement.counts.row_counts, measurement.warnings
+    surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
+    with surveying as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
+        tables: dict[Table, Rows] = {**state_tables, **measurement.tables}
+        counts = measurement.counts.row_counts
         rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
         if rejects is not None:
             tables[REJECTED_ROWS] = rejects
@@ -82,15 +74,28 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         if verdict.alerts is not None:
             tables[BIAS_ALERTS] = verdict.alerts
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(context, counts, (*warnings, *verdict.warnings), verdict.status)
+        record = describe_run(context, counts, (*measurement.warnings, *verdict.warnings), verdict.status)
 
         def show() -> str:
             worst = show_worst_identities(measurement.tables[BIAS_METRICS])
             return "\n\n".join(filter(None, [worst, verdict.show(BIAS_ALERTS)]))
 
         outcome = publish_run(context, tables, record, show)
-    summary = {**outcome.summary, "gate": verdict.outcome}
-    return progress.end(replace(outcome, summary=summary, exit_code=verdict.exit_code))
+    return progress.end(verdict.add_to(outcome))
+
+
+@contextmanager
+def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
+    """Rank every score, for a block, and give what follows, and ``score_blocks`` if the night keeps its ranking."""
+    config, progress = context.config, context.progress
+    if not config.state:
+        progress.stage(f"ranking {surveyed.size_text}")
+        yield measure(surveyed, config.rejects), {}
+        return
+    surveyed, cuts = plan_state(surveyed, context)
+    progress.stage(f"ranking {surveyed.size_text}")
+    with ranked_blocks(surveyed, config.rejects, [cut.boundaries for cut in cuts]) as (measurement, ranked):
+        yield measurement, {SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, cuts)}
 
 
 def plan_night(config: Config) -> Plan:
@@ -147,19 +152,10 @@ def _name_rules(gate: Gate) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
-"""
-
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan or run the night, or each of many."""
     return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def measure_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return backfill_parser(_DESCRIPTION, prog)
-
-
-COMMAND = Command(measure_parser, main)
+COMMAND = Command(partial(backfill_parser, __doc__), main)

@@ -5,7 +5,7 @@ corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmeti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Flags, Floats
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
-from biasspark.config import Measures, PinnedAuc, Rejects
+from biasspark.config import Identities, Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.cutpoints import Cutpoints, place_cutpoints
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
@@ -25,6 +25,7 @@ from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Survey, check_identity, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
+from biasspark.errors import KeyPath
 from biasspark.metrics.data_quality import (
     ScoreProfile,
     annotation_warnings,
@@ -74,15 +75,12 @@ class SurveyedCorpus:
     ----------
     corpus, examples : DataFrame
         The rows as they were read, and EXAMPLES of them. Lazy.
-    measures : Measures
-        What is measured.
-    survey : Survey
-    encoding : Encoding
-        The names of models, slices and identities.
-    cutpoints : dict of str to Cutpoints
+    cutpoints : mapping of str to Cutpoints
         The thresholds and histogram edges of each model; empty without either.
     id_column : str or None
         What identifies a row.
+    expressions
+        What the configuration computes of a row, by its key.
     """
 
     corpus: DataFrame
@@ -91,7 +89,8 @@ class SurveyedCorpus:
     survey: Survey
     encoding: Encoding
     cutpoints: Mapping[str, Cutpoints]
-    id_column: str | None = None
+    id_column: str | None
+    expressions: Mapping[KeyPath, str]
 
     @property
     def size_text(self) -> str:
@@ -122,25 +121,16 @@ def survey_for_ranking(
     duplicates: str = "allow",
     only: str | None = None,
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus, for a block.
+    """Check and survey a corpus, for a block. Raises `InputError` if it does not fit the configuration.
 
     Parameters
     ----------
-    corpus : DataFrame
-        One row per comment.
-    measures : Measures
-        Label, models, identities, slices, engine and intervals.
     id_column : str, optional
         What identifies a row.
     duplicates : {"allow", "estimate", "reject"}
         What to do about ids that repeat.
     only : str, optional
         The one identity that is measured: it is ranked by blocks, and everything else is left out.
-
-    Raises
-    ------
-    InputError
-        If the corpus does not fit the configuration.
 
     Notes
     -----
@@ -156,10 +146,11 @@ def survey_for_ranking(
         check_identity(survey, measures.identities, only)
     cutpoints = place_cutpoints(measures, survey, corpus.schema)
     encoding = build_encoding(measures, survey)
-    refuse_too_many(corpus.sparkSession, survey.n_rows, len(measures.models))
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         examples = encode_examples(marked, measures, encoding, id_column)
-        yield SurveyedCorpus(marked, examples, measures, survey, encoding, cutpoints, id_column)
+        yield SurveyedCorpus(
+            marked, examples, measures, survey, encoding, cutpoints, id_column, dict(measures.expressions)
+        )
 
 
 @dataclass(frozen=True)
@@ -168,12 +159,6 @@ class Measurement:
 
     Attributes
     ----------
-    measures : Measures
-    encoding : Encoding
-    survey : Survey
-    cutpoints : mapping of str to Cutpoints
-        The thresholds and histogram edges of each model.
-    counts : Counts
     sampled : float64 array, shape (2, groups), optional
         Mean and standard deviation of the pinned AUC over the sampled trials.
     """
@@ -206,19 +191,16 @@ class Measurement:
         if measures.pinned_auc:
             tables[PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
         if measures.thresholds:
-            places = {name: own.threshold_index for name, own in self.cutpoints.items()}
+            places = {model: cutpoints.threshold_index for model, cutpoints in self.cutpoints.items()}
             thresholds = Thresholds(measures.thresholds.at, places)
             tables[THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
             tables[THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
         if measures.histograms:
-            bins = {name: Bins(own.bin_edges, own.bin_edge_index) for name, own in self.cutpoints.items()}
+            bins = {model: Bins(cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
             tables[SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
-            names, bins_of_lengths = (
-                self.encoding.names[: self.encoding.first_pair],
-                list_length_bins(measures.label_balance),
-            )
-            tables[LABEL_BALANCE] = label_balance(counts.labels, names, bins_of_lengths, measures.privacy)
+            names, lengths = self.encoding.names[: self.encoding.first_pair], list_length_bins(measures.label_balance)
+            tables[LABEL_BALANCE] = label_balance(counts.labels, names, lengths, measures.privacy)
         return tables
 
     @cached_property
@@ -227,17 +209,18 @@ class Measurement:
 
         An identity is peculiar where no row that counts for any model says anything about it.
         """
-        groups = self.statistics.groups
+        groups, counts = self.statistics.groups, self.counts.row_counts
         in_all_rows = (groups.slice == ALL_ROWS) & ~groups.crossed
+        slice_labels = self._most_by_model(self.counts.cells[2:, groups.is_overall])
         profiles = [self._profile(model, in_all_rows & (groups.model == model)) for model in self.encoding.models]
         thresholds = self.measures.thresholds.at if self.measures.thresholds else ()
         return (
             *self.survey.warnings,
             *score_warnings(profiles),
             *threshold_warnings(profiles, thresholds),
-            *identity_warnings(self.encoding.singles, self.sides, self._n_usable),
-            *slice_warnings(self.encoding.slices, self._slice_labels),
-            *warn_of_rows(self.counts.row_counts),
+            *identity_warnings(self.encoding.singles, self.sides, max(counts.n_eligible.values(), default=0)),
+            *slice_warnings(self.encoding.slices, slice_labels),
+            *warn_of_rows(counts),
         )
 
     @cached_property
@@ -245,45 +228,36 @@ class Measurement:
         """The rows in and outside of each identity, crossed pairs left out, for the model that has most."""
         groups, cells = self.counts.groups, self.counts.cells
         chosen = (groups.slice == ALL_ROWS) & ~groups.crossed & ~groups.is_overall
-        n_models, n_identities = len(self.encoding.models), len(self.encoding.singles)
-        by_model = np.stack([cells[0] + cells[1], cells[2] + cells[3]])[:, chosen].reshape(2, n_models, n_identities)
-        inside, outside = by_model.max(axis=1, initial=0).tolist()
-        return list(zip(inside, outside, strict=True))
+        return self._most_by_model(np.stack([cells[0] + cells[1], cells[2] + cells[3]])[:, chosen])
 
-    @property
-    def _n_usable(self) -> int:
-        return max(self.counts.row_counts.n_eligible.values(), default=0)
-
-    @property
-    def _slice_labels(self) -> list[tuple[int, int]]:
-        """Negatives and positives of every slice, for the model that has most of each."""
-        groups, n_models = self.counts.groups, len(self.encoding.models)
-        by_model = self.counts.cells[2:, groups.is_overall].reshape(2, n_models, len(self.encoding.slices))
-        negatives, positives = by_model.max(axis=1, initial=0).tolist()
-        return list(zip(negatives, positives, strict=True))
+    def _most_by_model(self, sizes: Ints) -> list[tuple[int, int]]:
+        """Return the greatest of all models of sizes, shape (2, models x parts), for each part."""
+        n_models = len(self.encoding.models)
+        first, second = sizes.reshape(2, n_models, sizes.shape[1] // n_models).max(axis=1).tolist()
+        return list(zip(first, second, strict=True))
 
     def _profile(self, model: str, groups: Flags) -> ScoreProfile:
         """Return the profile of a model, given its groups in all rows."""
         statistics = self.statistics
-        subgroup_aucs = statistics.auc[0, groups]
-        known = subgroup_aucs[~np.isnan(subgroup_aucs)]
-        (overall,) = np.flatnonzero(groups & statistics.groups.is_overall)
+        overall = groups & statistics.groups.is_overall
         return ScoreProfile(
             model,
             **self.counts.profiles.get(model, _NO_SCORES)._asdict(),
-            overall_auc=_known(statistics.auc[OVERALL_PAIR, overall]),
-            best_subgroup_auc=float(known.max()) if len(known) else None,
-            reason=statistics.reason[OVERALL_PAIR, overall],
+            overall_auc=_find_greatest(statistics.auc[OVERALL_PAIR, overall]),
+            best_subgroup_auc=_find_greatest(statistics.auc[0, groups]),
+            reason=statistics.reason[OVERALL_PAIR, overall].item(),
             n_rarer_label=self.counts.row_counts.count_rarer_label(model),
         )
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _find_greatest(values: Floats) -> float | None:
+    return max(values[~np.isnan(values)].tolist(), default=None)
 
 
 def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
     """Rank a surveyed corpus, and return what follows from its counts.
+
+    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
 
     Parameters
     ----------
@@ -294,81 +268,78 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     ------
     InputError
         If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
-
-    Notes
-    -----
-    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
     """
-    pinned, engine = surveyed.measures.pinned_auc, surveyed.measures.ranking.engine
+    _refuse_too_many(surveyed)
     with job_on_corpus(surveyed, "rank every score"):
+        engine = surveyed.measures.ranking.engine
         counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, engine)
-    measurement = _measurement(surveyed, counts, rejects)
-    return sample_pinned_auc(surveyed, measurement, pinned) if pinned and engine == "blocks" else measurement
-
-
-@dataclass(frozen=True)
-class RankedBlocks:
-    """A measurement, and RANKED, which holds the blocks that windows merge.
-
-    Attributes
-    ----------
-    surveyed : SurveyedCorpus
-    measurement : Measurement
-    ranked : DataFrame
-        See `engine.rank_ranges`.
-    """
-
-    surveyed: SurveyedCorpus
-    measurement: Measurement
-    ranked: DataFrame
+    return _measurement(surveyed, counts, rejects)
 
 
 @contextmanager
 def ranked_blocks(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
-) -> Iterator[RankedBlocks]:
-    """Do what `measure` does, by other boundaries and without trials, and keep RANKED for a `with` block."""
+) -> Iterator[tuple[Measurement, DataFrame]]:
+    """Do what `measure` does, by other boundaries, and keep RANKED for a block, which holds what windows merge."""
+    _refuse_too_many(surveyed)
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (
         job_on_corpus(surveyed, "rank every score"),
         kept(rank_ranges(parts, surveyed.encoding, boundaries, surveyed.edges)) as ranked,
     ):
         counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
-        yield RankedBlocks(surveyed, _measurement(surveyed, counts, rejects), ranked)
+        yield _measurement(surveyed, counts, rejects), ranked
 
 
-def sample_pinned_auc(surveyed: SurveyedCorpus, measurement: Measurement, pinned: PinnedAuc) -> Measurement:
-    """Return the measurement with the sampled trials of the pinned AUC, if there are any.
-
-    Runs one Spark action, with one more scan and shuffle of the corpus.
-    """
-    if not pinned.trials:
-        return measurement
-    with job_on_corpus(surveyed, "sample pinned AUC"):
-        sampled = sample_pinned_aucs(
-            surveyed.examples, surveyed.encoding, surveyed.boundaries, measurement.counts, pinned
-        )
-    return replace(measurement, sampled=sampled)
+def _refuse_too_many(surveyed: SurveyedCorpus) -> None:
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
 
 
 @contextmanager
 def job_on_corpus(surveyed: SurveyedCorpus, text: str) -> Iterator[None]:
     """Name a Spark job on the rows of a corpus, and of its failures the expression or the file that is the cause."""
     corpus = surveyed.corpus
-    with describe(corpus.sparkSession, text), translate_corpus_errors(corpus, surveyed.measures.expressions):
+    with describe(corpus.sparkSession, text), translate_corpus_errors(corpus, surveyed.expressions):
         yield
 
 
 def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | None) -> Measurement:
-    measures = surveyed.measures
-    check_usable(counts.row_counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
+    """Check the counts, and sample the trials of the pinned AUC, if there are any."""
+    measures, pinned = surveyed.measures, surveyed.measures.pinned_auc
     measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
-    singles = surveyed.encoding.singles
-    unknown = [name for name, sides in zip(singles, measurement.sides, strict=True) if not any(sides)]
-    check_identities(measures.identities, singles, unknown, counts.row_counts.unreadable)
+    check_counts(surveyed, counts.row_counts, measurement.sides, rejects)
     if measures.label_balance and counts.labels is not None:
         check_lengths(counts.labels, measures.label_balance)
-    return measurement
+    if not (pinned and pinned.trials and measures.ranking.engine == "blocks"):
+        return measurement
+    with job_on_corpus(surveyed, "sample pinned AUC"):
+        sampled = sample_pinned_aucs(surveyed.examples, surveyed.encoding, surveyed.boundaries, counts, pinned)
+    return replace(measurement, sampled=sampled)
+
+
+def check_counts(
+    surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None = None
+) -> None:
+    """Stop where too few rows are usable, too many are rejected, or all identities are unknown on every usable row.
+
+    The sides are the usable rows in and outside of each identity, crossed pairs left out.
+    """
+    measures, singles = surveyed.measures, surveyed.encoding.singles
+    check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
+    unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]
+    check_identities(measures.identities, singles, unknown, counts.unreadable)
+
+
+def rows_alone(measures: Measures) -> Measures:
+    """Return what is left of the measures where only rows are ranked."""
+    return Measures(
+        label=measures.label,
+        models=measures.models,
+        identities=Identities(),
+        slices=measures.slices,
+        ranking=replace(measures.ranking, engine="blocks"),
+        intervals=measures.intervals,
+    )
 
 
 def warn_of_rows(counts: RowCounts) -> Iterator[str]:

@@ -1,7 +1,6 @@
-"""The mitigation experiment: three classifiers from one imbalanced corpus, and which of them is the least biased.
+"""Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes."""
 
-imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
-"""
+# imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
 
 from __future__ import annotations
 
@@ -9,12 +8,13 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 import pyarrow as pa
 from pyspark.ml.classification import LogisticRegressionModel
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser
+from biasspark.cli import Command, Outcome, Progress, job_parser
 from biasspark.config import parse_measures
 from biasspark.errors import ConfigError
 from biasspark.mitigation.classifier import hash_words, score_comments, train_classifier
@@ -63,22 +63,6 @@ class Folder:
             return self.spark.read.parquet(path)
 
 
-@dataclass(frozen=True)
-class ScoredTestSet:
-    """The test set with the scores of all models.
-
-    Attributes
-    ----------
-    rows
-        Columns id, comment_text, label, template, and a score for each of `MODELS`.
-    sizes
-        For each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
-    """
-
-    rows: DataFrame
-    sizes: dict[str, dict[str, int]]
-
-
 def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Outcome:
     """Plan or run the experiment, publish the measured test set, and return what the job prints."""
     progress, settings, store = Progress(), experiment.mitigation, open_store(experiment.output)
@@ -94,25 +78,23 @@ def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Out
         run = new_run(run_date, settings.corpus, MAIN_JOB)
         with follow_tasks(spark, progress.advance):
             folder = Folder(spark, f"{experiment.corpus.path}/{run.partition}")
-            scored = score_test_set(folder, settings, comments, progress)
-            measured = run_night(scored.rows, RunContext(spark, experiment, store, run, progress))
+            scored, sizes = score_test_set(folder, settings, comments, progress)
+            measured = run_night(scored, RunContext(spark, experiment, store, run, progress))
             summary, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
-        models = [model | scored.sizes[model["model"]] for model in list_models(summary)]
+        models = [model | sizes[model["model"]] for model in list_models(summary)]
         return judge(measured, models, list_terms(metrics, tuple(settings.imbalanced)))
 
 
 def score_test_set(
     folder: Folder, mitigation: Mitigation, comments: Mapping[str, DataFrame], progress: Progress
-) -> ScoredTestSet:
+) -> tuple[DataFrame, dict[str, dict[str, int]]]:
     """Generate, plan, add, train and score.
 
-    Parameters
-    ----------
-    folder
-        Gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated` (the
-        comments added for these models), `models` and `test_set`.
-    comments
-        The comments to add by model; empty to generate them.
+    Returns the test set, with the columns id, comment_text, label, template, and a score for each of `MODELS`, and for
+    each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
+
+    The folder gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated`
+    (the comments added for these models: those given, by model, or generated ones), `models` and `test_set`.
     """
     spark = folder.spark
     progress.stage(f"training corpus of {mitigation.rows:,} comments into {folder.path}")
@@ -127,7 +109,7 @@ def score_test_set(
     models, sizes = train_models(folder, corpus, added, progress)
     progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
     sentences = generate(spark, mitigation.test_request).select("id", TEXT, LABEL, TEMPLATE)
-    return ScoredTestSet(folder.keep("test_set", score_comments(sentences, models)), sizes)
+    return folder.keep("test_set", score_comments(sentences, models)), sizes
 
 
 def balance_terms(corpus: DataFrame, mitigation: Mitigation) -> pa.Table:
@@ -161,10 +143,6 @@ def train_models(
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31
@@ -185,11 +163,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return run_experiment(experiment, arguments.run_date, arguments.dry_run)
 
 
-def mitigation_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(
-        _DESCRIPTION, EXAMPLES, run_date=RunDate("the night to publish the scored test set as"), prog=prog
-    )
-
-
-COMMAND = Command(mitigation_parser, main)
+RUN_DATE = "the night to publish the scored test set as"
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

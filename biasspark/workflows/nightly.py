@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -16,8 +16,8 @@ from biasspark.cli import (
     NIGHTLY_EXAMPLES,
     Outcome,
     Progress,
-    RunDate,
-    job_parser,
+    add_dry_run,
+    configured_parser,
     parse_date,
     print_failure,
     print_outcome,
@@ -27,15 +27,16 @@ from biasspark.config import Config, Measures
 from biasspark.corpus.read import read_corpus
 from biasspark.dates import CorpusDates
 from biasspark.errors import GATE_FAILED, ConfigError
-from biasspark.session import follow_tasks, job_session
+from biasspark.session import follow_tasks
 from biasspark.tables.ledger import JobCorpus, list_nights
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
-from biasspark.tables.store import open_store, session_settings
+from biasspark.tables.store import open_tables
 from biasspark.text import show_value
 from biasspark.workflows.plan import Plan, describe_plan
 from biasspark.workflows.publish_run import RunContext
 
+T = TypeVar("T")
 MOST_NIGHTS = 3660
 EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
@@ -63,10 +64,12 @@ class Nights:
         return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
 
 
-def backfill_parser(description: str, prog: str | None = None) -> argparse.ArgumentParser:
+def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of a job that measures one night or many."""
-    form = RunDate("the night to measure, or the first and the last of many", parse_nights, "DATE[..DATE]")
-    parser = job_parser(description, EXAMPLES, run_date=form, prog=prog)
+    parser = configured_parser(description, EXAMPLES, prog)
+    night = "the night to measure, or the first and the last of many"
+    parser.add_argument("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=night)
+    add_dry_run(parser)
     parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
     return parser
 
@@ -88,10 +91,7 @@ def parse_nights(text: str) -> date | Nights:
 def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
     """Return the nights that the command line asks for.
 
-    Raises
-    ------
-    ConfigError
-        If there are many, and nothing tells their rows apart.
+    Raises `ConfigError` if there are many, and nothing tells their rows apart.
     """
     if not isinstance(run_date, Nights):
         return (run_date,)
@@ -103,13 +103,18 @@ def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
     return run_date.days
 
 
+def require(part: T | None, table: str, example: str) -> T:
+    """Return the part of the configuration that a job is about, or raise `ConfigError` with an example of its table."""
+    if part is None:
+        raise ConfigError(f"[{table}]: missing. This job requires the table. Write, for example, {example}.")
+    return part
+
+
 class NightlyJob(NamedTuple):
     """A job on a night of a corpus, or on many.
 
     Attributes
     ----------
-    job
-        Its name.
     measures
         What the job needs of a configuration: the columns that it names are checked when the corpus is read.
     plan
@@ -127,10 +132,10 @@ class NightlyJob(NamedTuple):
 def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespace) -> Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
     progress, days = Progress(), list_days(arguments.run_date, config)
-    store, tables = open_store(config.output), (*tables_of(nightly.job), BIAS_RUNS)
+    tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
     progress.stage("starting the engine")
-    with job_session(f"biasspark {nightly.job}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(nightly.job, config) as (spark, store):
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
         if arguments.dry_run:
@@ -158,24 +163,13 @@ def run_nights(
     progress: Progress,
     debug: bool,
 ) -> Outcome:
-    """Measure nights in order, and say at the end what came of all.
+    """Measure nights in order, and say at the end what was published, skipped and failed.
 
-    Parameters
-    ----------
-    published
-        Those that are left out.
-    measure
-        Measures and publishes one night.
-    debug
-        Whether the traceback of a failure is printed, which may show data.
-
-    Returns
-    -------
-    Outcome
-        Of one night alone its own, and its faults are raised. Of more, each night's is printed when it ends, a line of
-        JSON on stdout, with the seconds of that night, and faults on stderr. A night that fails keeps no other from
-        being measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with; nights that failed, and
-        those whose gate did, are listed in a line each, whatever it is.
+    Of one night alone the outcome is that of `measure`, and its faults are raised. Of more, each night's is printed
+    when it ends, a line of JSON on stdout, with the seconds of that night, and faults on stderr, to debug with the
+    traceback, which may show data. A night that fails keeps no other from being measured. The exit code is the first of
+    1, 2, 3, 4, 5 that any night ended with; nights that failed, and those whose gate did, are listed in a line each,
+    whatever it is.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:

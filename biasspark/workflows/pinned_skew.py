@@ -1,26 +1,27 @@
-"""The class-skew experiment as a job: part of one cell of one identity is dropped, and pinned AUC moves."""
+"""Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over."""
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, RunDate, format_table, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, format_table, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, Measures, PinnedAuc, PinnedSkew, load_config
+from biasspark.config import Config, PinnedAuc, PinnedSkew, load_config
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.usable import list_missing_models
-from biasspark.errors import ConfigError, Fault, InputError
+from biasspark.errors import Fault, InputError
 from biasspark.metrics.prevalence_experiment import pinned_skew
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob, plan_or_run
+from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
@@ -38,22 +39,17 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {describe_drops(skew)}")
         table = skew_classes(surveyed, measurement)
-    counts = measurement.counts.row_counts
-    record = describe_run(context, counts, measurement.warnings)
-
-    def show() -> str:
-        return format_table(list_skew_changes(table), CHANGED_BY_SKEW)
-
-    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, show))
+    record = describe_run(context, measurement.counts.row_counts, measurement.warnings)
+    outcome = publish_run(
+        context, {PINNED_SKEW: table}, record, lambda: format_table(list_skew_changes(table), CHANGED_BY_SKEW)
+    )
+    return progress.end(outcome)
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
     """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action.
 
-    Raises
-    ------
-    InputError
-        If a cell of the identity has no row: then the class balance does not move, whatever is dropped.
+    Raises `InputError` if a cell of the identity has no row: then the class balance does not move, whatever is dropped.
     """
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
@@ -64,13 +60,7 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
 
 
 def check_cells(counts: Counts, identity: str) -> None:
-    """Refuse an identity that has a cell without rows, of all rows of a model that may be measured.
-
-    Raises
-    ------
-    InputError
-        With the cells that are empty.
-    """
+    """Raise `InputError` for an identity that has a cell without rows, of all rows of a model that may be measured."""
     groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
     chosen = (groups.identity == identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
     empty = {
@@ -95,10 +85,7 @@ def plan_experiment(config: Config) -> Plan:
 
 def find_experiment(config: Config) -> PinnedSkew:
     """Return what the configuration says about the experiment, which other jobs do not need."""
-    if config.pinned_skew is None:
-        example = '[pinned_skew] identity = "gay"'
-        raise ConfigError(f"[pinned_skew]: missing. This job requires the table. Write, for example, {example}.")
-    return config.pinned_skew
+    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:
@@ -106,18 +93,12 @@ def describe_drops(skew: PinnedSkew) -> str:
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
-def _measures_of(config: Config) -> Measures:
-    return select_identity(config, find_experiment(config).identity)
-
-
-EXPERIMENT = NightlyJob(JOB, _measures_of, plan_experiment, run_night)
+EXPERIMENT = NightlyJob(
+    JOB, lambda config: select_identity(config, find_experiment(config).identity), plan_experiment, run_night
+)
 
 
 # ---- the command line
-
-_DESCRIPTION = """\
-Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over.
-"""
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
@@ -127,9 +108,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return plan_or_run(EXPERIMENT, load_config(arguments.config, arguments.overrides), arguments)
 
 
-def skew_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    return job_parser(_DESCRIPTION, EXAMPLES, run_date=RunDate("the night whose rows the experiment takes"), prog=prog)
-
-
-COMMAND = Command(skew_parser, main)
+RUN_DATE = "the night whose rows the experiment takes"
+COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

@@ -28,8 +28,6 @@ class Plan(NamedTuple):
     ----------
     parts
         What is computed, by the name of its line.
-    passes
-        The passes over the corpus, in order.
     tables
         The tables of the parts that are configured; None where all of the job's may be written.
     """

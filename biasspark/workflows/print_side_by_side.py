@@ -1,4 +1,4 @@
-"""The job that puts two models of a published night side by side; the corpus is not read."""
+"""Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import SORT_KEYS, Request, SideBySide, compare_side_by_side
 from biasspark.report.side_by_side_text import FORMATS
 from biasspark.report.text_formats import write_out
-from biasspark.session import describe, job_session
+from biasspark.session import describe
 from biasspark.tables.ledger import find_published
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_METRICS
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.store import Store, open_tables
 
 JOB = "side_by_side"
 
@@ -37,19 +37,16 @@ class Rendering(NamedTuple):
 def print_side_by_side(config: Config, run_date: date, request: Request, rendering: Rendering) -> Outcome | str:
     """Read a night, lay the models out, and return what the job prints.
 
-    Returns
-    -------
-    Outcome or str
-        The document alone if it is for another program and goes to stdout: spark-submit joins stderr to it, so there
-        must be nothing else, no progress either.
+    It is the document alone if that is for another program and goes to stdout: spark-submit joins stderr to it, so
+    there must be nothing else, no progress either.
     """
     text_format, digits, path = rendering
     is_document = text_format != "text" and path is None
     progress = Progress(io.StringIO() if is_document else None)
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(JOB, config) as (spark, store):
         progress.stage(f"reading {config.corpus.name} of {run_date}")
-        compared = read_side_by_side(spark, open_store(config.output), run_date, config.corpus.name, request)
+        compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[text_format](compared, digits)
     if is_document:
         return document
@@ -64,10 +61,7 @@ def print_side_by_side(config: Config, run_date: date, request: Request, renderi
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, request: Request) -> SideBySide:
     """Read two models side by side from the latest published run of a night.
 
-    Raises
-    ------
-    InputError
-        If no run is published, or it lacks a model or slice; with those that there are.
+    Raises `InputError` if no run is published, or it lacks a model or slice; with those that there are.
     """
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "two models side by side"):
@@ -78,10 +72,6 @@ def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus:
 
 
 # ---- the command line
-
-_DESCRIPTION = """\
-Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read.
-"""
 
 EXAMPLES = """\
 examples:
@@ -94,9 +84,7 @@ MAX_ROWS = 1000
 
 def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to show"), prog=prog
-    )
+    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
     add = parser.add_argument
     add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
     add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")

@@ -52,10 +52,7 @@ def publish_run(
 ) -> Outcome:
     """Publish the tables of a run, refresh the views, and return what the job prints.
 
-    Parameters
-    ----------
-    show
-        Returns the text for people. After the run is published a failure, also of the views, is a warning.
+    `show` returns the text for people. After the run is published a failure, also of the views, is a warning.
     """
     spark, run, store = context.spark, context.run, context.store
     published = publish(spark, tables, run, store, record)

@@ -1,4 +1,4 @@
-"""The job on a window of nights: the state that each kept is merged, measured and published."""
+"""Measure a window of published nights by merging the rankings that they kept; the corpus is not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_worst_identities
-from biasspark.session import describe, follow_tasks, job_session
+from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
 from biasspark.tables.publish import Rows
@@ -35,29 +35,24 @@ from biasspark.tables.schemas import (
     Table,
     tables_of,
 )
-from biasspark.tables.store import Store, open_store, session_settings
-from biasspark.tables.stored_blocks import check_counts, read_blocks, read_headers
+from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
 from biasspark.windows.agreement import list_disagreements
 from biasspark.windows.sketch import SketchHeader, merge_extremes, merge_quantiles
 from biasspark.windows.sketch_rows import read_sketches
 from biasspark.workflows.measurement import Measurement
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
-from biasspark.workflows.state import decode_states
+from biasspark.workflows.state import check_blocks, read_blocks, read_states
 
 
 @dataclass(frozen=True)
 class Window:
-    """Nights that merge.
+    """The nights from `first` to `last` that merge, in order.
 
     Attributes
     ----------
-    first, last
-        The days of the window, both included.
-    nights
-        Those that are there, in order.
     headers
-        Of each of them, by model.
+        Of each night, by model.
     blocks
         Their rows of ``score_blocks``, with the place of each night as ``night``.
     missing
@@ -81,33 +76,23 @@ class Window:
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
-    """Find the state of all nights of a window, and see that it merges.
+    """Find the state of all nights of a window, from the first to the last of some days, and see that it merges.
 
-    Parameters
-    ----------
-    days
-        The first and the last, both included.
-    allow_missing
-        Whether a window may lack nights.
+    Two small Spark jobs, over the ledger and over the headers of the nights.
 
     Raises
     ------
     InputError
-        If nights are missing, keep no state or a part of it, or were measured by other rules than each other or the
-        configuration.
-
-    Notes
-    -----
-    Three small Spark jobs, over the ledger, the number of blocks and the headers of the nights.
+        If nights are missing that may not be, keep no state or a part of it, or were measured by other rules than each
+        other or the configuration.
     """
     first, last = days
     with describe(spark, "look up the nights"):
         found = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
         runs = [night.run for night in found.values()]
         blocks = read_blocks(spark, store, runs)
-        check_counts(store, blocks, runs)
-        stored = read_headers(blocks, len(runs))
-    states = {day: decode_states(own) for day, own in zip(found, stored, strict=True) if own}
+        check_blocks(store, blocks, runs)
+        states = {day: state for day, state in zip(found, read_states(blocks, len(runs)), strict=True) if state}
     every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
     missing = {day: _why_missing(found.get(day)) for day in every if day not in states}
     if missing and (not allow_missing or not states):
@@ -124,8 +109,6 @@ def find_window(
 def merge_nights(window: Window, config: Measures) -> Measurement:
     """Return the measurement of all nights together: to the last integer that of the union of their rows.
 
-    Notes
-    -----
     Runs one Spark action. Blocks are read once and shuffled once; no column of the corpus is read.
     """
     measures = replace(config, templates=None, label_balance=None)
@@ -163,10 +146,9 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
     for table, of_window in WINDOW_TABLES.items():
         if table in measurement.tables:
             rows = measurement.tables[table]
-            columns = {name: rows[name] for name in rows.column_names}
-            columns[WINDOW_START.name] = pa.array([window.first] * len(rows), pa.date32())
-            columns[N_NIGHTS.name] = pa.array([len(window.nights)] * len(rows), N_NIGHTS.arrow_type)
-            tables[of_window] = pa.table([columns[name] for name in of_window.value_columns], of_window.arrow_schema)
+            for column, value in ((WINDOW_START, window.first), (N_NIGHTS, len(window.nights))):
+                rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
+            tables[of_window] = rows.select(of_window.value_columns)
     return tables
 
 
@@ -188,20 +170,17 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [own[model] for own in window.headers] for model in measures.models}
     one_a_night = next(iter(by_model.values()))
     extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    values = {}
+    for name in list_valued(measures):
+        kind = one_a_night[-1].types[name]
+        is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
+        values[name] = order_values({v for header in one_a_night for v in header.values[name]}, name, is_numeric)
     return Survey(
         n_rows=sum(night.n_rows for night in window.nights),
-        values={
-            name: order_values({value for header in one_a_night for value in header.values[name]}, name, numeric)
-            for name in list_valued(measures)
-            for numeric in [_is_numeric(one_a_night[-1].types[name])]
-        },
+        values=values,
         quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
-
-
-def _is_numeric(kind: str) -> bool:
-    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
 
 
 def _encoding_of(header: SketchHeader, measures: Measures) -> Encoding:
@@ -237,10 +216,6 @@ def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Measure a window of published nights by merging the rankings that they kept; the corpus is not read.
-"""
-
 JOB = "window_metrics"
 EXAMPLES = """\
 examples:
@@ -255,24 +230,11 @@ SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 def window_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = configured_parser(_DESCRIPTION, EXAMPLES, prog=prog)
+    parser = configured_parser(__doc__, EXAMPLES, prog=prog)
     add = parser.add_argument
-    add(
-        "--from",
-        dest="first",
-        required=True,
-        type=parse_date,
-        metavar="YYYY-MM-DD",
-        help="the first night of the window",
-    )
-    add(
-        "--to",
-        dest="last",
-        required=True,
-        type=parse_date,
-        metavar="YYYY-MM-DD",
-        help="its last night, under which its tables are published",
-    )
+    ends = {"first": "the first night of the window", "last": "its last night, under which its tables are published"}
+    for flag, (end, text) in zip(("--from", "--to"), ends.items(), strict=True):
+        add(flag, dest=end, required=True, type=parse_date, metavar="YYYY-MM-DD", help=text)
     add("--allow-missing", action="store_true", help="skip missing nights, and list them")
     return parser
 
@@ -284,9 +246,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
-    store = open_store(config.output)
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output) | SETTINGS) as spark:
+    with open_tables(JOB, config, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), SCORE_BLOCKS, BIAS_RUNS))
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, RunDate, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
@@ -275,14 +275,11 @@ examples:
 
 def report_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = job_parser(
-        _DESCRIPTION, EXAMPLES, can_plan=False, run_date=RunDate("the published night to show"), prog=prog
-    )
+    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
     add = parser.add_argument
     add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
-    add(
-        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
-    )
+    folder = "write the page to the folder of [report] path (reports/ next to tables)"
+    add("--publish", action="store_true", help=folder)
     add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
     add("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})")
     return parser

@@ -42,14 +42,14 @@ def summaries(
     )
     comments = read_comments(spark_session, settings, date(2026, 1, 15))
     folder = Folder(spark_session, str(tmp_path_factory.mktemp("mitigation") / "run"))
-    scored = score_test_set(folder, settings, comments, Progress())
-    assert {model: size["n_added"] for model, size in scored.sizes.items()} == {
+    scored, sizes = score_test_set(folder, settings, comments, Progress())
+    assert {model: size["n_added"] for model, size in sizes.items()} == {
         "baseline": 0,
         "control": ADDED,
         "mitigated": ADDED,
     }
     terms = {"column": "comment_text", "list": list(settings.terms)}
-    summary = biasspark.model_summary(scored.rows, models=MODELS, label="label", identities={"terms": terms})
+    summary = biasspark.model_summary(scored, models=MODELS, label="label", identities={"terms": terms})
     return {row.model: row for row in summary.collect()}
 
 

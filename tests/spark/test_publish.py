@@ -274,22 +274,25 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("path", ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb", "/"])
-def test_a_path_that_is_a_pattern_or_a_root_is_refused(path: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        PathStore(path)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
-    assert (fault.path, fault.value) == (("output", "path"), path)
+PATTERNS_AND_ROOTS = ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb", "/"]
+NO_NAMES = ["", ".", "a..b", "a.", "`a", "a`b`"]
 
 
-@pytest.mark.parametrize("catalog", ["", ".", "a..b", "a.", "`a", "a`b`"])
-def test_a_catalog_that_is_no_name_is_refused(catalog: str) -> None:
+@pytest.mark.parametrize(
+    ("store", "key", "value"),
+    [
+        *((PathStore, "path", path) for path in PATTERNS_AND_ROOTS),
+        *((CatalogStore, "catalog", name) for name in NO_NAMES),
+    ],
+)
+def test_a_pattern_a_root_and_a_catalog_that_is_no_name_are_refused(
+    store: type[PathStore | CatalogStore], key: str, value: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        CatalogStore(catalog)
+        store(value)
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
-    assert (fault.path, fault.value) == (("output", "catalog"), catalog)
+    assert (fault.path, fault.value) == (("output", key), value)
 
 
 def test_catalog_names_are_quoted() -> None:

@@ -78,9 +78,9 @@ def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated
     with survey_for_ranking(spark.read.parquet(annotated_path), measures_of_corpus(), "id") as surveyed:
         with (
             watch(spark, ANNOTATED_ROWS, efforts),
-            ranked_blocks(surveyed, None, [np.array([0.5])] * 2) as blocks,
+            ranked_blocks(surveyed, None, [np.array([0.5])] * 2) as (_, ranked),
         ):
-            assert blocks.ranked.count() > 0
+            assert ranked.count() > 0
         assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 1, 1)
         assert not is_anything_persisted(spark)
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from biasspark.cli import (
     Outcome,
     Progress,
-    RunDate,
     describe_unexpected,
     format_table,
     job_parser,
@@ -119,7 +118,7 @@ class TestFlags:
         assert "  4    another run published the same date and corpus first\n" in shown
 
     def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        run_job(lambda _: 0, job_parser("Shows.", run_date=RunDate("the night to show")), ["--help"])
+        run_job(lambda _: 0, job_parser("Shows.", run_date="the night to show"), ["--help"])
         assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
 
     def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:

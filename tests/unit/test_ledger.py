@@ -116,8 +116,8 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_night_the
     assert [one.run.run_id for one in accepted] == ["f", "d", "b"]
     assert [one.run.run_id for one in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
     assert accepted[-1].config == {"x": 1}
-    assert [one.wrote(U_STATISTICS) for one in accepted] == [True, True, True]
-    assert [one.wrote(THRESHOLD_RATES) for one in accepted] == [True, True, False]  # an older version wrote all
+    assert [one.run.wrote(U_STATISTICS) for one in accepted] == [True, True, True]
+    assert [one.run.wrote(THRESHOLD_RATES) for one in accepted] == [True, True, False]  # an older version wrote all
 
 
 def test_only_the_run_that_readers_see_is_accepted() -> None:

@@ -31,14 +31,12 @@ ATTRIBUTION_CORRELATIONS = Table(
     name="attribution_correlations",
     job=JOB,
     comment="For each model and slice: how the attributions of rows correlate with their losses.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns("""
-            attribution STRING: total (the attribution of a row) or normalized (divided by its opposite rows).
-            loss STRING: cross_entropy or gini, of the single row.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        attribution STRING: total (the attribution of a row) or normalized (divided by its opposite rows).
+        loss STRING: cross_entropy or gini, of the single row.
+    """),
     values=columns("""
         pearson DOUBLE: Pearson correlation over all rows. -1 to 1. NULL where either does not vary, or a score is no
             probability.
@@ -109,13 +107,11 @@ ATTRIBUTION_SLICES = Table(
     comment="For each model and slice: the conjunctions of up to three conditions that lack most attribution, each at "
     "least a quarter more per row than any shorter one of its conditions. Adjoining intervals of a number are joined. "
     "Slices may overlap, unlike the leaves of a tree.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns("""
-            rank INT: The place by score among those of the model and slice, 1 is where most is lost.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        rank INT: The place by score among those of the model and slice, 1 is where most is lost.
+    """),
     values=columns(
         """
         score DOUBLE: Size times loss, of the rows that searched: n_train x (mean of all - mean_train). Above 0 to
@@ -168,16 +164,14 @@ AUC_CROSSES = Table(
     job=JOB,
     comment="For each model, slice and grouping: how positives of one group are ordered with negatives of another, "
     "over all pairs.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns("""
-            grouping STRING: The name of the grouping in the configuration.
-            positive_group STRING: The group of the positives. (null) is NULL, (other) is all but the 200 most frequent
-                values.
-            negative_group STRING: The group of the negatives, likewise.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        grouping STRING: The name of the grouping in the configuration.
+        positive_group STRING: The group of the positives. (null) is NULL, (other) is all but the 200 most frequent
+            values.
+        negative_group STRING: The group of the negatives, likewise.
+    """),
     values=columns("""
         n_positive BIGINT: Positives in positive_group, 0 or more.
         n_negative BIGINT: Negatives in negative_group, 0 or more.
@@ -199,11 +193,11 @@ LOSS_BY_SEGMENT = Table(
     name="loss_by_segment",
     job=JOB,
     comment="For each model, slice and named segment: its losses, its AUC, and its share in the AUC.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns("segment STRING: The name of the segment in the configuration. (overall) is all rows of the slice."),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        segment STRING: The name of the segment in the configuration. (overall) is all rows of the slice.
+    """),
     values=columns("""
         predicate STRING: The predicate of the segment. NULL for (overall).
         n_rows BIGINT: Rows of the segment that count for the model, 0 or more.
@@ -221,8 +215,8 @@ LOSS_BY_SEGMENT = Table(
         auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
         auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of a label.
         auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
-        mean_normalized_attribution DOUBLE: Mean normalized attribution of its rows in the slice. 0 to 0.5, 0.5 is
-            best. NULL without rows, or where the slice lacks a label.
+        mean_normalized_attribution DOUBLE: Mean normalized attribution of its rows in the slice. 0 to 0.5, 0.5 is best.
+            NULL without rows, or where the slice lacks a label.
         mean_normalized_attribution_low DOUBLE: Lower end of its interval, which counts the opposite class as sampled,
             too. 0 to 0.5. NULL with one row.
         mean_normalized_attribution_high DOUBLE: Upper end of its interval, likewise. 0 to 0.5. NULL with one row.

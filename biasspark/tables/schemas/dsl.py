@@ -18,6 +18,9 @@ class Column:
     type: str
     comment: str
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}: {self.comment}"
+
     @property
     def arrow_type(self) -> pa.DataType:
         """Its type in Arrow."""
@@ -25,7 +28,7 @@ class Column:
 
 
 def columns(declarations: str) -> tuple[Column, ...]:
-    """Read columns from lines of ``name TYPE: comment``; any other line continues the comment above it."""
+    """Read columns from lines of ``name TYPE: comment``, as which a column is written; others continue a comment."""
     declared: list[Column] = []
     for line in filter(None, map(str.strip, declarations.splitlines())):
         if match := re.fullmatch(r"(\w+) ([A-Z][A-Z0-9(),<>]+): (.+)", line):
@@ -50,8 +53,6 @@ class Table:
 
     Parameters
     ----------
-    name : str
-        Its name in the folder or the catalog.
     job : str
         The job that writes it; its views show the latest published run of that job.
     comment : str

@@ -99,16 +99,14 @@ COMPARISON_ALERTS = Table(
     job="compare_models",
     comment="The outcome of each rule of the gate on a model and a baseline, for each slice and identity, on the rows "
     "that both score. Empty without such rules.",
-    key=(
-        _RULE,
-        MODEL,
-        *columns("""
-            baseline_model STRING: The name of the model that it is compared with.
-        """),
-        SLICE,
-        _IDENTITY,
-        _METRIC_OF_RULE,
-    ),
+    key=columns(f"""
+        {_RULE}
+        {MODEL}
+        baseline_model STRING: The name of the model that it is compared with.
+        {SLICE}
+        {_IDENTITY}
+        {_METRIC_OF_RULE}
+    """),
     values=columns(f"""
         value DOUBLE: The metric of the model. {_METRIC} NULL where a cell is empty, and for a verdict on the worst
             identity.

@@ -11,9 +11,9 @@ REJECTED_ROWS = Table(
     key=columns("""
         row_id STRING: The id of the row in the corpus. NULL where it has none.
         model STRING: The model for which the row is rejected. NULL where it is for all.
-        reason STRING: The first that applies: malformed_row, null_id, duplicate_id, null_label (missing or
-            unreadable), label_out_of_range, null_score, score_not_numeric, nan_score, infinite_score.
-            With annotation_out_of_range the row stays, an identity unknown.
+        reason STRING: The first that applies: malformed_row, null_id, duplicate_id, null_label (missing or unreadable),
+            label_out_of_range, null_score, score_not_numeric, nan_score, infinite_score. With annotation_out_of_range
+            the row stays, an identity unknown.
     """),
     values=(),
     unique=False,

@@ -14,31 +14,28 @@ PINNED_AUC = Table(
     comment="Pinned AUC. Its authors advise against it: it moves with the class balance where the model does not. "
     "Prefer bias_metrics.",
     key=(MODEL, SLICE, IDENTITY),
-    values=(
-        CROSSED,
-        *columns(f"""
-            pinned_auc DOUBLE: AUC of the identity and equally many rows drawn from all, in the limit of many draws. 0
-                to 1, 1 is best. Its authors advise against it: it moves with the class balance. NULL with a reason.
-            background_weight DOUBLE: How much background_auc weighs in pinned_auc. {_WEIGHT}
-            subgroup_weight DOUBLE: How much subgroup_auc weighs in pinned_auc. {_WEIGHT}
-            bpsn_weight DOUBLE: How much bpsn_auc weighs in pinned_auc. {_WEIGHT}
-            bnsp_weight DOUBLE: How much bnsp_auc weighs in pinned_auc. {_WEIGHT}
-            background_auc DOUBLE: AUC within the background, a term of pinned_auc. {_TERM}
-            subgroup_auc DOUBLE: AUC within the identity, a term of pinned_auc. {_TERM}
-            bpsn_auc DOUBLE: AUC of background positives and subgroup negatives, a term of pinned_auc. {_TERM}
-            bnsp_auc DOUBLE: AUC of background negatives and subgroup positives, a term of pinned_auc. {_TERM}
-            overall_auc DOUBLE: AUC of the whole slice, which pinned_auc is compared with. 0 to 1. NULL where a label is
-                missing.
-            sampled_mean DOUBLE: Mean of the pinned AUC over the sampled trials that have one, as it was published. 0 to
-                1. NULL without trials, or where none has both labels.
-            sampled_sd DOUBLE: Standard deviation of the pinned AUC over the sampled trials, 0 or more. NULL with fewer
-                than two trials.
-            trials INT: Sampled trials, 0 or more, as configured.
-            reason STRING: Why pinned_auc is NULL: no_subgroup_negatives, no_subgroup_positives,
-                no_background_negatives, no_background_positives, below_minimum_rows, withheld. NULL where it has a
-                value.
-        """),
-    ),
+    values=columns(f"""
+        {CROSSED}
+        pinned_auc DOUBLE: AUC of the identity and equally many rows drawn from all, in the limit of many draws. 0 to 1,
+            1 is best. Its authors advise against it: it moves with the class balance. NULL with a reason.
+        background_weight DOUBLE: How much background_auc weighs in pinned_auc. {_WEIGHT}
+        subgroup_weight DOUBLE: How much subgroup_auc weighs in pinned_auc. {_WEIGHT}
+        bpsn_weight DOUBLE: How much bpsn_auc weighs in pinned_auc. {_WEIGHT}
+        bnsp_weight DOUBLE: How much bnsp_auc weighs in pinned_auc. {_WEIGHT}
+        background_auc DOUBLE: AUC within the background, a term of pinned_auc. {_TERM}
+        subgroup_auc DOUBLE: AUC within the identity, a term of pinned_auc. {_TERM}
+        bpsn_auc DOUBLE: AUC of background positives and subgroup negatives, a term of pinned_auc. {_TERM}
+        bnsp_auc DOUBLE: AUC of background negatives and subgroup positives, a term of pinned_auc. {_TERM}
+        overall_auc DOUBLE: AUC of the whole slice, which pinned_auc is compared with. 0 to 1. NULL where a label is
+            missing.
+        sampled_mean DOUBLE: Mean of the pinned AUC over the sampled trials that have one, as it was published. 0 to 1.
+            NULL without trials, or where none has both labels.
+        sampled_sd DOUBLE: Standard deviation of the pinned AUC over the sampled trials, 0 or more. NULL with fewer than
+            two trials.
+        trials INT: Sampled trials, 0 or more, as configured.
+        reason STRING: Why pinned_auc is NULL: no_subgroup_negatives, no_subgroup_positives, no_background_negatives,
+            no_background_positives, below_minimum_rows, withheld. NULL where it has a value.
+    """),
 )
 
 _RATES = {
@@ -121,25 +118,21 @@ SCORE_HISTOGRAMS = Table(
     job="bias_metrics",
     comment="How the scores of each cell are distributed: exact counts in equal bins over 0 to 1, or over all scores "
     "where some lie outside.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns(f"""
-            identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
-            cell STRING: subgroup_ or background_ and then negative or positive, or negative and positive for (overall).
-            bin INT: The place of the bin, from 0. Bins without rows are left out.
-        """),
-    ),
-    values=(
-        CROSSED,
-        *columns("""
-            bin_low DOUBLE: Where the bin begins, itself inside. 0 to 1, or within the extremes of the scores where some
-                lie outside. Never NULL.
-            bin_high DOUBLE: Where the bin ends, itself outside but for the last bin. 0 to 1, or within the extremes of
-                the scores. Never NULL.
-            n_rows BIGINT: Rows of the cell with a score in the bin, 1 or more.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
+        cell STRING: subgroup_ or background_ and then negative or positive, or negative and positive for (overall).
+        bin INT: The place of the bin, from 0. Bins without rows are left out.
+    """),
+    values=columns(f"""
+        {CROSSED}
+        bin_low DOUBLE: Where the bin begins, itself inside. 0 to 1, or within the extremes of the scores where some lie
+            outside. Never NULL.
+        bin_high DOUBLE: Where the bin ends, itself outside but for the last bin. 0 to 1, or within the extremes of the
+            scores. Never NULL.
+        n_rows BIGINT: Rows of the cell with a score in the bin, 1 or more.
+    """),
 )
 
 TEMPLATE_SCORES = Table(
@@ -147,23 +140,18 @@ TEMPLATE_SCORES = Table(
     job="bias_metrics",
     comment="For each model, sentence template and identity: the mean score of its sentences. A fair model scores a "
     "template alike for all identities.",
-    key=(
-        MODEL,
-        *columns(f"""
-            template STRING: The template, as the configured column has it.
-            identity STRING: {IDENTITY.comment} (overall) stands for all sentences of the template.
-        """),
-    ),
-    values=(
-        *columns("""
-            n_rows BIGINT: Rows of the template in the identity that count for the model, 1 or more. NULL where
-                withheld.
-            mean_score DOUBLE: Mean of their scores, in the range of the scores (0 to 1 for probabilities). NULL where
-                withheld.
-            sd_score DOUBLE: Standard deviation of their scores (n - 1), 0 or more. NULL with one row.
-        """),
-        WITHHELD,
-    ),
+    key=columns(f"""
+        {MODEL}
+        template STRING: The template, as the configured column has it.
+        identity STRING: {IDENTITY.comment} (overall) stands for all sentences of the template.
+    """),
+    values=columns(f"""
+        n_rows BIGINT: Rows of the template in the identity that count for the model, 1 or more. NULL where withheld.
+        mean_score DOUBLE: Mean of their scores, in the range of the scores (0 to 1 for probabilities). NULL where
+            withheld.
+        sd_score DOUBLE: Standard deviation of their scores (n - 1), 0 or more. NULL with one row.
+        {WITHHELD}
+    """),
 )
 
 LABEL_BALANCE = Table(
@@ -175,18 +163,15 @@ LABEL_BALANCE = Table(
         identity STRING: The identity, without crossed pairs. (overall) is all rows.
         bucket STRING: Text lengths, as 20-59. (all) is every length, also those outside all buckets and unknown ones.
     """),
-    values=(
-        *columns("""
-            length_low INT: The least length in the bucket. NULL for (all).
-            length_high INT: The greatest length in the bucket. NULL for (all).
-            n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
-            n_positive BIGINT: Positives among n_rows, 0 or more.
-            positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
-            overall_positive_rate DOUBLE: The same for all rows in the bucket, the goal. 0 to 1. NULL where there are
-                none.
-            n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is
-                balanced. For (all), the sum over the buckets. NULL where the goal is 0 or NULL.
-        """),
-        WITHHELD,
-    ),
+    values=columns(f"""
+        length_low INT: The least length in the bucket. NULL for (all).
+        length_high INT: The greatest length in the bucket. NULL for (all).
+        n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
+        n_positive BIGINT: Positives among n_rows, 0 or more.
+        positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
+        overall_positive_rate DOUBLE: The same for all rows in the bucket, the goal. 0 to 1. NULL where there are none.
+        n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is balanced.
+            For (all), the sum over the buckets. NULL where the goal is 0 or NULL.
+        {WITHHELD}
+    """),
 )

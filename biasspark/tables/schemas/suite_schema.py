@@ -71,35 +71,31 @@ U_STATISTICS = Table(
     name="u_statistics",
     job="bias_metrics",
     comment="For every identity the Mann-Whitney U of its six pairs of cells, from which all metrics follow.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns(f"""
-            identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
-            low_cell STRING: The cell that should score lower: subgroup_ or background_ and then negative or positive,
-                or negative for (overall).
-            high_cell STRING: The cell that should score higher: subgroup_ or background_ and then negative or positive,
-                or positive for (overall).
-        """),
-    ),
-    values=(
-        CROSSED,
-        *columns("""
-            n_low BIGINT: Rows of the low cell, 0 or more.
-            n_high BIGINT: Rows of the high cell, 0 or more.
-            u_doubled DECIMAL(38,0): Twice U, a whole number: 2 x the pairs with the score of the high cell above that
-                of the low cell, plus the ties. 0 to 2 x n_low x n_high.
-            low_square_sum DECIMAL(38,0): Sum over the rows of the low cell of the square of (2 x the rows of the high
-                cell that score above it, plus ties). The DeLong variance needs it.
-            high_square_sum DECIMAL(38,0): Sum over the rows of the high cell of the square of (2 x the rows of the low
-                cell that score below it, plus ties). The DeLong variance needs it.
-            auc DOUBLE: u_doubled / 2 / n_low / n_high: how often the high cell scores above the low one, ties half. 0
-                to 1. NULL where a cell is empty.
-            auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL where a cell has fewer than two rows.
-            reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. If
-                withheld, all counts are NULL, too. NULL where auc has a value.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
+        low_cell STRING: The cell that should score lower: subgroup_ or background_ and then negative or positive, or
+            negative for (overall).
+        high_cell STRING: The cell that should score higher: subgroup_ or background_ and then negative or positive, or
+            positive for (overall).
+    """),
+    values=columns(f"""
+        {CROSSED}
+        n_low BIGINT: Rows of the low cell, 0 or more.
+        n_high BIGINT: Rows of the high cell, 0 or more.
+        u_doubled DECIMAL(38,0): Twice U, a whole number: 2 x the pairs with the score of the high cell above that of
+            the low cell, plus the ties. 0 to 2 x n_low x n_high.
+        low_square_sum DECIMAL(38,0): Sum over the rows of the low cell of the square of (2 x the rows of the high cell
+            that score above it, plus ties). The DeLong variance needs it.
+        high_square_sum DECIMAL(38,0): Sum over the rows of the high cell of the square of (2 x the rows of the low cell
+            that score below it, plus ties). The DeLong variance needs it.
+        auc DOUBLE: u_doubled / 2 / n_low / n_high: how often the high cell scores above the low one, ties half. 0 to 1.
+            NULL where a cell is empty.
+        auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL where a cell has fewer than two rows.
+        reason STRING: Why auc is NULL: no_ and the name of an empty cell, below_minimum_rows, withheld. If withheld,
+            all counts are NULL, too. NULL where auc has a value.
+    """),
 )
 
 BIAS_METRICS = Table(
@@ -107,19 +103,16 @@ BIAS_METRICS = Table(
     job="bias_metrics",
     comment="For each model, slice and identity: how well the model ranks the rows of the identity against all others.",
     key=(MODEL, SLICE, IDENTITY),
-    values=(
-        CROSSED,
-        *columns("""
-            n_subgroup_negative BIGINT: Rows in the identity with a negative label and a score, 0 or more.
-            n_subgroup_positive BIGINT: Rows in the identity with a positive label and a score, 0 or more.
-            n_background_negative BIGINT: Rows known to be outside the identity with a negative label and a score.
-            n_background_positive BIGINT: Rows known to be outside the identity with a positive label and a score.
-            subgroup_positive_rate DOUBLE: Positives among the rows in the identity, 0 to 1. NULL where it has no rows.
-            background_positive_rate DOUBLE: Positives among the rows of the background, 0 to 1. NULL where it has no
-                rows.
-        """),
-        *columns("\n".join(map(_measure, _SUITE))),
-    ),
+    values=columns(f"""
+        {CROSSED}
+        n_subgroup_negative BIGINT: Rows in the identity with a negative label and a score, 0 or more.
+        n_subgroup_positive BIGINT: Rows in the identity with a positive label and a score, 0 or more.
+        n_background_negative BIGINT: Rows known to be outside the identity with a negative label and a score.
+        n_background_positive BIGINT: Rows known to be outside the identity with a positive label and a score.
+        subgroup_positive_rate DOUBLE: Positives among the rows in the identity, 0 to 1. NULL where it has no rows.
+        background_positive_rate DOUBLE: Positives among the rows of the background, 0 to 1. NULL where it has no rows.
+    """)
+    + columns("\n".join(map(_measure, _SUITE))),
 )
 
 
@@ -150,25 +143,23 @@ MODEL_SUMMARY = Table(
     job="bias_metrics",
     comment="For each model and slice: the overall AUC, and the suite summed up over identities without crossed pairs.",
     key=(MODEL, SLICE),
-    values=(
-        *columns(f"""
-            n_negative BIGINT: Rows of the slice with a negative label and a score, 0 or more.
-            n_positive BIGINT: Rows of the slice with a positive label and a score, 0 or more.
-            auc DOUBLE: How often a positive of the slice scores above a negative, ties half. 0 to 1, 1 is best, 0.5 is
-                chance. NULL without positives or negatives, see auc_reason.
-            {_interval("auc", "0", "1")}
-            auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of a label.
-            {_wording("auc")}
-        """),
-        *columns("\n".join((*map(_sum_up_auc, SUMMARIZED_AUCS), *map(_sum_up_gap, SUMMARIZED_GAPS)))),
-        *columns("""
-            n_identities_undefined BIGINT: Identities that lack at least one of the five metrics, and are left out of
-                its aggregates. 0 is best.
-            competition_score DOUBLE: The score of the public competition on unintended bias: a quarter each of auc and
-                of the power means of subgroup_auc, bpsn_auc and bnsp_auc. 0 to 1, 1 is best. NULL where a part is NULL.
-            pinned_auc_equality_difference DOUBLE: Sum over identities of |auc - pinned AUC|, 0 or more, 0 is best. The
-                authors of pinned AUC advise against it: it moves with the class balance. Prefer the five metrics. NULL
-                where no identity has one.
-        """),
-    ),
+    values=columns(f"""
+        n_negative BIGINT: Rows of the slice with a negative label and a score, 0 or more.
+        n_positive BIGINT: Rows of the slice with a positive label and a score, 0 or more.
+        auc DOUBLE: How often a positive of the slice scores above a negative, ties half. 0 to 1, 1 is best, 0.5 is
+            chance. NULL without positives or negatives, see auc_reason.
+        {_interval("auc", "0", "1")}
+        auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of a label.
+        {_wording("auc")}
+    """)
+    + columns("\n".join((*map(_sum_up_auc, SUMMARIZED_AUCS), *map(_sum_up_gap, SUMMARIZED_GAPS))))
+    + columns("""
+        n_identities_undefined BIGINT: Identities that lack at least one of the five metrics, and are left out of its
+            aggregates. 0 is best.
+        competition_score DOUBLE: The score of the public competition on unintended bias: a quarter each of auc and of
+            the power means of subgroup_auc, bpsn_auc and bnsp_auc. 0 to 1, 1 is best. NULL where a part is NULL.
+        pinned_auc_equality_difference DOUBLE: Sum over identities of |auc - pinned AUC|, 0 or more, 0 is best. The
+            authors of pinned AUC advise against it: it moves with the class balance. Prefer the five metrics. NULL
+            where no identity has one.
+    """),
 )

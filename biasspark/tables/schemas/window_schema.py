@@ -21,14 +21,12 @@ SCORE_BLOCKS = Table(
     job="bias_metrics",
     comment="The sorted scores of a night, by identity, from which windows of nights are measured. Holds per-row "
     "scores: restrict access.",
-    key=(
-        MODEL,
-        SLICE,
-        *columns("""
-            score_range INT: The range of scores, from 0. -1 is a description of the state, as JSON, once per model.
-            part INT: The place of the block within its range, from 0.
-        """),
-    ),
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        score_range INT: The range of scores, from 0. -1 is a description of the state, as JSON, once per model.
+        part INT: The place of the block within its range, from 0.
+    """),
     values=columns("""
         state_key STRING: A hash of what must agree for blocks to merge: label, identities, slices, rule for unknowns,
             boundaries. Only rows of one state_key merge.
