@@ -8,7 +8,7 @@ insufficient evidence counts as, the configuration says. A model without a usabl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,20 +26,16 @@ _CLAIMS = {
     "max_abs": ("further from 0 than", "no further from 0 than"),
     "max_drop": ("fell by more than", "fell by no more than"),
     "max_rise": ("rose by more than", "rose by no more than"),
+    "max_rise of a size": ("moved away from 0 by more than", "moved away from 0 by no more than"),
+    "max_drop from a baseline": ("lower by more than", "lower by no more than"),
+    "max_rise from a baseline": ("further from 0 by more than", "further from 0 by no more than"),
 }
 """What violation and compliance claim, by the kind of the bound."""
 
-_SIZE_CLAIMS = ("moved away from 0 by more than", "moved away from 0 by no more than")
-"""The same of the size of a gap."""
-
-_BASELINE_CLAIMS = {
-    "max_drop": ("lower by more than", "lower by no more than"),
-    "max_rise": ("further from 0 by more than", "further from 0 by no more than"),
-}
-"""The same of a model that is compared with a baseline."""
-
 Key = tuple[str, str, str]
 """Model, slice and identity."""
+MetricKey = tuple[str, str, str, str, float | None]
+"""Model, slice, identity, metric and threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,40 +99,25 @@ class Alert:
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """A rule with what holds for all rules of a run.
-
-    Attributes
-    ----------
-    alpha
-        The level of the tests, in (0, 1/2).
-    level
-        That of the intervals, in (0, 1).
-    insufficient
-        What insufficient evidence counts as.
-    missing_models
-        Models without one usable score.
-    """
+    """A rule with what holds for all rules of a run: the gate, the level of the intervals, models without a score."""
 
     rule: Rule
-    alpha: float
+    gate: Gate = field(default_factory=Gate)
     level: float = Intervals.level
-    insufficient: str = Gate.insufficient
-    missing_models: frozenset[str] = frozenset()
+    missing_models: Collection[str] = ()
 
-    @classmethod
-    def of(cls, rule: Rule, gate: Gate, level: float, missing_models: Collection[str]) -> RuleEvaluation:
-        """Return the evaluation of a rule of a gate."""
-        return cls(rule, gate.alpha, level, rule.insufficient or gate.insufficient, frozenset(missing_models))
+    @property
+    def insufficient(self) -> str:
+        """What insufficient evidence counts as."""
+        return self.rule.insufficient or self.gate.insufficient
 
 
-def applies_to(rule: Rule, key: Key, metric: str, crossed: bool, threshold: float | None = None) -> bool:
+def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
     """Return whether a rule is on a metric of a model, slice and identity."""
-    model, slice_name, identity = key
-    if (
-        (metric, threshold) != (rule.metric, rule.threshold)
-        or model not in rule.models
-        or slice_name not in rule.slices
-    ):
+    model, slice_name, identity, metric, threshold = key
+    if (metric, threshold) != (rule.metric, rule.threshold) or model not in rule.models:
+        return False
+    if slice_name not in rule.slices:
         return False
     if rule.identities is not None:
         return identity in rule.identities
@@ -156,11 +137,7 @@ def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
     """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
 
-    Parameters
-    ----------
-    evaluation : RuleEvaluation
-    tested : iterable of Alert
-        With both p-values, None where there is no evidence, and the message that says why there is none.
+    Given are the alerts with both p-values, or with none and the message that says why there is no evidence.
     """
     rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
     violation = benjamini_hochberg([row.p_violation for row in rows])
@@ -171,7 +148,11 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
         for row, against, in_favor in zip(rows, violation, compliance, strict=True)
     ]
     if evaluation.rule.worst:
-        alerts += _worst_identities(evaluation.rule, alerts)
+        groups: dict[tuple[str, str], list[Alert]] = {}
+        for alert in alerts:
+            if alert.identity != OVERALL:  # which says that there is no identity
+                groups.setdefault((alert.model, alert.slice), []).append(alert)
+        alerts += [_worst_identity(evaluation.rule, key, rows) for key, rows in groups.items()]
     return [_count_insufficient(evaluation, alert) for alert in alerts]
 
 
@@ -191,18 +172,18 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
     if against is None or in_favor is None:
         return alert
     violated, kept = (f"{claim} {alert.bound:g}" for claim in _claims(evaluation.rule))
-    if against < evaluation.alpha:
+    if against < evaluation.gate.alpha:
         outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
-    elif in_favor < evaluation.alpha:
+    elif in_favor < evaluation.gate.alpha:
         outcome, text = PASS, f"{kept} (adjusted {_format_p(in_favor)})"
     else:
         outcome = INSUFFICIENT
         text = f"undecided, {violated} (adjusted {_format_p(against)}) or {kept} (adjusted {_format_p(in_favor)})"
         for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
-            if p is not None and p < evaluation.alpha:
+            if p is not None and p < evaluation.gate.alpha:
                 text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
                 text += f"{n_tested} tests"
-        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= evaluation.alpha:
+        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
             text += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
@@ -221,19 +202,11 @@ def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
     return replace(alert, outcome=evaluation.insufficient, message=message)
 
 
-def _worst_identities(rule: Rule, alerts: Sequence[Alert]) -> list[Alert]:
-    """Return the alert on the worst identity of every (model, slice).
+def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
+    """Return the alert on the worst identity of a (model, slice).
 
     It is a violation where the strongest case shows it, and compliance where even the weakest case does.
     """
-    groups: dict[tuple[str, str], list[Alert]] = {}
-    for alert in alerts:
-        if alert.identity != OVERALL:  # which says that there is no identity
-            groups.setdefault((alert.model, alert.slice), []).append(alert)
-    return [_worst_identity(rule, key, rows) for key, rows in groups.items()]
-
-
-def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
     broken = [alert for alert in alerts if alert.outcome == rule.severity]
     undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
     texts = [f"broken by {_list_identities(broken, len(alerts))}"] if broken else []
@@ -254,9 +227,8 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
 
 
 def _claims(rule: Rule) -> tuple[str, str]:
-    if rule.baseline is not None:
-        return _BASELINE_CLAIMS[rule.kind]
-    return _SIZE_CLAIMS if rule.is_size_change else _CLAIMS[rule.kind]
+    suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
+    return _CLAIMS[rule.kind + suffix]
 
 
 def _is_alike(alert: Alert) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats
+from biasspark.arrays import Floats
 from biasspark.gate.rule_tests import errors_of_difference, within_range
 from biasspark.metrics.proportions import Share
 
@@ -72,13 +72,11 @@ class RateGaps:
     def absolute(self) -> RateGaps:
         """The lesser of value and 1 - value: where the gap is above 0, subgroup and background exchanged."""
         above = self.value > 0.5
-        return RateGaps(_where(above, self.background, self.subgroup), _where(above, self.subgroup, self.background))
+        return RateGaps(
+            Rates(*np.where(above, self.background, self.subgroup)),
+            Rates(*np.where(above, self.subgroup, self.background)),
+        )
 
     def standard_errors(self, theta: Floats | float) -> Floats:
         """Return how many standard errors each value lies above θ; infinite where no interval reaches θ."""
         return errors_of_difference(self.subgroup, self.background, self.value - theta)
-
-
-def _where(flags: Flags, first: Rates, second: Rates) -> Rates:
-    """Return of each entry the first where its flag is set, else the second."""
-    return Rates(np.where(flags, first.counted, second.counted), np.where(flags, first.among, second.among))

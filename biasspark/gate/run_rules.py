@@ -15,12 +15,9 @@ import numpy as np
 from biasspark.arrays import Floats
 from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
 from biasspark.config import Rule
-from biasspark.gate.alerts import Alert, Key, RuleEvaluation, decide, list_missing
+from biasspark.gate.alerts import Alert, Key, MetricKey, RuleEvaluation, decide, list_missing
 from biasspark.gate.rate_estimates import RateGaps, Rates
 from biasspark.gate.rule_tests import Aucs, Estimates, compare_with_baseline, compare_with_bound
-
-MetricKey = tuple[str, str, str, str, float | None]
-"""Model, slice, identity, metric and threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +57,9 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """What a rule evaluates.
+    """What a rule evaluates: a metric now and in the run to compare with, None where there is no such row.
 
-    Attributes
-    ----------
-    key
-    now
-        The metric of the run; None where it has no such row.
-    before
-        That of the run to compare with, if there is one that has an interval of it.
-    paired
-        Both values with variances by the rows of the same ids, None where these are not known.
+    `paired` has both values with variances by the rows of the same ids, where these are known.
     """
 
     key: Key
@@ -80,20 +69,11 @@ class EvaluatedRow(NamedTuple):
 
 
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
-    """Return the alerts of a rule, by model, slice and identity.
+    """Return the alerts of a rule, by model, slice and identity: one for each row that the rule selects.
 
-    Parameters
-    ----------
-    evaluation : RuleEvaluation
-    rows : sequence of EvaluatedRow
-        What the run has that the rule selects, each once. What the rule names and the run lacks is added.
-
-    Returns
-    -------
-    list of Alert
-        One a row. A rule on the worst identity has one more for each (model, slice), of ``(overall)``: it fails where
-        an identity fails, and passes where every one passes. No identity is chosen by its value, so that no estimate is
-        the lowest of many.
+    What the rule names and the run lacks is added. A rule on the worst identity has one more for each (model, slice),
+    of ``(overall)``: it fails where an identity fails, and passes where every one passes. No identity is chosen by its
+    value, so that no estimate is the lowest of many.
     """
     rows = [*rows, *map(EvaluatedRow, list_missing(evaluation.rule, [row.key for row in rows]))]
     violation, compliance = _test(evaluation.rule, rows)
@@ -117,9 +97,8 @@ def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
     if rule.threshold is None:
         return _aucs(measured)
     nothing = (np.nan,) * (4 if rule.is_gap else 2)
-    counts = (
-        np.array([(one.decisions if one else ()) or nothing for one in measured], float).reshape(-1, len(nothing)).T
-    )
+    decisions = [(one.decisions if one else ()) or nothing for one in measured]
+    counts = np.array(decisions, float).reshape(-1, len(nothing)).T
     return RateGaps(Rates(*counts[:2]), Rates(*counts[2:])) if rule.is_gap else Rates(*counts)
 
 
