@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats, Strings
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import pinned_auc, pinned_terms
-from biasspark.metrics.suite import SUITE
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
 from biasspark.tables.arrow import masked, to_table
@@ -61,21 +60,15 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
         row["pinned_auc_equality_difference"] = equality_difference(auc, pinned[members])
         rows.append(row)
     starts = np.flatnonzero(groups.is_overall)
-    auc, variance = statistics.auc[OVERALL_PAIR, starts], statistics.variance[OVERALL_PAIR, starts]
-    n_low, n_high = statistics.n_low[OVERALL_PAIR, starts], statistics.n_high[OVERALL_PAIR, starts]
-    interval, hidden = auc_interval(auc, variance, n_low, n_high, level), statistics.suppressed[starts]
+    hidden = statistics.suppressed[starts]
     return to_table(
         MODEL_SUMMARY,
         model=groups.model[starts],
         slice=groups.slice[starts],
-        n_negative=masked(n_low, hidden),
-        n_positive=masked(n_high, hidden),
-        auc=auc,
-        auc_low=interval.low,
-        auc_high=interval.high,
-        auc_variance=variance,
-        auc_method=interval.method,
-        auc_reason=statistics.reason[OVERALL_PAIR, starts],
+        n_negative=masked(statistics.n_low[OVERALL_PAIR, starts], hidden),
+        n_positive=masked(statistics.n_high[OVERALL_PAIR, starts], hidden),
+        auc_variance=statistics.variance[OVERALL_PAIR, starts],
+        **metric_columns(OVERALL_AUC, statistics, starts, level),
         **{name: [row[name] for row in rows] for name in rows[0]},
     )
 

@@ -6,7 +6,7 @@ a row of the low cell, ties half. Every metric of the suite is one of these (`bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -120,7 +120,8 @@ def u_statistics(counts: Counts) -> UStatistics:
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
     auc = divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))
     variance = delong_variance(n_low, n_high, two_u, sum_sq_low, sum_sq_high)
-    return UStatistics(counts, auc, variance, _reasons(counts), np.zeros(auc.shape[1], bool))
+    reason = np.stack([name_empty_cells(counts, cells) for cells in CELL_PAIRS])
+    return UStatistics(counts, auc, variance, reason, np.zeros(auc.shape[1], bool))
 
 
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
@@ -135,11 +136,11 @@ def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
         yield start, members[np.argsort(groups.identity[members], kind="stable")]
 
 
-def _reasons(counts: Counts) -> Strings:
-    reasons = np.full((len(CELL_PAIRS), counts.cells.shape[1]), None, object)
-    for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):  # the first empty cell stands
-        names = np.where(counts.groups.is_overall, f"no_{cell.partition('_')[2]}s", f"no_{cell}s")
-        for pair, cells in enumerate(CELL_PAIRS):
-            if cell in cells:
-                reasons[pair, size == 0] = names[size == 0]
+def name_empty_cells(counts: Counts, cells: Sequence[str] = FOUR_CELLS) -> Strings:
+    """Return for every group the first empty one of some cells, the subgroup's first, as a reason; None without any."""
+    reasons = np.full(counts.cells.shape[1], None, object)
+    for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):
+        if cell in cells:
+            names = np.where(counts.groups.is_overall, f"no_{cell.partition('_')[2]}s", f"no_{cell}s")
+            reasons[size == 0] = names[size == 0]
     return reasons
