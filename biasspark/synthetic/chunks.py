@@ -50,15 +50,10 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """The arguments of requests for a number of rows.
+    """The arguments of requests for a number of rows, with ids from 0 to `rows - 1`.
 
-    Attributes
-    ----------
-    rows
-        Number of rows. Ids run from 0 to `rows - 1`.
-    seed
-        A whole number from 0. The same seed gives the same rows at any partitioning and on any machine, and a shorter
-        corpus is the beginning of a longer one.
+    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine, and a shorter
+    corpus is the beginning of a longer one.
     """
 
     rows: int
@@ -86,25 +81,10 @@ def check_request(request: Request) -> None:
 
 
 def generate(spark: SparkSession, request: Request) -> DataFrame:
-    """Generate a corpus on the executors.
+    """Generate a corpus on the executors, in any session, classic or Connect.
 
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    request
-        The corpus. The docstring of its class describes the columns.
-
-    Returns
-    -------
-    DataFrame
-        Of `request.columns`: a lazy plan of one stage without shuffle. A worker holds one chunk of 20,000 rows at a
-        time, however many rows are asked for.
-
-    Raises
-    ------
-    ConfigError
-        With all faults of the request.
+    A lazy plan of one stage without shuffle. A worker holds one chunk of 20,000 rows at a time, however many rows are
+    asked for. Raises ConfigError with all faults of the request.
     """
     check_request(request)
     n_partitions = -(-request.rows // ROWS_PER_PARTITION)

@@ -50,21 +50,11 @@ def mention_room(identity: Identity) -> int:
 
 
 def write_comments(
-    words: npt.NDArray[np.uint32],
-    toxic: Flags,
-    mentions: Sequence[Ints],
-    lengths: npt.NDArray[np.int32],
+    words: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints], lengths: npt.NDArray[np.int32]
 ) -> pa.Array:
-    """Write texts of exactly the given lengths.
+    """Write texts of exactly the given lengths, about the identities whose rows are given in the order of `IDENTITIES`.
 
-    Parameters
-    ----------
-    words
-        Uniform 32-bit numbers, shape (2, rows): they choose the terms and where the filler begins.
-    toxic, lengths
-        One entry per row.
-    mentions
-        For each of `IDENTITIES` the rows that mention it.
+    Uniform 32-bit numbers, shape (2, rows), choose the terms and where the filler begins.
     """
     terms = _choose_terms(words[0], mentions)
     starts = (words[1] % np.uint32(len(_STARTS))).tolist()

@@ -51,16 +51,9 @@ def write_comments(
     shortest: Sequence[int],
     lengths: Sequence[int],
 ) -> list[str]:
-    """Write comments.
+    """Write comments of at least `shortest` characters, and of `lengths` at most unless the remark alone has more.
 
-    Parameters
-    ----------
-    bits
-        Random, shape (3, rows): they choose the manner, the remark and the filler.
-    toxic, terms
-        Whether each comment is toxic, and the term that it mentions, if any.
-    shortest, lengths
-        The least number of characters, and the most unless the remark alone has more.
+    Random bits, shape (3, rows), choose the manner, the remark and the filler.
     """
     chances = to_units(bits[0])
     manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))

@@ -104,18 +104,9 @@ class Turns(NamedTuple):
 class Pieces(NamedTuple):
     """All templates cut up, harmless ones first.
 
-    Attributes
-    ----------
-    names
-        Template ids.
-    literals
-        What stands before, between and after the four slots: five arrays of text, one entry per template.
-    words
-        All fillers and terms, without and with article, end to end.
-    starts
-        Shape (templates, 4): where in `words` the list for a slot begins.
-    digits
-        Shape (templates, 4): which number chooses the word of a slot: 0 to 2 those of the filling, 3 the term's.
+    `literals` stand before, between and after the four slots: five arrays of text, one entry per template. `words` are
+    all fillers and terms, without and with article, end to end. Of shape (templates, 4), `starts` is where the words
+    for a slot begin, and `digits` which number chooses among them: 0 to 2 those of the filling, 3 the term's.
     """
 
     names: pa.Array
@@ -196,10 +187,7 @@ def cut_up(terms: tuple[str, ...]) -> Pieces:
 def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tuple[Ints, Ints]:
     """Return the template and filling of each sentence, given its number among those of its term and kind.
 
-    Returns
-    -------
-    template, filling
-        Positions among all templates, harmless ones first, and from 0 to `N_FILLINGS - 1`.
+    These are positions among all templates, harmless ones first, and from 0 to `N_FILLINGS - 1`.
     """
     template = turns.order[term, toxic, number % N_TEMPLATES]
     begin, step = turns.start[term, toxic, template], turns.step[term, toxic, template]

@@ -17,17 +17,8 @@ WORD = re.compile(r"\w+")
 def bit_stream(seed: int, *key: int) -> np.random.Philox:
     """Return the stream of random bits of a key, independent of the streams of all other keys.
 
-    Parameters
-    ----------
-    seed
-        A whole number from 0.
-    key
-        Whole numbers from 0 that say what the bits are for, such as the number of a chunk.
-
-    Notes
-    -----
-    Use only its `random_raw`: the 64-bit output of the Philox counter, which numpy keeps stable over versions and
-    machines.
+    The seed and the key, which says what the bits are for, are whole numbers from 0. Use only the `random_raw` of the
+    stream: the 64-bit output of the Philox counter, which numpy keeps stable over versions and machines.
     """
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -49,16 +40,9 @@ def list_number_faults(rows: int, seed: int) -> list[str]:
 
 
 def list_term_faults(terms: Sequence[str], columns: Collection[str], words: Collection[str]) -> list[str]:
-    """Return the faults of identity terms.
+    """Return the faults of identity terms: no term may be another column, or contain a word of the generated texts.
 
-    Parameters
-    ----------
-    terms
-        The terms.
-    columns
-        Names of other columns, in lower case: no term may have one.
-    words
-        The words of the generated texts, in lower case: no term may contain one.
+    Columns and words are in lower case.
     """
     faults = [] if terms else ["terms: none. A sentence is about an identity. Name at least one."]
     seen = set(columns)
