@@ -20,22 +20,10 @@ _NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
 
 @dataclass(frozen=True)
 class ScoreProfile:
-    """The scores of one model over all rows that count.
+    """The scores of one model over all rows that count; None where something is not counted or not defined.
 
-    Attributes
-    ----------
-    n_rows, n_distinct, largest_tie
-        Rows, distinct scores, and rows that share the most frequent score; None where they were not counted.
-    lowest, highest
-        None where no row counts.
-    overall_auc
-        The AUC of all rows. None where it is not defined.
-    best_subgroup_auc
-        The largest subgroup AUC over identities. None where none is defined.
-    reason
-        Why all rows together have no AUC; None where they have one.
-    n_rarer_label
-        Rows of the label that fewer rows have; None where they were not counted.
+    `largest_tie` are the rows that share the most frequent score, `best_subgroup_auc` is the largest over identities,
+    `reason` says why all rows together have no AUC, and `n_rarer_label` are the rows of the rarer label.
     """
 
     model: str

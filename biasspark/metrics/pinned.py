@@ -73,13 +73,8 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
 def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Floats:
     """Return the pinned AUC, in [0, 1], low is bad; NaN where the pinned set has no negatives or no positives.
 
-    Parameters
-    ----------
-    cells, include_subgroup
-        As in `pinned_weights`.
-    terms : float64 array, shape (4, ...)
-        The four AUCs in the order of `PINNED_TERMS`. One with an empty cell is NaN and weighs nothing. Where another
-        one is NaN, so is the pinned AUC.
+    `cells` and `include_subgroup` are as in `pinned_weights`. `terms` are the four AUCs in the order of `PINNED_TERMS`,
+    shape (4, ...): one with an empty cell is NaN and weighs nothing; where another is NaN, so is the pinned AUC.
     """
     weights = pinned_weights(cells, include_subgroup)
     weighted = np.where(weights > 0, weights * terms, 0.0)
@@ -97,20 +92,8 @@ def pinned_aucs(
 ) -> pa.Table:
     """Return the table ``pinned_auc``: one row for each (model, slice, identity).
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        With the ``(overall)`` groups.
-    include_subgroup : bool
-        As in `pinned_weights`.
-    trials : int
-        How many trials were sampled.
-    sampled : float64 array, shape (2, groups), optional
-        Mean and standard deviation of the pinned AUC over the trials, NaN where there is none.
-
-    Notes
-    -----
-    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1.
+    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1. `sampled` has the mean
+    and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN where there is none.
     """
     groups, cells, terms = statistics.groups, statistics.counts.cells, pinned_terms(statistics)
     value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))

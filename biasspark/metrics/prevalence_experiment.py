@@ -27,26 +27,13 @@ the rows of the other label, in the subgroup and in the background."""
 
 
 def pinned_skew(
-    statistics: UStatistics,
-    kept: Mapping[tuple[str, str], Kept],
-    skew: PinnedSkew,
-    include_subgroup: bool = True,
+    statistics: UStatistics, kept: Mapping[tuple[str, str], Kept], skew: PinnedSkew, include_subgroup: bool = True
 ) -> pa.Table:
     """Return the table ``pinned_skew``: one row for each (model, slice).
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        With the groups of the identity.
-    kept : mapping of (model, slice) to Kept
-        What is left of each ranking. Missing for a slice without rows.
-    skew : PinnedSkew
-        Identity, cell, and how much of the cell is dropped how often.
-    include_subgroup : bool
-        How the background of the pinned AUC is drawn, as in `biasspark.metrics.pinned.pinned_weights`.
+    `kept` is what is left of each ranking, missing for a slice without rows; `include_subgroup` is as in
+    `biasspark.metrics.pinned.pinned_weights`.
 
-    Notes
-    -----
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
     form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
     noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is

@@ -70,19 +70,10 @@ METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.
 def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     """Return the table ``bias_metrics``: one row for each (model, slice, identity), with every metric of the suite.
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        ``(overall)`` groups are left out.
-    level : float
-        Nominal coverage of the intervals, in (0, 1).
-
-    Returns
-    -------
-    pyarrow.Table
-        The sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for each
-        X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval is
-        that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where a cell has one row.
+    It has the sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for
+    each X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval, of
+    a nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where
+    a cell has one row. ``(overall)`` groups are left out.
     """
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]

@@ -14,14 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings, divide
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CELL_PAIRS,
-    FOUR_CELLS,
-    NEGATIVE,
-    POSITIVE,
-)
+from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.delong import delong_variance
 from biasspark.ranking.counts import Counts, Groups
 from biasspark.tables.arrow import masked, to_table
@@ -112,8 +105,6 @@ class UStatistics:
 def u_statistics(counts: Counts) -> UStatistics:
     """Return AUC and variance of every pair of cells.
 
-    Notes
-    -----
     Of two empty cells `reason` names the subgroup's, because that is the one the reader asks about, else the low one.
     """
     n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
