@@ -73,17 +73,9 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
     sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of one cell, as of an identity that three authors
     mention, it is less sure than G tells.
 
-    Parameters
-    ----------
-    model, baseline : Replicates
-        Of two models, or of two runs, whose rows are put into groups alike.
-
-    Returns
-    -------
-    PairedAucs
-        With the lesser number of rows of either cell. Without variances where fewer than five groups have rows in a
-        cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
-        each group, so that its variance is 0 only where every group leaves the same.
+    The result has the lesser number of rows of either cell, and no variances where fewer than five groups have rows in
+    a cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
+    each group, so that its variance is 0 only where every group leaves the same.
     """
     n_low, n_high = (min(sizes) for sizes in zip(model.whole[:2], baseline.whole[:2], strict=True))
     auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)

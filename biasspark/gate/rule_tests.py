@@ -88,14 +88,8 @@ E = TypeVar("E", bound=Estimates)
 class Aucs:
     """AUCs with what their intervals come of, one per entry; NaN where there is none.
 
-    Attributes
-    ----------
-    value, variance
-        U/(mn), and its variance by DeLong, NaN where a cell has fewer than two rows.
-    n_low, n_high
-        Sizes of the two cells.
-    by_logit
-        Whether the interval is ``logit_delong``; otherwise it is ``newcombe``, or none where the variance is NaN.
+    The values are U/(mn), with variances by DeLong, NaN where a cell has fewer than two rows, and the sizes of both
+    cells. An interval is ``logit_delong`` or else ``newcombe``, or there is none where the variance is NaN.
     """
 
     value: Floats
@@ -134,21 +128,10 @@ def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
 
 
 def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values of violation and of compliance.
+    """Return the p-values of violation and of compliance, in [0, 1]; low is strong evidence, NaN without an interval.
 
-    Parameters
-    ----------
-    estimates : Estimates
-        AUCs or rates; of gaps, gap + 1/2.
-    bound_kind : {"min", "max", "max_abs"}
-        How the bound is meant; ``max_abs`` is the distance from 1/2.
-    bound : float
-        For ``min`` and ``max`` of a gap, its bound + 1/2.
-
-    Returns
-    -------
-    violation, compliance : float64 arrays
-        In [0, 1]; low is strong evidence. NaN where there is no interval.
+    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. Of a gap, estimates, and the bounds of ``min``
+    and ``max``, are 1/2 more.
     """
     if bound_kind == "max_abs":
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
@@ -162,23 +145,10 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
 def compare_with_baseline(
     now: E, before: E, bound_kind: str, bound: float, *, is_size_change: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of violation and of compliance of a change.
+    """Return the p-values of violation and of compliance of a change, as of `compare_with_bound`.
 
-    Parameters
-    ----------
-    now, before : Estimates
-        Of the same metrics in two runs, of the same kind; of gaps, gap + 1/2.
-    bound_kind : {"max_drop", "max_rise"}
-        How far a value may fall, or rise.
-    bound : float
-        That far, 0 or more.
-    is_size_change : bool
-        Whether it is the size of a gap that may rise, whatever its sign.
-
-    Returns
-    -------
-    violation, compliance : float64 arrays
-        As of `compare_with_bound`.
+    The bound, 0 or more, is how far a value may fall (``max_drop``) or rise (``max_rise``), or the size of a gap,
+    whatever its sign.
     """
     if is_size_change:
         return _compare_sizes(now.absolute, before.absolute, bound)
@@ -206,24 +176,12 @@ def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
 def errors_of_difference(
     first: Estimates, second: Estimates, margin: Floats, highest: Sequence[float] = (1.0, 1.0)
 ) -> Floats:
-    """Return how many standard errors a difference of independent estimates lies above a bound.
+    """Return how many standard errors the first less the second, of independent estimates, lies above a bound.
 
-    Parameters
-    ----------
-    first, second : Estimates
-        The difference is the value of the first less that of the second.
-    margin : array
-        How far it lies above the bound.
-    highest : sequence of two floats
-        The most that the value of the first may be, and that of the second.
-
-    Returns
-    -------
-    float64 array
-        The z at which an end of either, each that far from its value and facing the bound, are at distances r and r'
-        with r² + r'² = margin². Both are looked for on that circle, by the tangent t of half its angle: sine and cosine
-        are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy. Infinite where no interval
-        reaches the bound, NaN where a value is.
+    It is `margin` above. The result is the z at which an end of either, each that far from its value and facing the
+    bound, are at distances r and r' with r² + r'² = margin². Both are looked for on that circle, by the tangent t of
+    half its angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy.
+    Infinite where no interval reaches the bound, NaN where a value is. `highest` is the most that either may be.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
     highest_first, highest_second = highest

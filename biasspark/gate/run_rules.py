@@ -22,24 +22,10 @@ from biasspark.gate.rule_tests import Aucs, Estimates, compare_with_baseline, co
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval; None where there is none.
+    """One metric of a run with its interval, or the reason why there is none; of a gap of scores those of its AUC.
 
-    Attributes
-    ----------
-    key
-    crossed
-        Whether it is of a crossed pair of identities.
-    reason
-        Why it has no value.
-    value, low, high
-        Of a gap of scores 1/2 more: those of its AUC.
-    variance, n_low, n_high, by_logit
-        What the interval of an AUC comes of.
-    decisions
-        What a rate or its gap comes of: rows that are counted, of how many, in the subgroup and, of a gap, in the
-        background. Those of an AUC are empty.
-    run_id
-        Of an earlier run.
+    The interval of an AUC comes of `variance`, `n_low`, `n_high` and `by_logit`; a rate or its gap of `decisions`: rows
+    that are counted, of how many, in the subgroup and, of a gap, in the background. An earlier run has its `run_id`.
     """
 
     key: MetricKey
@@ -121,10 +107,10 @@ def _describe(
     alert = Alert.of(rule, row.key, p_violation=violation, p_compliance=compliance)
     if now is None:
         return replace(alert, message=f"{alert.metric_text}: the run has no such row.")
-    value, low, high = (_less(end, rule) for end in (now.value, now.low, now.high))
+    low, value, high = _ends(rule, now)
     alert = replace(alert, value=value, value_low=low, value_high=high)
     if rule.is_change and before is not None:
-        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=_less(before.value, rule))
+        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=_ends(rule, before)[1])
         alert = replace(alert, **_change(rule, now, before))
     if violation is None:
         return replace(alert, message=_describe_missing(alert, now))
@@ -134,9 +120,10 @@ def _describe(
     return replace(alert, paired=bool(paired), **paired)
 
 
-def _less(value: float | None, rule: Rule) -> float | None:
-    """Return a value of the metric, given that of its AUC or rate."""
-    return None if value is None else value - (0.5 if rule.is_gap and rule.threshold is None else 0.0)
+def _ends(rule: Rule, measured: Measured) -> list[float | None]:
+    """Return the low end, the value and the high end of the metric, given those of its AUC or rate."""
+    less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
+    return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
 
 def _describe_missing(alert: Alert, now: Measured) -> str:
@@ -185,7 +172,7 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     Each end is as far from the change as those of both values are together (`biasspark.gate.rule_tests`), of a gap by
     the sign of the gap before, or now, that leaves more room.
     """
-    value, baseline = _less(now.value, rule), _less(before.value, rule)
+    value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
     if value is None or baseline is None:
         return {}
     change = abs(value) - abs(baseline) if rule.is_size_change else value - baseline
@@ -213,7 +200,7 @@ def _combine(first: float, second: float) -> float:
 
 def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
     """Return the ends of a value twice; of a gap those of its size, 0 or more, and of it with the other sign."""
-    low, value, high = (_less(end, rule) for end in (measured.low, measured.value, measured.high))
+    low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
         return None
     ends = _Ends(low, value, high)
