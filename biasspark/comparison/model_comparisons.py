@@ -131,19 +131,17 @@ def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_bet
 
 
 def _table_row(row: ComparedPair, estimate: DifferenceEstimate, verdict: tuple[float | None, str]) -> dict[str, Any]:
-    names = ("n_low", "n_high", "value", "baseline_value", "n_groups")
-    return (
-        row._asdict()
-        | {name: getattr(row.paired, name) for name in names}
-        | {
-            "difference": estimate.difference,
-            "difference_low": estimate.low,
-            "difference_high": estimate.high,
-            "p_value": estimate.p_value,
-            "p_adjusted": verdict[0],
-            "verdict": verdict[1],
-        }
-    )
+    paired = {name: getattr(row.paired, name) for name in ("n_low", "n_high", "value", "baseline_value", "n_groups")}
+    return {
+        **row._asdict(),
+        **paired,
+        "difference": estimate.difference,
+        "difference_low": estimate.low,
+        "difference_high": estimate.high,
+        "p_value": estimate.p_value,
+        "p_adjusted": verdict[0],
+        "verdict": verdict[1],
+    }
 
 
 def _ends(interval: Interval, index: int) -> Ends:

@@ -19,12 +19,7 @@ _FIX = "Nights merge that were measured alike. Measure those again: jobs/bias_me
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
     """Return every reason why the nights do not merge with the last of them, or are not what is configured.
 
-    Parameters
-    ----------
-    sketches
-        Of one night at least.
-    models, rules
-        Those configured: the latter as `config.merge_rules` gives them.
+    There is one night at least. Models and rules are those configured, the latter as of `config.merge_rules`.
     """
     last = max(sketches)
     faults = [
