@@ -9,7 +9,8 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.synthetic.madlibs_wording import read_wording, with_article
+from biasspark.synthetic.madlibs_wording import with_article
+from biasspark.synthetic.packaged import read_packaged
 from biasspark.synthetic.random_bits import WORD, to_units
 
 UNSEEN = 0.2
@@ -21,7 +22,7 @@ QUOTED = 0.06
 LONGEST_TERM = 20
 """Characters of a term with which the longest remark still fits into the shortest comments, of at most 59."""
 
-_WORDING = read_wording("imbalanced")
+_WORDING = read_packaged("imbalanced")
 TOXIC_NOUNS: list[str] = _WORDING["toxic_nouns"]
 TOXIC_ADJECTIVES: list[str] = _WORDING["toxic_adjectives"]
 SENTENCES = tuple(sentence.format(topic=topic) for sentence in _WORDING["talk"] for topic in _WORDING["topics"])

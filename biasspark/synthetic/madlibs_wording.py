@@ -1,18 +1,10 @@
-"""The words of the templated sentences, from `madlibs.toml`, and how words of any corpus are read."""
+"""The words of the templated sentences, from `madlibs.toml`."""
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
-from typing import Any
+from biasspark.synthetic.packaged import read_packaged
 
-
-def read_wording(corpus: str) -> dict[str, Any]:
-    """Return the words of a corpus, from its TOML file in this package."""
-    return tomllib.loads(resources.files("biasspark.synthetic").joinpath(f"{corpus}.toml").read_text("utf-8"))
-
-
-_WORDING = read_wording("madlibs")
+_WORDING = read_packaged("madlibs")
 
 IDENTITY_TERMS: tuple[str, ...] = tuple(_WORDING["identity_terms"])
 """The terms of conf/identity_terms.txt, in its order."""

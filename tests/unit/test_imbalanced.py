@@ -13,7 +13,8 @@ from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.imbalanced import BUCKET_SHARES, BUCKETS, ImbalancedRequest, TermCell, cell_chunk
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES, TOXIC_ADJECTIVES, TOXIC_NOUNS
 from biasspark.synthetic.madlibs import SLOT
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES, read_wording
+from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES
+from biasspark.synthetic.packaged import read_packaged
 
 ROWS = 5 * CHUNK_ROWS
 # The slides' percentages: the row ALL, and the row of gay.
@@ -118,7 +119,7 @@ def test_no_sentence_is_a_template_of_the_test_set() -> None:
 
     tested = {bare(SLOT.sub(" ", template)) for kind in TEMPLATES for template in kind}
     trained = {bare(remark) for manner in REMARKS for kind in manner for remark in kind}
-    trained |= {bare(sentence) for sentence in (*SENTENCES, *read_wording("imbalanced")["talk"])}
+    trained |= {bare(sentence) for sentence in (*SENTENCES, *read_packaged("imbalanced")["talk"])}
     assert len(tested) == 64
     assert not tested & trained
 
