@@ -8,7 +8,7 @@ insufficient evidence counts as, the configuration says. A model without a usabl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,26 +38,23 @@ MetricKey = tuple[str, str, str, str, float | None]
 """Model, slice, identity, metric and threshold."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, None those that a table lacks."""
+    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both but those that say what the rule is.
 
-    rule: str
+    None those that a table lacks.
+    """
+
+    rule: Rule
     model: str
-    baseline_model: str | None = None
     slice: str
     identity: str
-    metric: str
-    threshold: float | None = None
     value: float | None = None
     value_low: float | None = None
     value_high: float | None = None
-    bound: float
     baseline_run_id: str | None = None
     outcome: str = INSUFFICIENT
     message: str = ""
-    severity: str = FAIL
-    bound_kind: str
     baseline_value: float | None = None
     change: float | None = None
     change_low: float | None = None
@@ -69,32 +66,15 @@ class Alert:
     paired: bool | None = None
     decided: bool = False
 
-    @classmethod
-    def of(cls, rule: Rule, key: Key, **columns: Any) -> Alert:
-        """Return the alert of a rule on a model, slice and identity, with further columns."""
-        model, slice_name, identity = key
-        return cls(
-            rule=rule.name,
-            model=model,
-            baseline_model=rule.baseline,
-            slice=slice_name,
-            identity=identity,
-            metric=rule.metric,
-            threshold=rule.threshold,
-            bound=rule.bound,
-            severity=rule.severity,
-            bound_kind=rule.kind,
-            **columns,
-        )
-
     @property
     def metric_text(self) -> str:
         """What the alert is about; model and slice have columns of their own."""
-        if self.metric == OVERALL_METRIC:
-            return self.metric
-        if self.identity == OVERALL and self.metric in (*SUITE_AUCS, *SUITE_GAPS):
-            return f"{self.metric} of the worst identity"
-        return f"{self.metric}{_at_threshold(self.threshold)} of {show_visibly(self.identity)}"
+        metric = self.rule.metric
+        if metric == OVERALL_METRIC:
+            return metric
+        if self.identity == OVERALL and metric in (*SUITE_AUCS, *SUITE_GAPS):
+            return f"{metric} of the worst identity"
+        return f"{metric}{_at_threshold(self.rule.threshold)} of {show_visibly(self.identity)}"
 
 
 @dataclass(frozen=True)
@@ -158,8 +138,14 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
 
 def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
     """Return the alerts of all rules as a table."""
-    rows = [asdict(alert) for of_rule in alerts for alert in of_rule]
+    rows = [vars(alert) | _rule_columns(alert.rule) for of_rule in alerts for alert in of_rule]
     return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
+
+
+def _rule_columns(rule: Rule) -> dict[str, Any]:
+    names = {"rule": "name", "baseline_model": "baseline", "bound_kind": "kind"}
+    names |= {name: name for name in ("metric", "threshold", "bound", "severity")}
+    return {column: getattr(rule, name) for column, name in names.items()}
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
@@ -171,7 +157,7 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
     against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
         return alert
-    violated, kept = (f"{claim} {alert.bound:g}" for claim in _claims(evaluation.rule))
+    violated, kept = (f"{claim} {alert.rule.bound:g}" for claim in _claims(evaluation.rule))
     if against < evaluation.gate.alpha:
         outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
     elif in_favor < evaluation.gate.alpha:
@@ -183,14 +169,14 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
             if p is not None and p < evaluation.gate.alpha:
                 text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
                 text += f"{n_tested} tests"
-        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
+        if _is_alike(alert) and alert.rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
             text += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
 
 def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
     """Return the alert with the outcome that a missing model, or insufficient evidence, counts as."""
-    missing = [name for name in (alert.model, alert.baseline_model) if name in evaluation.missing_models]
+    missing = [name for name in (alert.model, alert.rule.baseline) if name in evaluation.missing_models]
     if missing:
         why = f"model {show_visibly(str(missing[0]))} has no usable score"
         return replace(alert, outcome=FAIL, message=f"{alert.metric_text} has no value: {why}.")
@@ -215,9 +201,10 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favor = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
     worst = f"{rule.metric}{_at_threshold(rule.threshold)} of the worst identity"
-    return Alert.of(
+    return Alert(
         rule,
-        (*key, OVERALL),
+        *key,
+        OVERALL,
         baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
         message=f"{worst}: {'; '.join(texts) or f'kept by all {len(alerts)} identities'}.",
@@ -233,7 +220,7 @@ def _claims(rule: Rule) -> tuple[str, str]:
 
 def _is_alike(alert: Alert) -> bool:
     """Return whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
-    is_paired = bool(alert.paired) or alert.baseline_model is not None
+    is_paired = bool(alert.paired) or alert.rule.baseline is not None
     return is_paired and alert.change is not None and alert.change_low == alert.change_high
 
 
@@ -248,15 +235,15 @@ def _format_p(p: float) -> str:
 
 def _describe_value(alert: Alert) -> str:
     value = f"{alert.metric_text} is {alert.value:.4f}"
-    if alert.baseline_model is None:
+    if alert.rule.baseline is None:
         value += f" ({alert.value_low:.4f} to {alert.value_high:.4f})"
     if alert.change is None:
         return value
     change = f"a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
     change += ", paired by id" if alert.paired else ""
-    if alert.baseline_model is None:
+    if alert.rule.baseline is None:
         return f"{value} after {alert.baseline_value:.4f} in {alert.baseline_run_id}, {change}"
-    return f"{value}, that of {show_visibly(alert.baseline_model)} {alert.baseline_value:.4f}, {change}"
+    return f"{value}, that of {show_visibly(alert.rule.baseline)} {alert.baseline_value:.4f}, {change}"
 
 
 def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:

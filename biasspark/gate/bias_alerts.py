@@ -59,16 +59,11 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
     Rules that name a baseline model are left out.
     """
     measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
-    evaluations = [RuleEvaluation(rule, gate, level, run.missing_models) for rule in gate.run_rules]
-    return alerts_table(
-        BIAS_ALERTS,
-        [
-            evaluate_rule(
-                one, [_evaluated(row, baselines) for row in measured if applies_to(one.rule, row.key, row.crossed)]
-            )
-            for one in evaluations
-        ],
-    )
+    alerts = []
+    for rule in gate.run_rules:
+        rows = [_evaluated(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
+        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
+    return alerts_table(BIAS_ALERTS, alerts)
 
 
 def measure_rules(

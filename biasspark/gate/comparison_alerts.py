@@ -47,7 +47,7 @@ def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMe
     """
     alerts = [_test(evaluation, key, paired) for key, paired in pairs.items()]
     for key in list_missing(evaluation.rule, pairs):
-        alert = Alert.of(evaluation.rule, key)
+        alert = Alert(evaluation.rule, *key)
         alerts.append(replace(alert, message=f"{alert.metric_text}: the run has no such row."))
     return decide(evaluation, alerts)
 
@@ -56,9 +56,9 @@ def _test(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
     """Return the alert with its evidence, or with why there is none."""
     rule = evaluation.rule
     estimate = estimate_difference(paired, evaluation.level)
-    alert = Alert.of(
+    alert = Alert(
         rule,
-        key,
+        *key,
         value=paired.value,
         baseline_value=paired.baseline_value,
         change=estimate.difference,
@@ -84,5 +84,5 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
         why = f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
     else:
         why = f"by the {rows} of its cells the difference has no variance, so nothing tells how sure it is."
-    baseline = show_visibly(str(alert.baseline_model))
+    baseline = show_visibly(str(alert.rule.baseline))
     return f"{alert.metric_text} is {alert.value:.4f}, that of {baseline} {alert.baseline_value:.4f}: {why}"

@@ -104,7 +104,7 @@ def _describe(
     Those of a change are by the variances of both runs, added. Where the runs are paired, the paired ones count.
     """
     rule, now, before = evaluation.rule, row.now, row.before
-    alert = Alert.of(rule, row.key, p_violation=violation, p_compliance=compliance)
+    alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
     if now is None:
         return replace(alert, message=f"{alert.metric_text}: the run has no such row.")
     low, value, high = _ends(rule, now)

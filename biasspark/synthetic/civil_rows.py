@@ -41,7 +41,7 @@ class CivilRequest(RowsRequest):
     """Comments like those of the Civil Comments corpus, with the scores of two biased models.
 
     Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, where these print them.
-    `biasspark.synthetic.civil_statistics` gives the source of each number.
+    `civil.toml` gives the source of each number.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, norm
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation
+from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
 from biasspark.gate.comparison_alerts import comparison_alerts, evaluate_comparison
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
@@ -64,7 +64,9 @@ def test_insufficient_evidence_counts_as_the_configuration_says() -> None:
 
 def test_alerts_have_both_values_and_the_change() -> None:
     (worse,) = evaluate(a=paired_of(-0.08))
-    assert (worse.baseline_model, worse.bound_kind, worse.bound, worse.severity) == ("old", "max_drop", 0.02, "fail")
+    (row,) = alerts_table(COMPARISON_ALERTS, [[worse]]).to_pylist()
+    assert (row["baseline_model"], row["severity"]) == ("old", "fail")
+    assert (row["bound_kind"], row["bound"]) == ("max_drop", 0.02)
     half = norm.ppf(0.975) * 0.01
     assert (worse.value, worse.baseline_value) == pytest.approx((0.72, 0.8))
     assert (worse.change, worse.change_low, worse.change_high) == pytest.approx((-0.08, -0.08 - half, -0.08 + half))
@@ -104,7 +106,7 @@ def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
         ("other", "(overall)", NO_EVIDENCE),
     ]
     assert "no such row" in alerts[1].message
-    assert {alert.baseline_model for alert in alerts} == {"old"}
+    assert set(alerts_table(COMPARISON_ALERTS, [alerts])["baseline_model"].to_pylist()) == {"old"}
 
 
 def test_the_table_has_what_each_rule_selects() -> None:

@@ -12,8 +12,9 @@ from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation
+from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
 from biasspark.gate.run_rules import EvaluatedRow, Measured, evaluate_rule
+from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval, newcombe_gap, wilson_interval
 
 RUN = "r1"
@@ -93,7 +94,8 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
 
 def test_a_rule_may_only_warn() -> None:
     alert = evaluate(rule_of(min=0.8, severity="warn"), row_of("a", 0.6))["a"]
-    assert (alert.outcome, alert.severity, alert.bound_kind, alert.bound) == ("warn", "warn", "min", 0.8)
+    (row,) = alerts_table(BIAS_ALERTS, [[alert]]).to_pylist()
+    assert (row["outcome"], row["severity"], row["bound_kind"], row["bound"]) == ("warn", "warn", "min", 0.8)
 
 
 def test_a_gap_is_compared_with_its_bound_as_a_gap() -> None:
@@ -333,7 +335,8 @@ def test_the_worst_identity_fails_where_any_does_and_passes_where_all_do(
     rows = [row_of(name, auc) for name, auc in zip("abcd", aucs, strict=False)]
     alerts = evaluate(rule_of(min=0.8, worst=True), *rows)
     worst = alerts.pop("(overall)")
-    assert alerts == evaluate(rule_of(min=0.8), *rows)
+    rule = rule_of(min=0.8)
+    assert {name: replace(alert, rule=rule) for name, alert in alerts.items()} == evaluate(rule, *rows)
     assert (worst.outcome, worst.value) == (outcome, None)
     assert words in worst.message
     assert worst.p_violation_adjusted == min(alert.p_violation_adjusted or 0 for alert in alerts.values())
