@@ -141,23 +141,22 @@ def noninferiority_test(
     Of a gap each contrast is tested that both gaps' intervals allow, as in `estimate_difference`, and either p-value
     is the largest.
 
+    Of a gap `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
+    stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+
+    Where both place all rows alike, violation has p = 1. To be worse by the margin they must differ on that share of
+    pairs of rows, or more. That n pairs without a common row show none of it has the chance (1 - margin)^n, which is
+    the p-value of compliance.
+
     Parameters
     ----------
     bound_kind : {"max_drop", "max_rise"}
-        How much an AUC is lower, or how much further a gap is from 0.
-    margin : float
-        0 or more.
-    p_size : float, optional
-        Of a gap the p-value of compliance of its size alone: a size below the margin did not rise by more. It
-        stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+        How much an AUC is lower, or how much further a gap is from 0; the margin is 0 or more.
 
     Returns
     -------
     (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value. Where both place all rows
-        alike, violation has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more.
-        That n pairs without a common row show none of it has the chance (1 - margin)^n, which is the p-value of
-        compliance.
+        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value.
     """
     contrasts = _contrasts(paired)
     if contrasts is None:

@@ -84,7 +84,7 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
         return PairedAucs(n_low, n_high, auc, baseline_auc)
     groups = [group for group in range(n_groups) if model.has_rows_of(group) or baseline.has_rows_of(group)]
     if min(model.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
-        return PairedAucs(n_low, n_high, auc, baseline_auc, None, None, None, None, len(groups))
+        return PairedAucs(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
     first, second, difference, total = (
         _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
         for x, y in CONTRASTS

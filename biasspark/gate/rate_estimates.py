@@ -10,9 +10,8 @@ standard errors below p: the inverse of the interval is the score test. At θ = 
 A single row that is otherwise disproves it, so that such a bound is infinitely far from every rate but itself. A rate
 over no rows has no value.
 
-Counts leap, so the chance that a rate of just θ seems to be above it at 0.05 is not quite that: 7.5 % at the most where
-θ allows ten rows or more to be counted, nθ, 12 % where it allows one, 20 % where a fifth of one. That it seems to be
-below has 7.5 % at the most.
+Counts leap, so a rate of just θ seems to be above it at 0.05 with a chance of up to 7.5 % where nθ is ten or more, 12 %
+where it is one, 20 % where it is a fifth; and below it with up to 7.5 %.
 
 **A gap** is p - q, of the share p in a subgroup and q in its background, or in two runs. Newcombe's interval of it
 grows with z, so a bound is as many standard errors away as make the interval end there; that z takes the place of an

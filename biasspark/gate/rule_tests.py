@@ -24,19 +24,15 @@ AUC may be; its interval does. So each variance is recovered from the end of the
 Donner, Statistics in Medicine 2008, 27:1693). Let the change keep to its bound by D: the bound lies z standard errors
 away if the lower end of now and the upper end of before, both at z, are at distances r and r' with r² + r'² = D².
 Violation takes the other two ends. The ends of the size of a gap are those of the gap, no further in than 0; where that
-of before is 0, the rise is as large as the gap now, and its upper end that of now. But a gap that seems to be small to
-one side may be large to the other: few rows of a subgroup, of which none is counted, leave more room above the
-background than below. So compliance holds for either sign of the gap now, and violation for either of that before; its
-p-value is the larger.
+of before is 0, the rise is as large as the gap now. But a gap that seems small to one side may be large to the other:
+few rows of a subgroup, none of them counted, leave more room above the background than below. So compliance holds for
+either sign of the gap now, and violation for either of that before; its p-value is the larger.
 
-**Runs that share rows.** The variance of A - B, the AUC now less that of before, is V_A + V_B - 2·C. To C each row
-that both runs have adds the product of its two placements, each as it departs from its mean: the covariance S_AB of
-DeLong, DeLong and Clarke-Pearson. Where a model, or its successor, scores the same rows again, high scores stay high
-and placements with them; then C is above 0, and adding the variances is careful: it finds less than there is. The same
-holds of gaps, unless a gap changed its sign: then the sizes move against each other, and the sum is too small by 2·C.
-No run has two scores of a row side by side. But runs that keep what is left of U without each group of ids are paired
-by these (``biasspark.comparison.jackknife``), and where a corpus has the old score in a column, that is a model to
-compare with: a rule with a ``baseline`` is judged on pairs.
+**Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs have adds to C the
+product of its two placements, each as it departs from its mean (DeLong, DeLong and Clarke-Pearson). High scores stay
+high, so C is above 0, and adding the variances finds less than there is; but where a gap changed its sign, the sum is
+too small by 2·C. Runs that keep what is left of U without each group of ids are paired by these
+(``biasspark.comparison.jackknife``), and a rule with a ``baseline`` is judged on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
 just the bound seems to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at

@@ -36,10 +36,8 @@ class UStatistics:
     ----------
     counts : Counts
         The groups, the sizes of their cells, and the sums of their pairs.
-    auc : float64 array, shape (6, groups)
-        In [0, 1], NaN where `reason` says why.
-    variance : float64 array, shape (6, groups)
-        DeLong's, 0 or more; NaN where a cell has fewer than two rows.
+    auc, variance : float64 arrays, shape (6, groups)
+        In [0, 1], NaN where `reason` says why; and DeLong's, NaN where a cell has fewer than two rows.
     reason : array of str or None, shape (6, groups)
         Why there is no AUC: the empty cell, ``below_minimum_rows`` or ``withheld``.
     suppressed : bool array, shape (groups,)

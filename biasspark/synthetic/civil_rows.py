@@ -13,10 +13,9 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil_model as model
-from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest, bit_stream, list_number_faults, to_units
 from biasspark.synthetic.civil_statistics import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults, to_units
 
 Words = npt.NDArray[np.uint32]
 

@@ -23,22 +23,11 @@ MODELS = ("toxicity_1", "toxicity_6")
 
 
 class Identity(NamedTuple):
-    """One annotated identity.
+    """One annotated identity: its column, and words for it in a generated text.
 
-    Attributes
-    ----------
-    name
-        Its column.
-    mentions
-        Comments of `CORPUS_ROWS` in which at least half of the annotators see it.
-    percent_toxic
-        Percentage of those comments that are toxic.
-    terms
-        Words for it in a generated text.
-    shares_with, shared
-        The identity that it is most often mentioned with, and the share of its own comments that mention both.
-    biased_like
-        The row of `TABLE_6` that sets its score shifts; its own name unless given.
+    `mentions` are comments of `CORPUS_ROWS` in which at least half of the annotators see it, of which a percentage is
+    toxic. `shares_with` is the identity that it is most often mentioned with, `shared` the share of its comments that
+    mention both. `biased_like` is the row of `TABLE_6` that sets its score shifts; its own name unless given.
     """
 
     name: str

@@ -18,10 +18,16 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.chunks import (
+    CHUNK_ROWS,
+    RowsRequest,
+    bit_stream,
+    list_number_faults,
+    list_term_faults,
+    to_units,
+)
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, list_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults, list_term_faults, to_units
 from biasspark.text import show_value
 
 if TYPE_CHECKING:

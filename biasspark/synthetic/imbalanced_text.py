@@ -9,9 +9,9 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
+from biasspark.synthetic.chunks import WORD, to_units
 from biasspark.synthetic.madlibs_wording import with_article
 from biasspark.synthetic.packaged import read_packaged
-from biasspark.synthetic.random_bits import WORD, to_units
 
 UNSEEN = 0.2
 """Share of the toxic comments without a toxic word. Chosen."""

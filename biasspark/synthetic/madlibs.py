@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.expressions.sql import quote_name
-from biasspark.synthetic.chunks import RowsRequest
+from biasspark.synthetic.chunks import WORD, RowsRequest, bit_stream, list_number_faults, list_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
-from biasspark.synthetic.random_bits import WORD, bit_stream, list_number_faults, list_term_faults
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")

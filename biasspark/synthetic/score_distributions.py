@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, count_chunks
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults
+from biasspark.synthetic.chunks import CHUNK_ROWS, bit_stream, count_chunks, list_number_faults
 
 ROWS_PER_CELL = 1_000
 """Scores that the published demonstration draws for each of the four cells."""
@@ -76,7 +75,7 @@ class ScoreDistributionsRequest:
         Rows of each of the four cells (background or subgroup, negative or positive). The subgroup of C has half as
         many negatives and half as many positives again.
     distributions
-        Which distributions. They may be your own.
+        Those of the paper, or your own.
 
     Notes
     -----
