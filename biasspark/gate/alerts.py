@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, SUITE_AUCS, SUITE_GAPS
+from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.multiple_testing import benjamini_hochberg
 from biasspark.tables.arrow import to_table
@@ -134,6 +135,19 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
                 groups.setdefault((alert.model, alert.slice), []).append(alert)
         alerts += [_worst_identity(evaluation.rule, key, rows) for key, rows in groups.items()]
     return [_count_insufficient(evaluation, alert) for alert in alerts]
+
+
+def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: float | None = None) -> dict[str, Any]:
+    """Return the change of a metric on paired rows with its interval, and p-values as of `noninferiority_test`."""
+    estimate, rule = estimate_difference(paired, evaluation.level), evaluation.rule
+    p_violation, p_compliance = noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
+    return {
+        "change": estimate.difference,
+        "change_low": estimate.low,
+        "change_high": estimate.high,
+        "p_violation": p_violation,
+        "p_compliance": p_compliance,
+    }
 
 
 def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:

@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from biasspark.comparison.differences import (
-    LEAST_GROUPS,
-    LEAST_ROWS,
-    PairedMetric,
-    estimate_difference,
-    noninferiority_test,
-)
+from biasspark.comparison.differences import LEAST_GROUPS, LEAST_ROWS, PairedMetric
 from biasspark.comparison.jackknife import LEAST_GROUPS_OF_A_CELL
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate
-from biasspark.gate.alerts import Alert, Key, RuleEvaluation, alerts_table, applies_to, decide, list_missing
+from biasspark.gate.alerts import (
+    Alert,
+    Key,
+    RuleEvaluation,
+    alerts_table,
+    applies_to,
+    decide,
+    list_missing,
+    paired_change,
+)
 from biasspark.tables.schemas import COMPARISON_ALERTS
 from biasspark.text import show_visibly
 
@@ -54,21 +57,11 @@ def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMe
 
 def _test(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
     """Return the alert with its evidence, or with why there is none."""
-    rule = evaluation.rule
-    estimate = estimate_difference(paired, evaluation.level)
-    alert = Alert(
-        rule,
-        *key,
-        value=paired.value,
-        baseline_value=paired.baseline_value,
-        change=estimate.difference,
-        change_low=estimate.low,
-        change_high=estimate.high,
-    )
-    p_values = noninferiority_test(paired, rule.kind, rule.bound)
-    if p_values is None:
-        return replace(alert, message=_describe_insufficient(alert, paired))
-    return replace(alert, p_violation=p_values[0], p_compliance=p_values[1])
+    alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
+    alert = replace(alert, **paired_change(evaluation, paired))
+    if alert.p_violation is not None:
+        return alert
+    return replace(alert, message=_describe_insufficient(alert, paired))
 
 
 def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.arrays import Floats
-from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
+from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Rule
-from biasspark.gate.alerts import Alert, Key, MetricKey, RuleEvaluation, decide, list_missing
+from biasspark.gate.alerts import Alert, Key, MetricKey, RuleEvaluation, decide, list_missing, paired_change
 from biasspark.gate.rate_estimates import RateGaps, Rates
 from biasspark.gate.rule_tests import Aucs, Estimates, compare_with_baseline, compare_with_bound
 
@@ -101,7 +101,8 @@ def _describe(
 ) -> Alert:
     """Return the alert with its evidence, or with why there is none, given its p-values.
 
-    Those of a change are by the variances of both runs, added. Where the runs are paired, the paired ones count.
+    Those of a change are by the variances of both runs, added. Where the runs are paired, by enough groups of ids, the
+    paired ones count.
     """
     rule, now, before = evaluation.rule, row.now, row.before
     alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
@@ -116,8 +117,14 @@ def _describe(
         return replace(alert, message=_describe_missing(alert, now))
     if not rule.is_change:
         return alert
-    paired = {} if row.paired is None else _paired_change(evaluation, now, row.paired)
-    return replace(alert, paired=bool(paired), **paired)
+    if row.paired is not None:
+        # The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is
+        # the evidence that the bound is kept.
+        p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
+        change = paired_change(evaluation, row.paired, p_size)
+        if change["p_violation"] is not None:
+            return replace(alert, paired=True, **change)
+    return replace(alert, paired=False)
 
 
 def _ends(rule: Rule, measured: Measured) -> list[float | None]:
@@ -132,30 +139,8 @@ def _describe_missing(alert: Alert, now: Measured) -> str:
         return f"{alert.metric_text} has no value: {now.reason}."
     if alert.value_low is None:
         return f"{alert.metric_text} is {alert.value:.4f}, without an interval: a cell has fewer than two rows."
-    return (
-        f"{alert.metric_text} is {alert.value:.4f}: no accepted run before this one has an interval of it to compare "
-        "with."
-    )
-
-
-def _paired_change(evaluation: RuleEvaluation, now: Measured, paired: PairedMetric) -> dict[str, Any]:
-    """Return the change with its interval and p-values by the same groups of ids; nothing where these are too few.
-
-    The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is the
-    evidence that the bound is kept.
-    """
-    rule, estimate = evaluation.rule, estimate_difference(paired, evaluation.level)
-    p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
-    p_values = noninferiority_test(paired, rule.kind, rule.bound, p_size)
-    if p_values is None:
-        return {}
-    return {
-        "change": estimate.difference,
-        "change_low": estimate.low,
-        "change_high": estimate.high,
-        "p_violation": p_values[0],
-        "p_compliance": p_values[1],
-    }
+    why = "no accepted run before this one has an interval of it to compare with"
+    return f"{alert.metric_text} is {alert.value:.4f}: {why}."
 
 
 class _Ends(NamedTuple):
