@@ -16,15 +16,7 @@ from biasspark.text import format_count
 
 
 class CorpusDates:
-    """The dates of a corpus, looked up when the first night without rows asks for them.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    corpus
-        As configured.
-    """
+    """The dates of a configured corpus, looked up when the first night without rows asks for them."""
 
     def __init__(self, spark: SparkSession, corpus: Corpus) -> None:
         self._spark = spark
@@ -32,12 +24,9 @@ class CorpusDates:
 
     @contextmanager
     def named(self, run_date: date) -> Iterator[None]:
-        """Have the fault of a night without rows say which dates there are.
+        """Have the fault of a night without rows, NoRows, name the first, the last and the nearest date.
 
-        Raises
-        ------
-        NoRows
-            With the first, the last and the nearest date; as it was where nothing tells the dates of rows.
+        It stays as it was where no column has the dates of rows.
         """
         try:
             yield

@@ -41,17 +41,8 @@ def student_tail(t: float, freedom: float) -> float:
 
     With n degrees of freedom and t >= 0 it is I_x(n/2, 1/2)/2 at x = n/(n + t²), half an incomplete beta function.
 
-    Parameters
-    ----------
-    t : float
-        Any number.
-    freedom : float
-        At least 1; `NORMAL` as well.
-
-    Returns
-    -------
-    float
-        In [0, 1], to twelve digits down to 1e-80, and to ten below.
+    Degrees of freedom are 1 or more, or `NORMAL`. The result, in [0, 1], is right to twelve digits down to 1e-80, and
+    to ten below.
     """
     if t < 0:
         return 1 - student_tail(-t, freedom)

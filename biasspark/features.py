@@ -31,19 +31,10 @@ def bin_names(n_features: int) -> list[str]:
 class Feature:
     """One feature, and what its bins stand for.
 
-    Attributes
-    ----------
-    name
-        The column.
-    sql
-        Its value as Spark SQL, which DuckDB reads as well where the name needs no quotes.
-    numeric
-        Whether its bins are intervals. If not, each bin is a value.
-    values
-        What the bins from 1 on stand for: the text of each value; or ascending where each interval begins, the start
-        included; the last may be NaN, which is above all numbers. Bin 0 is NULL.
-    nullable
-        Whether any row is in bin 0.
+    Its value is Spark SQL, which DuckDB reads as well where the name needs no quotes. The bins are intervals if it is
+    numeric; if not, each is a value. Bin 0 is NULL, and nullable is whether any row is in it. `values` is what the bins
+    from 1 on stand for: the text of each value; or ascending where each interval begins, the start included; the last
+    may be NaN, which is above all numbers.
     """
 
     name: str
@@ -123,11 +114,8 @@ def _write(feature: Feature, bins: frozenset[int]) -> str:
     predicate = predicate or f"{feature.sql} IS NOT NULL"
     if not feature.nullable:
         return predicate
-    return (
-        f"({predicate} OR {feature.sql} IS NULL)"
-        if NULL_BIN in bins
-        else f"({predicate} AND {feature.sql} IS NOT NULL)"
-    )
+    suffix = f"OR {feature.sql} IS NULL" if NULL_BIN in bins else f"AND {feature.sql} IS NOT NULL"
+    return f"({predicate} {suffix})"
 
 
 def _fewer(feature: Feature, known: Sequence[int]) -> tuple[Sequence[int], bool]:

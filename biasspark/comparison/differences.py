@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, starmap
 from math import sqrt
 from typing import NamedTuple
 
@@ -23,20 +23,11 @@ Ends = tuple[float | None, float | None]
 
 @dataclass(frozen=True, kw_only=True)
 class PairedMetric:
-    """One metric of two models on the same rows, or of two runs.
+    """One metric of a model and its baseline on the same rows, or of a run and one before.
 
-    Attributes
-    ----------
-    n_low, n_high
-        Rows of its two cells, of two runs the fewer.
-    value, baseline_value
-        Of the model and of the baseline, or of this run and of one before; None where a cell is empty.
-    difference_variance, sum_variance
-        Of value - baseline_value, and of value + baseline_value; None where no variance can be given.
-    intervals
-        Of a gap those of value and of baseline_value; None of an AUC.
-    n_groups
-        How many groups of rows the variances were made of; None where rows were taken for independent.
+    It has the rows of its two cells, of two runs the fewer; both values, None where a cell is empty; the variances of
+    their difference and sum, None where there is none; of a gap both intervals, None of an AUC; and of how many groups
+    of rows the variances were made, None where rows were taken for independent.
     """
 
     n_low: int
@@ -85,19 +76,11 @@ class PairedMetric:
 
 
 class DifferenceEstimate(NamedTuple):
-    """The difference of two values of a metric, and what is known of it.
+    """The difference of two values of a metric, its interval and its two-sided p-value.
 
-    Attributes
-    ----------
-    difference
-        value - baseline_value, in [-1, 1]; of a gap |value| - |baseline_value|, in [-1/2, 1/2], and more is worse. None
-        where a value is.
-    low, high
-        Its interval.
-    p_value
-        Two-sided, that the difference is 0. As `low` and `high` None where the data are insufficient.
-    one_sided
-        Whether the difference points the same way whatever the signs of the gaps.
+    The difference is value - baseline_value, in [-1, 1]; of a gap |value| - |baseline_value|, in [-1/2, 1/2], and more
+    is worse. None where a value is; the rest is None where the data are insufficient. `one_sided` is whether the
+    difference points the same way whatever the signs of the gaps.
     """
 
     difference: float | None
@@ -121,18 +104,9 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     so the interval ends no further up than the size that the interval of the value allows, and no further down than
     minus the size that that of the baseline allows. What is cut off is true only where one of these misses its gap.
 
-    Parameters
-    ----------
-    paired : PairedMetric
-    level : float
-        Nominal coverage of the interval, in (0, 1).
-
-    Returns
-    -------
-    DifferenceEstimate
-        Without interval and p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
-        where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and
-        the interval a point.
+    There is no interval and no p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
+    where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and the
+    interval a point. The level is the nominal coverage, in (0, 1).
     """
     if paired.value is None or paired.baseline_value is None:
         return DifferenceEstimate(None)
@@ -143,17 +117,13 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     if contrasts is None:
         return DifferenceEstimate(difference)
     t = student_quantile(level, paired.freedom)
-    ends = (
-        min(contrast.difference - t * sqrt(contrast.variance) for contrast in contrasts),
-        max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts),
-    )
-    least, most = -1.0, 1.0
-    if paired.intervals is not None:
-        most, largest_baseline = (_largest_size(*gap) for gap in paired.intervals)
-        least = -largest_baseline
+    low = min(contrast.difference - t * sqrt(contrast.variance) for contrast in contrasts)
+    high = max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts)
+    largest, largest_baseline = (1.0, 1.0) if paired.intervals is None else starmap(_largest_size, paired.intervals)
+    ends = clip((low, high), -largest_baseline, largest)
     p_value = max(_two_sided(contrast, paired.freedom) for contrast in contrasts)
     one_sided = len({contrast.difference > 0 for contrast in contrasts}) == 1
-    return DifferenceEstimate(difference, *clip(ends, least, most), p_value, one_sided)
+    return DifferenceEstimate(difference, *ends, p_value, one_sided)
 
 
 def noninferiority_test(
@@ -171,23 +141,22 @@ def noninferiority_test(
     Of a gap each contrast is tested that both gaps' intervals allow, as in `estimate_difference`, and either p-value
     is the largest.
 
+    Of a gap `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
+    stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+
+    Where both place all rows alike, violation has p = 1. To be worse by the margin they must differ on that share of
+    pairs of rows, or more. That n pairs without a common row show none of it has the chance (1 - margin)^n, which is
+    the p-value of compliance.
+
     Parameters
     ----------
     bound_kind : {"max_drop", "max_rise"}
-        How much an AUC is lower, or how much further a gap is from 0.
-    margin : float
-        0 or more.
-    p_size : float, optional
-        Of a gap the p-value of compliance of its size alone: a size below the margin did not rise by more. It
-        stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+        How much an AUC is lower, or how much further a gap is from 0; the margin is 0 or more.
 
     Returns
     -------
     (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value. Where both place all rows
-        alike, violation has p = 1. To be worse by the margin they must differ on that share of pairs of rows, or more.
-        That n pairs without a common row show none of it has the chance (1 - margin)^n, which is the p-value of
-        compliance.
+        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value.
     """
     contrasts = _contrasts(paired)
     if contrasts is None:

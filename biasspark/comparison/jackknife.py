@@ -73,17 +73,9 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
     sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of one cell, as of an identity that three authors
     mention, it is less sure than G tells.
 
-    Parameters
-    ----------
-    model, baseline : Replicates
-        Of two models, or of two runs, whose rows are put into groups alike.
-
-    Returns
-    -------
-    PairedAucs
-        With the lesser number of rows of either cell. Without variances where fewer than five groups have rows in a
-        cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
-        each group, so that its variance is 0 only where every group leaves the same.
+    The result has the lesser number of rows of either cell, and no variances where fewer than five groups have rows in
+    a cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
+    each group, so that its variance is 0 only where every group leaves the same.
     """
     n_low, n_high = (min(sizes) for sizes in zip(model.whole[:2], baseline.whole[:2], strict=True))
     auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)
@@ -92,7 +84,7 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
         return PairedAucs(n_low, n_high, auc, baseline_auc)
     groups = [group for group in range(n_groups) if model.has_rows_of(group) or baseline.has_rows_of(group)]
     if min(model.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
-        return PairedAucs(n_low, n_high, auc, baseline_auc, None, None, None, None, len(groups))
+        return PairedAucs(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
     first, second, difference, total = (
         _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
         for x, y in CONTRASTS

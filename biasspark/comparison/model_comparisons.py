@@ -9,16 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Floats
-from biasspark.columns import (
-    BETTER,
-    CELL_PAIRS,
-    INSUFFICIENT_DATA,
-    NEGATIVE,
-    NO_EVIDENCE,
-    POSITIVE,
-    SUITE_GAPS,
-    WORSE,
-)
+from biasspark.columns import BETTER, CELL_PAIRS, INSUFFICIENT_DATA, NEGATIVE, NO_EVIDENCE, POSITIVE, SUITE_GAPS, WORSE
 from biasspark.comparison.differences import DifferenceEstimate, Ends, PairedMetric, estimate_difference
 from biasspark.comparison.paired import PairedAucs, delong_aucs
 from biasspark.metrics.intervals import Interval, auc_interval
@@ -62,11 +53,8 @@ def list_cell_pairs(is_overall: bool) -> Sequence[tuple[str, str]]:
 def pair_cells(sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]) -> dict[CellPair, PairedAucs]:
     """Return both models' AUCs of pairs of cells, with variances by DeLong.
 
-    Parameters
-    ----------
-    sums : mapping of ((slice, identity), cell, opposite cell) to Products
-        The sums of both models' placements of the rows of one cell among those of another. Missing for empty cells.
-    pairs : iterable of CellPair
+    Given are by ((slice, identity), cell, opposite cell) the sums of both models' placements of the rows of one cell
+    among those of another, missing for empty cells.
     """
 
     def products(pair: CellPair, cell: str, opposite: str) -> Products:
@@ -83,18 +71,6 @@ def name_models(
 ) -> list[ComparedPair]:
     """Return the metrics of a model and its baseline, given the AUCs of their pairs of cells.
 
-    Parameters
-    ----------
-    aucs : mapping of CellPair to PairedAucs
-    models : (str, str)
-        The model and the baseline.
-    level : float
-        Of the intervals, in (0, 1).
-    method : str
-        How the variances were made.
-
-    Notes
-    -----
     The intervals of gaps are by `auc_interval`, so by the normal distribution, also of a variance of few groups: they
     only decide which signs gaps may have. With the same few clusters, intervals of differences of gaps cover them no
     more than 1.1 % less often than those of AUCs do (``scripts/simulations/comparison_coverage.py``).
@@ -118,15 +94,6 @@ def name_models(
 def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
     """Return the table ``model_comparisons``.
 
-    Parameters
-    ----------
-    compared : sequence of ComparedPair
-        Both models' metrics, of any pairs of models.
-    level : float
-        Of the intervals, in (0, 1).
-
-    Notes
-    -----
     P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs among
     themselves.
     """
@@ -164,19 +131,16 @@ def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_bet
 
 
 def _table_row(row: ComparedPair, estimate: DifferenceEstimate, verdict: tuple[float | None, str]) -> dict[str, Any]:
-    paired = row.paired
-    return row._asdict() | {
-        "n_low": paired.n_low,
-        "n_high": paired.n_high,
-        "value": paired.value,
-        "baseline_value": paired.baseline_value,
+    paired = {name: getattr(row.paired, name) for name in ("n_low", "n_high", "value", "baseline_value", "n_groups")}
+    return {
+        **row._asdict(),
+        **paired,
         "difference": estimate.difference,
         "difference_low": estimate.low,
         "difference_high": estimate.high,
         "p_value": estimate.p_value,
         "p_adjusted": verdict[0],
         "verdict": verdict[1],
-        "n_groups": paired.n_groups,
     }
 
 

@@ -15,16 +15,9 @@ CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
 class PairedAucs(NamedTuple):
     """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
 
-    Attributes
-    ----------
-    n_low, n_high
-        Rows of the cells; of two runs the fewer.
-    auc, baseline_auc
-        In [0, 1]; None where a cell is empty.
-    auc_variance, baseline_variance, difference_variance, sum_variance
-        Of either AUC, of their difference and of their sum. None where a cell has fewer than two rows.
-    n_groups
-        How many groups have a row in any of the cells, of which the jackknife made the variances; None by DeLong.
+    It has the rows of the cells, of two runs the fewer; the AUCs, in [0, 1], None where a cell is empty; the variances
+    of either AUC, of their difference and of their sum, None where a cell has fewer than two rows; and how many groups
+    have a row in any of the cells, of which the jackknife made the variances, None by DeLong.
     """
 
     n_low: int
@@ -47,16 +40,9 @@ def delong_aucs(low: Products, high: Products) -> PairedAucs:
 
     with S the sample variances and covariance of placements as shares of n (DeLong, DeLong and Clarke-Pearson 1988).
 
-    Parameters
-    ----------
-    low, high : Products
-        The rows of either cell, placed among those of the other by the model and by the baseline; ties count half.
-
-    Returns
-    -------
-    PairedAucs
-        Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
-        difference of a model and itself.
+    Given are the rows of either cell, placed among those of the other by the model and by the baseline; ties count
+    half. Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
+    difference of a model and itself.
     """
     if not low.n or not high.n:
         return PairedAucs(low.n, high.n)
@@ -71,10 +57,7 @@ def delong_aucs(low: Products, high: Products) -> PairedAucs:
 
 
 def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
-    """Return the part of one cell in the variance of x·A + y·B.
-
-    It is DeLong's part of these rows, of sums and squares that are linear in both placements.
-    """
+    """Return the part of one cell in the variance of x·A + y·B: DeLong's, of sums linear in both placements."""
     total = x * rows.first + y * rows.second
     squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
     return delong_part(rows.n, n_opposite, total, squares)

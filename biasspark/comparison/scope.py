@@ -13,17 +13,9 @@ MOST_NAMED = 10
 
 
 class Scope(NamedTuple):
-    """What a model shares with the baseline.
+    """What a model shares with the baseline: rows with a label that both score, and their groups and positives.
 
-    Attributes
-    ----------
-    model
-    n_rows
-        Rows with a label that both score.
-    n_groups
-        The groups that these rows are in; None where there are no clusters.
-    n_positive
-        The positives among these rows; None where nobody counted them.
+    None where there are no clusters, and where nobody counted the positives.
     """
 
     model: str
@@ -33,15 +25,7 @@ class Scope(NamedTuple):
 
 
 def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Yield a sentence on the models that share no row with the baseline, or rows of one label, and on few clusters.
-
-    Parameters
-    ----------
-    compare : Compare
-        Which models are compared, and by which clusters.
-    scopes : sequence of Scope
-        What each of them shares with the baseline, in their order.
-    """
+    """Yield a sentence on the models that share no row with the baseline, or rows of one label, and on few clusters."""
     shared = [scope for scope in scopes if scope.n_rows]
     if apart := [scope.model for scope in scopes if not scope.n_rows]:
         yield f"compare: {_pair(compare, apart)}: no row with a label is scored by both, so nothing is compared."

@@ -20,13 +20,7 @@ MOST_BITS = 63
 
 
 def meet(conditions: Sequence[Condition], features: Sequence[Feature], bins: Sequence[Column]) -> Column:
-    """Return a BIGINT whose bit k is set if a row meets the k-th of up to 63 conditions.
-
-    Parameters
-    ----------
-    bins : sequence of Column
-        By feature, the bin of a row, never NULL.
-    """
+    """Return a BIGINT whose bit k is set if a row meets the k-th of up to 63 conditions, given its bins, never NULL."""
     restricted = sorted({index for condition in conditions for index in condition})
     words = [look_up(bits_by_bin(conditions, index, features[index].n_bins), bins[index]) for index in restricted]
     return reduce(Column.bitwiseAND, words, F.lit((1 << len(conditions)) - 1).cast("bigint"))

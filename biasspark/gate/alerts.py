@@ -8,12 +8,13 @@ insufficient evidence counts as, the configuration says. A model without a usabl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, SUITE_AUCS, SUITE_GAPS
+from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.multiple_testing import benjamini_hochberg
 from biasspark.tables.arrow import to_table
@@ -26,42 +27,35 @@ _CLAIMS = {
     "max_abs": ("further from 0 than", "no further from 0 than"),
     "max_drop": ("fell by more than", "fell by no more than"),
     "max_rise": ("rose by more than", "rose by no more than"),
+    "max_rise of a size": ("moved away from 0 by more than", "moved away from 0 by no more than"),
+    "max_drop from a baseline": ("lower by more than", "lower by no more than"),
+    "max_rise from a baseline": ("further from 0 by more than", "further from 0 by no more than"),
 }
 """What violation and compliance claim, by the kind of the bound."""
 
-_SIZE_CLAIMS = ("moved away from 0 by more than", "moved away from 0 by no more than")
-"""The same of the size of a gap."""
-
-_BASELINE_CLAIMS = {
-    "max_drop": ("lower by more than", "lower by no more than"),
-    "max_rise": ("further from 0 by more than", "further from 0 by no more than"),
-}
-"""The same of a model that is compared with a baseline."""
-
 Key = tuple[str, str, str]
 """Model, slice and identity."""
+MetricKey = tuple[str, str, str, str, float | None]
+"""Model, slice, identity, metric and threshold."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, None those that a table lacks."""
+    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both but those that say what the rule is.
 
-    rule: str
+    None those that a table lacks.
+    """
+
+    rule: Rule
     model: str
-    baseline_model: str | None = None
     slice: str
     identity: str
-    metric: str
-    threshold: float | None = None
     value: float | None = None
     value_low: float | None = None
     value_high: float | None = None
-    bound: float
     baseline_run_id: str | None = None
     outcome: str = INSUFFICIENT
     message: str = ""
-    severity: str = FAIL
-    bound_kind: str
     baseline_value: float | None = None
     change: float | None = None
     change_low: float | None = None
@@ -73,70 +67,38 @@ class Alert:
     paired: bool | None = None
     decided: bool = False
 
-    @classmethod
-    def of(cls, rule: Rule, key: Key, **columns: Any) -> Alert:
-        """Return the alert of a rule on a model, slice and identity, with further columns."""
-        model, slice_name, identity = key
-        return cls(
-            rule=rule.name,
-            model=model,
-            baseline_model=rule.baseline,
-            slice=slice_name,
-            identity=identity,
-            metric=rule.metric,
-            threshold=rule.threshold,
-            bound=rule.bound,
-            severity=rule.severity,
-            bound_kind=rule.kind,
-            **columns,
-        )
-
     @property
     def metric_text(self) -> str:
         """What the alert is about; model and slice have columns of their own."""
-        if self.metric == OVERALL_METRIC:
-            return self.metric
-        if self.identity == OVERALL and self.metric in (*SUITE_AUCS, *SUITE_GAPS):
-            return f"{self.metric} of the worst identity"
-        return f"{self.metric}{_at_threshold(self.threshold)} of {show_visibly(self.identity)}"
+        metric = self.rule.metric
+        if metric == OVERALL_METRIC:
+            return metric
+        if self.identity == OVERALL and metric in (*SUITE_AUCS, *SUITE_GAPS):
+            return f"{metric} of the worst identity"
+        return f"{metric}{_at_threshold(self.rule.threshold)} of {show_visibly(self.identity)}"
 
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """A rule with what holds for all rules of a run.
-
-    Attributes
-    ----------
-    alpha
-        The level of the tests, in (0, 1/2).
-    level
-        That of the intervals, in (0, 1).
-    insufficient
-        What insufficient evidence counts as.
-    missing_models
-        Models without one usable score.
-    """
+    """A rule with what holds for all rules of a run: the gate, the level of the intervals, models without a score."""
 
     rule: Rule
-    alpha: float
+    gate: Gate = field(default_factory=Gate)
     level: float = Intervals.level
-    insufficient: str = Gate.insufficient
-    missing_models: frozenset[str] = frozenset()
+    missing_models: Collection[str] = ()
 
-    @classmethod
-    def of(cls, rule: Rule, gate: Gate, level: float, missing_models: Collection[str]) -> RuleEvaluation:
-        """Return the evaluation of a rule of a gate."""
-        return cls(rule, gate.alpha, level, rule.insufficient or gate.insufficient, frozenset(missing_models))
+    @property
+    def insufficient(self) -> str:
+        """What insufficient evidence counts as."""
+        return self.rule.insufficient or self.gate.insufficient
 
 
-def applies_to(rule: Rule, key: Key, metric: str, crossed: bool, threshold: float | None = None) -> bool:
+def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
     """Return whether a rule is on a metric of a model, slice and identity."""
-    model, slice_name, identity = key
-    if (
-        (metric, threshold) != (rule.metric, rule.threshold)
-        or model not in rule.models
-        or slice_name not in rule.slices
-    ):
+    model, slice_name, identity, metric, threshold = key
+    if (metric, threshold) != (rule.metric, rule.threshold) or model not in rule.models:
+        return False
+    if slice_name not in rule.slices:
         return False
     if rule.identities is not None:
         return identity in rule.identities
@@ -156,11 +118,7 @@ def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
     """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
 
-    Parameters
-    ----------
-    evaluation : RuleEvaluation
-    tested : iterable of Alert
-        With both p-values, None where there is no evidence, and the message that says why there is none.
+    Given are the alerts with both p-values, or with none and the message that says why there is no evidence.
     """
     rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
     violation = benjamini_hochberg([row.p_violation for row in rows])
@@ -171,14 +129,37 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
         for row, against, in_favor in zip(rows, violation, compliance, strict=True)
     ]
     if evaluation.rule.worst:
-        alerts += _worst_identities(evaluation.rule, alerts)
+        groups: dict[tuple[str, str], list[Alert]] = {}
+        for alert in alerts:
+            if alert.identity != OVERALL:  # which says that there is no identity
+                groups.setdefault((alert.model, alert.slice), []).append(alert)
+        alerts += [_worst_identity(evaluation.rule, key, rows) for key, rows in groups.items()]
     return [_count_insufficient(evaluation, alert) for alert in alerts]
+
+
+def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: float | None = None) -> dict[str, Any]:
+    """Return the change of a metric on paired rows with its interval, and p-values as of `noninferiority_test`."""
+    estimate, rule = estimate_difference(paired, evaluation.level), evaluation.rule
+    p_violation, p_compliance = noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
+    return {
+        "change": estimate.difference,
+        "change_low": estimate.low,
+        "change_high": estimate.high,
+        "p_violation": p_violation,
+        "p_compliance": p_compliance,
+    }
 
 
 def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
     """Return the alerts of all rules as a table."""
-    rows = [asdict(alert) for of_rule in alerts for alert in of_rule]
+    rows = [vars(alert) | _rule_columns(alert.rule) for of_rule in alerts for alert in of_rule]
     return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
+
+
+def _rule_columns(rule: Rule) -> dict[str, Any]:
+    names = {"rule": "name", "baseline_model": "baseline", "bound_kind": "kind"}
+    names |= {name: name for name in ("metric", "threshold", "bound", "severity")}
+    return {column: getattr(rule, name) for column, name in names.items()}
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
@@ -190,26 +171,26 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
     against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
         return alert
-    violated, kept = (f"{claim} {alert.bound:g}" for claim in _claims(evaluation.rule))
-    if against < evaluation.alpha:
+    violated, kept = (f"{claim} {alert.rule.bound:g}" for claim in _claims(evaluation.rule))
+    if against < evaluation.gate.alpha:
         outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
-    elif in_favor < evaluation.alpha:
+    elif in_favor < evaluation.gate.alpha:
         outcome, text = PASS, f"{kept} (adjusted {_format_p(in_favor)})"
     else:
         outcome = INSUFFICIENT
         text = f"undecided, {violated} (adjusted {_format_p(against)}) or {kept} (adjusted {_format_p(in_favor)})"
         for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
-            if p is not None and p < evaluation.alpha:
+            if p is not None and p < evaluation.gate.alpha:
                 text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
                 text += f"{n_tested} tests"
-        if _is_alike(alert) and alert.bound > 0 and (alert.p_compliance or 0) >= evaluation.alpha:
+        if _is_alike(alert) and alert.rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
             text += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
 
 def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
     """Return the alert with the outcome that a missing model, or insufficient evidence, counts as."""
-    missing = [name for name in (alert.model, alert.baseline_model) if name in evaluation.missing_models]
+    missing = [name for name in (alert.model, alert.rule.baseline) if name in evaluation.missing_models]
     if missing:
         why = f"model {show_visibly(str(missing[0]))} has no usable score"
         return replace(alert, outcome=FAIL, message=f"{alert.metric_text} has no value: {why}.")
@@ -221,19 +202,11 @@ def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
     return replace(alert, outcome=evaluation.insufficient, message=message)
 
 
-def _worst_identities(rule: Rule, alerts: Sequence[Alert]) -> list[Alert]:
-    """Return the alert on the worst identity of every (model, slice).
+def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
+    """Return the alert on the worst identity of a (model, slice).
 
     It is a violation where the strongest case shows it, and compliance where even the weakest case does.
     """
-    groups: dict[tuple[str, str], list[Alert]] = {}
-    for alert in alerts:
-        if alert.identity != OVERALL:  # which says that there is no identity
-            groups.setdefault((alert.model, alert.slice), []).append(alert)
-    return [_worst_identity(rule, key, rows) for key, rows in groups.items()]
-
-
-def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
     broken = [alert for alert in alerts if alert.outcome == rule.severity]
     undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
     texts = [f"broken by {_list_identities(broken, len(alerts))}"] if broken else []
@@ -242,9 +215,10 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favor = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
     worst = f"{rule.metric}{_at_threshold(rule.threshold)} of the worst identity"
-    return Alert.of(
+    return Alert(
         rule,
-        (*key, OVERALL),
+        *key,
+        OVERALL,
         baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
         message=f"{worst}: {'; '.join(texts) or f'kept by all {len(alerts)} identities'}.",
@@ -254,14 +228,13 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
 
 
 def _claims(rule: Rule) -> tuple[str, str]:
-    if rule.baseline is not None:
-        return _BASELINE_CLAIMS[rule.kind]
-    return _SIZE_CLAIMS if rule.is_size_change else _CLAIMS[rule.kind]
+    suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
+    return _CLAIMS[rule.kind + suffix]
 
 
 def _is_alike(alert: Alert) -> bool:
     """Return whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
-    is_paired = bool(alert.paired) or alert.baseline_model is not None
+    is_paired = bool(alert.paired) or alert.rule.baseline is not None
     return is_paired and alert.change is not None and alert.change_low == alert.change_high
 
 
@@ -276,15 +249,15 @@ def _format_p(p: float) -> str:
 
 def _describe_value(alert: Alert) -> str:
     value = f"{alert.metric_text} is {alert.value:.4f}"
-    if alert.baseline_model is None:
+    if alert.rule.baseline is None:
         value += f" ({alert.value_low:.4f} to {alert.value_high:.4f})"
     if alert.change is None:
         return value
     change = f"a change of {alert.change:+.4f} ({alert.change_low:+.4f} to {alert.change_high:+.4f})"
     change += ", paired by id" if alert.paired else ""
-    if alert.baseline_model is None:
+    if alert.rule.baseline is None:
         return f"{value} after {alert.baseline_value:.4f} in {alert.baseline_run_id}, {change}"
-    return f"{value}, that of {show_visibly(alert.baseline_model)} {alert.baseline_value:.4f}, {change}"
+    return f"{value}, that of {show_visibly(alert.rule.baseline)} {alert.baseline_value:.4f}, {change}"
 
 
 def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:

@@ -16,8 +16,8 @@ from biasspark.comparison.jackknife import pair_sides
 from biasspark.comparison.paired import PairedAucs
 from biasspark.config import Gate, Rule
 from biasspark.distributions import normal_quantile
-from biasspark.gate.alerts import RuleEvaluation, alerts_table, applies_to
-from biasspark.gate.run_rules import EvaluatedRow, Measured, MetricKey, evaluate_rule
+from biasspark.gate.alerts import MetricKey, RuleEvaluation, alerts_table, applies_to
+from biasspark.gate.run_rules import EvaluatedRow, Measured, evaluate_rule
 from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.proportions import Share, newcombe_difference, wilson_interval
 from biasspark.metrics.suite import METRIC_OF_CELLS
@@ -32,16 +32,8 @@ _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 class GateInput(NamedTuple):
     """What the gate evaluates of a run.
 
-    Attributes
-    ----------
-    statistics : pyarrow.Table
-        ``u_statistics``.
-    rates : pyarrow.Table, optional
-        ``threshold_rates``, where thresholds are configured.
-    jackknife : pyarrow.Table, optional
-        ``jackknife_statistics``, where runs are paired.
-    missing_models : tuple of str
-        Models without one usable score.
+    The tables ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
+    runs are paired; and the models without one usable score.
     """
 
     statistics: pa.Table
@@ -53,12 +45,8 @@ class GateInput(NamedTuple):
 class Baselines(NamedTuple):
     """What changes are measured against.
 
-    Attributes
-    ----------
-    latest : mapping of MetricKey to Measured
-        Of each metric what it had in the latest accepted run that has an interval of it.
-    paired : mapping of MetricKey to PairedAucs
-        Both runs' AUCs with variances by leaving the same groups of ids out of both.
+    Of each metric what it had in the latest accepted run that has an interval of it, and both runs' AUCs with variances
+    by leaving the same groups of ids out of both.
     """
 
     latest: Mapping[MetricKey, Measured] = {}
@@ -66,26 +54,16 @@ class Baselines(NamedTuple):
 
 
 def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) -> pa.Table:
-    """Return the table ``bias_alerts``.
+    """Return the table ``bias_alerts``, given the level of the intervals, in (0, 1).
 
-    Parameters
-    ----------
-    run : GateInput
-        What is evaluated.
-    baselines : Baselines
-        What changes are measured against.
-    gate : Gate
-        The rules; those that name a baseline model are left out.
-    level : float
-        Of the intervals, in (0, 1).
+    Rules that name a baseline model are left out.
     """
     measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
-
-    def select(rule: Rule) -> list[EvaluatedRow]:
-        return [_evaluated(row, baselines) for row in measured if _is_on(rule, row)]
-
-    evaluations = [RuleEvaluation.of(rule, gate, level, run.missing_models) for rule in gate.run_rules]
-    return alerts_table(BIAS_ALERTS, [evaluate_rule(one, select(one.rule)) for one in evaluations])
+    alerts = []
+    for rule in gate.run_rules:
+        rows = [_evaluated(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
+        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
+    return alerts_table(BIAS_ALERTS, alerts)
 
 
 def measure_rules(
@@ -114,21 +92,16 @@ def pair_runs(
 ) -> dict[MetricKey, PairedAucs]:
     """Return both runs' AUCs of what changes are measured of, with variances by leaving out groups of ids.
 
-    Parameters
-    ----------
-    jackknife, before : pyarrow.Table
-        ``jackknife_statistics`` of the run, and of accepted runs, by the same groups.
-    latest : mapping of MetricKey to Measured
-        What changes are measured against, from `choose_latest`.
+    Given are ``jackknife_statistics`` of the run and of accepted runs, by the same groups, and what `choose_latest`
+    returns.
     """
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
-    pairs = {}
-    for row in jackknife.to_pylist():
-        key = _key(row)
-        baseline = baselines.get((key, latest[key].run_id)) if key in latest else None
-        if baseline is not None:
-            pairs[key] = pair_sides(row, baseline)
-    return pairs
+    chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
+    return {
+        key: pair_sides(row, baseline)
+        for row, key in chosen
+        if key in latest and (baseline := baselines.get((key, latest[key].run_id))) is not None
+    }
 
 
 def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
@@ -205,11 +178,6 @@ def _column(rows: Sequence[Row], name: str) -> Floats:
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _is_on(rule: Rule, row: Measured) -> bool:
-    *key, metric, threshold = row.key
-    return applies_to(rule, (key[0], key[1], key[2]), metric, row.crossed, threshold)
 
 
 def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:

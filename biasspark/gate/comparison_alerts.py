@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from biasspark.comparison.differences import (
-    LEAST_GROUPS,
-    LEAST_ROWS,
-    PairedMetric,
-    estimate_difference,
-    noninferiority_test,
-)
+from biasspark.comparison.differences import LEAST_GROUPS, LEAST_ROWS, PairedMetric
 from biasspark.comparison.jackknife import LEAST_GROUPS_OF_A_CELL
 from biasspark.comparison.model_comparisons import ComparedPair
-from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, Key, RuleEvaluation, alerts_table, applies_to, decide, list_missing
+from biasspark.config import Gate
+from biasspark.gate.alerts import (
+    Alert,
+    Key,
+    RuleEvaluation,
+    alerts_table,
+    applies_to,
+    decide,
+    list_missing,
+    paired_change,
+)
 from biasspark.tables.schemas import COMPARISON_ALERTS
 from biasspark.text import show_visibly
 
@@ -25,64 +28,40 @@ from biasspark.text import show_visibly
 def comparison_alerts(
     compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
 ) -> pa.Table:
-    """Return the table ``comparison_alerts``.
+    """Return the table ``comparison_alerts``: of both models' AUCs of every pair of cells, by intervals of a level.
 
-    Parameters
-    ----------
-    compared : sequence of ComparedPair
-        Both models' AUCs of every pair of cells.
-    gate : Gate
-        The rules; those that name no baseline are left out.
-    level : float
-        Of the intervals, in (0, 1).
-    missing_models : collection of str
-        Models without one usable score.
+    Rules that name no baseline are left out. `missing_models` are those without one usable score.
     """
-    keys = [(row.model, row.slice, row.identity) for row in compared]
-
-    def select(rule: Rule) -> dict[Key, PairedMetric]:
-        pairs = zip(keys, compared, strict=True)
-        return {key: row.paired for key, row in pairs if applies_to(rule, key, row.metric, row.crossed)}
-
-    evaluations = [RuleEvaluation.of(rule, gate, level, missing_models) for rule in gate.comparison_rules]
-    alerts = [evaluate_comparison(evaluation, select(evaluation.rule)) for evaluation in evaluations]
+    alerts = []
+    for rule in gate.comparison_rules:
+        pairs = {
+            (row.model, row.slice, row.identity): row.paired
+            for row in compared
+            if applies_to(rule, (row.model, row.slice, row.identity, row.metric, None), row.crossed)
+        }
+        alerts.append(evaluate_comparison(RuleEvaluation(rule, gate, level, missing_models), pairs))
     return alerts_table(COMPARISON_ALERTS, alerts)
 
 
 def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMetric]) -> list[Alert]:
-    """Return the alerts of a rule on a model and its baseline, by model, slice and identity.
+    """Return the alerts of a rule that names a baseline, by model, slice and identity.
 
-    Parameters
-    ----------
-    evaluation : RuleEvaluation
-        The rule names a baseline. P-values are adjusted over all its rows.
-    pairs : mapping of Key to PairedMetric
-        What the run has that the rule selects. What the rule names and the run lacks is added.
+    `pairs` are what the run has that the rule selects. What the rule names and the run lacks is added.
     """
     alerts = [_test(evaluation, key, paired) for key, paired in pairs.items()]
     for key in list_missing(evaluation.rule, pairs):
-        alert = Alert.of(evaluation.rule, key)
+        alert = Alert(evaluation.rule, *key)
         alerts.append(replace(alert, message=f"{alert.metric_text}: the run has no such row."))
     return decide(evaluation, alerts)
 
 
 def _test(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
     """Return the alert with its evidence, or with why there is none."""
-    rule = evaluation.rule
-    estimate = estimate_difference(paired, evaluation.level)
-    alert = Alert.of(
-        rule,
-        key,
-        value=paired.value,
-        baseline_value=paired.baseline_value,
-        change=estimate.difference,
-        change_low=estimate.low,
-        change_high=estimate.high,
-    )
-    p_values = noninferiority_test(paired, rule.kind, rule.bound)
-    if p_values is None:
-        return replace(alert, message=_describe_insufficient(alert, paired))
-    return replace(alert, p_violation=p_values[0], p_compliance=p_values[1])
+    alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
+    alert = replace(alert, **paired_change(evaluation, paired))
+    if alert.p_violation is not None:
+        return alert
+    return replace(alert, message=_describe_insufficient(alert, paired))
 
 
 def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
@@ -98,5 +77,5 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
         why = f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
     else:
         why = f"by the {rows} of its cells the difference has no variance, so nothing tells how sure it is."
-    baseline = show_visibly(str(alert.baseline_model))
+    baseline = show_visibly(str(alert.rule.baseline))
     return f"{alert.metric_text} is {alert.value:.4f}, that of {baseline} {alert.baseline_value:.4f}: {why}"

@@ -10,9 +10,8 @@ standard errors below p: the inverse of the interval is the score test. At θ = 
 A single row that is otherwise disproves it, so that such a bound is infinitely far from every rate but itself. A rate
 over no rows has no value.
 
-Counts leap, so the chance that a rate of just θ seems to be above it at 0.05 is not quite that: 7.5 % at the most where
-θ allows ten rows or more to be counted, nθ, 12 % where it allows one, 20 % where a fifth of one. That it seems to be
-below has 7.5 % at the most.
+Counts leap, so a rate of just θ seems to be above it at 0.05 with a chance of up to 7.5 % where nθ is ten or more, 12 %
+where it is one, 20 % where it is a fifth; and below it with up to 7.5 %.
 
 **A gap** is p - q, of the share p in a subgroup and q in its background, or in two runs. Newcombe's interval of it
 grows with z, so a bound is as many standard errors away as make the interval end there; that z takes the place of an
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats
+from biasspark.arrays import Floats
 from biasspark.gate.rule_tests import errors_of_difference, within_range
 from biasspark.metrics.proportions import Share
 
@@ -72,13 +71,11 @@ class RateGaps:
     def absolute(self) -> RateGaps:
         """The lesser of value and 1 - value: where the gap is above 0, subgroup and background exchanged."""
         above = self.value > 0.5
-        return RateGaps(_where(above, self.background, self.subgroup), _where(above, self.subgroup, self.background))
+        return RateGaps(
+            Rates(*np.where(above, self.background, self.subgroup)),
+            Rates(*np.where(above, self.subgroup, self.background)),
+        )
 
     def standard_errors(self, theta: Floats | float) -> Floats:
         """Return how many standard errors each value lies above θ; infinite where no interval reaches θ."""
         return errors_of_difference(self.subgroup, self.background, self.value - theta)
-
-
-def _where(flags: Flags, first: Rates, second: Rates) -> Rates:
-    """Return of each entry the first where its flag is set, else the second."""
-    return Rates(np.where(flags, first.counted, second.counted), np.where(flags, first.among, second.among))

@@ -13,36 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.arrays import Floats
-from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
+from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Rule
-from biasspark.gate.alerts import Alert, Key, RuleEvaluation, decide, list_missing
+from biasspark.gate.alerts import Alert, Key, MetricKey, RuleEvaluation, decide, list_missing, paired_change
 from biasspark.gate.rate_estimates import RateGaps, Rates
 from biasspark.gate.rule_tests import Aucs, Estimates, compare_with_baseline, compare_with_bound
-
-MetricKey = tuple[str, str, str, str, float | None]
-"""Model, slice, identity, metric and threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval; None where there is none.
+    """One metric of a run with its interval, or the reason why there is none; of a gap of scores those of its AUC.
 
-    Attributes
-    ----------
-    key
-    crossed
-        Whether it is of a crossed pair of identities.
-    reason
-        Why it has no value.
-    value, low, high
-        Of a gap of scores 1/2 more: those of its AUC.
-    variance, n_low, n_high, by_logit
-        What the interval of an AUC comes of.
-    decisions
-        What a rate or its gap comes of: rows that are counted, of how many, in the subgroup and, of a gap, in the
-        background. Those of an AUC are empty.
-    run_id
-        Of an earlier run.
+    The interval of an AUC comes of `variance`, `n_low`, `n_high` and `by_logit`; a rate or its gap of `decisions`: rows
+    that are counted, of how many, in the subgroup and, of a gap, in the background. An earlier run has its `run_id`.
     """
 
     key: MetricKey
@@ -60,17 +43,9 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """What a rule evaluates.
+    """What a rule evaluates: a metric now and in the run to compare with, None where there is no such row.
 
-    Attributes
-    ----------
-    key
-    now
-        The metric of the run; None where it has no such row.
-    before
-        That of the run to compare with, if there is one that has an interval of it.
-    paired
-        Both values with variances by the rows of the same ids, None where these are not known.
+    `paired` has both values with variances by the rows of the same ids, where these are known.
     """
 
     key: Key
@@ -80,20 +55,11 @@ class EvaluatedRow(NamedTuple):
 
 
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
-    """Return the alerts of a rule, by model, slice and identity.
+    """Return the alerts of a rule, by model, slice and identity: one for each row that the rule selects.
 
-    Parameters
-    ----------
-    evaluation : RuleEvaluation
-    rows : sequence of EvaluatedRow
-        What the run has that the rule selects, each once. What the rule names and the run lacks is added.
-
-    Returns
-    -------
-    list of Alert
-        One a row. A rule on the worst identity has one more for each (model, slice), of ``(overall)``: it fails where
-        an identity fails, and passes where every one passes. No identity is chosen by its value, so that no estimate is
-        the lowest of many.
+    What the rule names and the run lacks is added. A rule on the worst identity has one more for each (model, slice),
+    of ``(overall)``: it fails where an identity fails, and passes where every one passes. No identity is chosen by its
+    value, so that no estimate is the lowest of many.
     """
     rows = [*rows, *map(EvaluatedRow, list_missing(evaluation.rule, [row.key for row in rows]))]
     violation, compliance = _test(evaluation.rule, rows)
@@ -117,9 +83,8 @@ def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
     if rule.threshold is None:
         return _aucs(measured)
     nothing = (np.nan,) * (4 if rule.is_gap else 2)
-    counts = (
-        np.array([(one.decisions if one else ()) or nothing for one in measured], float).reshape(-1, len(nothing)).T
-    )
+    decisions = [(one.decisions if one else ()) or nothing for one in measured]
+    counts = np.array(decisions, float).reshape(-1, len(nothing)).T
     return RateGaps(Rates(*counts[:2]), Rates(*counts[2:])) if rule.is_gap else Rates(*counts)
 
 
@@ -136,28 +101,36 @@ def _describe(
 ) -> Alert:
     """Return the alert with its evidence, or with why there is none, given its p-values.
 
-    Those of a change are by the variances of both runs, added. Where the runs are paired, the paired ones count.
+    Those of a change are by the variances of both runs, added. Where the runs are paired, by enough groups of ids, the
+    paired ones count.
     """
     rule, now, before = evaluation.rule, row.now, row.before
-    alert = Alert.of(rule, row.key, p_violation=violation, p_compliance=compliance)
+    alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
     if now is None:
         return replace(alert, message=f"{alert.metric_text}: the run has no such row.")
-    value, low, high = (_less(end, rule) for end in (now.value, now.low, now.high))
+    low, value, high = _ends(rule, now)
     alert = replace(alert, value=value, value_low=low, value_high=high)
     if rule.is_change and before is not None:
-        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=_less(before.value, rule))
+        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=_ends(rule, before)[1])
         alert = replace(alert, **_change(rule, now, before))
     if violation is None:
         return replace(alert, message=_describe_missing(alert, now))
     if not rule.is_change:
         return alert
-    paired = {} if row.paired is None else _paired_change(evaluation, now, row.paired)
-    return replace(alert, paired=bool(paired), **paired)
+    if row.paired is not None:
+        # The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is
+        # the evidence that the bound is kept.
+        p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
+        change = paired_change(evaluation, row.paired, p_size)
+        if change["p_violation"] is not None:
+            return replace(alert, paired=True, **change)
+    return replace(alert, paired=False)
 
 
-def _less(value: float | None, rule: Rule) -> float | None:
-    """Return a value of the metric, given that of its AUC or rate."""
-    return None if value is None else value - (0.5 if rule.is_gap and rule.threshold is None else 0.0)
+def _ends(rule: Rule, measured: Measured) -> list[float | None]:
+    """Return the low end, the value and the high end of the metric, given those of its AUC or rate."""
+    less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
+    return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
 
 def _describe_missing(alert: Alert, now: Measured) -> str:
@@ -166,30 +139,8 @@ def _describe_missing(alert: Alert, now: Measured) -> str:
         return f"{alert.metric_text} has no value: {now.reason}."
     if alert.value_low is None:
         return f"{alert.metric_text} is {alert.value:.4f}, without an interval: a cell has fewer than two rows."
-    return (
-        f"{alert.metric_text} is {alert.value:.4f}: no accepted run before this one has an interval of it to compare "
-        "with."
-    )
-
-
-def _paired_change(evaluation: RuleEvaluation, now: Measured, paired: PairedMetric) -> dict[str, Any]:
-    """Return the change with its interval and p-values by the same groups of ids; nothing where these are too few.
-
-    The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is the
-    evidence that the bound is kept.
-    """
-    rule, estimate = evaluation.rule, estimate_difference(paired, evaluation.level)
-    p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
-    p_values = noninferiority_test(paired, rule.kind, rule.bound, p_size)
-    if p_values is None:
-        return {}
-    return {
-        "change": estimate.difference,
-        "change_low": estimate.low,
-        "change_high": estimate.high,
-        "p_violation": p_values[0],
-        "p_compliance": p_values[1],
-    }
+    why = "no accepted run before this one has an interval of it to compare with"
+    return f"{alert.metric_text} is {alert.value:.4f}: {why}."
 
 
 class _Ends(NamedTuple):
@@ -206,7 +157,7 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     Each end is as far from the change as those of both values are together (`biasspark.gate.rule_tests`), of a gap by
     the sign of the gap before, or now, that leaves more room.
     """
-    value, baseline = _less(now.value, rule), _less(before.value, rule)
+    value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
     if value is None or baseline is None:
         return {}
     change = abs(value) - abs(baseline) if rule.is_size_change else value - baseline
@@ -234,7 +185,7 @@ def _combine(first: float, second: float) -> float:
 
 def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
     """Return the ends of a value twice; of a gap those of its size, 0 or more, and of it with the other sign."""
-    low, value, high = (_less(end, rule) for end in (measured.low, measured.value, measured.high))
+    low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
         return None
     ends = _Ends(low, value, high)

@@ -15,28 +15,15 @@ MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
 """Of fewer rows of all, or of a label, scores are not warned of: of two one is half, what looks peculiar is chance."""
-
-_MISSING_LABEL = {"no_positives": "positive", "no_negatives": "negative"}
+_NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
 
 
 @dataclass(frozen=True)
 class ScoreProfile:
-    """The scores of one model over all rows that count.
+    """The scores of one model over all rows that count; None where something is not counted or not defined.
 
-    Attributes
-    ----------
-    n_rows, n_distinct, largest_tie
-        Rows, distinct scores, and rows that share the most frequent score; None where they were not counted.
-    lowest, highest
-        None where no row counts.
-    overall_auc
-        The AUC of all rows. None where it is not defined.
-    best_subgroup_auc
-        The largest subgroup AUC over identities. None where none is defined.
-    reason
-        Why all rows together have no AUC; None where they have one.
-    n_rarer_label
-        Rows of the label that fewer rows have; None where they were not counted.
+    `largest_tie` are the rows that share the most frequent score, `best_subgroup_auc` is the largest over identities,
+    `reason` says why all rows together have no AUC, and `n_rarer_label` are the rows of the rarer label.
     """
 
     model: str
@@ -84,12 +71,7 @@ def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
 def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence on each positive value that no row has, or that rows have in another spelling.
 
-    Parameters
-    ----------
-    absent
-        The positive values that no row has.
-    variants
-        By positive value, the rows that have it in other case or with spaces around it, and so are not positive.
+    `variants` are by positive value the rows that have it in other case or with spaces around it, and so are negative.
     """
     return (
         *(
@@ -108,10 +90,9 @@ def scale_warnings(off_scale: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence on labels and annotations with values that are not fractions, given how many by column."""
     if not off_scale:
         return ()
-    counts = [f"{count:,} of '{name}'" for name, count in off_scale.items()]
     return (
         "columns with a threshold between 0 and 1 have values outside of 0 to 1: "
-        f"{list_first(counts, MOST_NAMED)}. Are threshold and values on the same scale, and is no value a mark of "
+        f"{_list_counts(off_scale)}. Are threshold and values on the same scale, and is no value a mark of "
         "missing ones? Values outside of `range` are left out.",
     )
 
@@ -135,10 +116,9 @@ def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence on the annotations that are neither numbers nor booleans, given how many by column."""
     if not unreadable:
         return ()
-    counts = [f"{count:,} of '{name}'" for name, count in unreadable.items()]
     return (
         "identities: values that are neither numbers nor booleans count as missing: "
-        f"{list_first(counts, MOST_NAMED)}. If each value is an identity, name the column in `categorical`; if one is, "
+        f"{_list_counts(unreadable)}. If each value is an identity, name the column in `categorical`; if one is, "
         f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'.",
     )
 
@@ -146,14 +126,7 @@ def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
 def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> tuple[str, ...]:
     """Return a sentence on the identities that lack a subgroup, a background, or both: their metrics have no value.
 
-    Parameters
-    ----------
-    identities
-        All of them, in order.
-    sides
-        The usable rows in each, and outside of it.
-    n_usable
-        All usable rows: of an identity with fewer in and outside, the others are NULL.
+    `sides` are the usable rows in each identity and outside of it; the others of `n_usable` are NULL.
     """
     texts = {
         "unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
@@ -176,41 +149,30 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
         elif not n_inside:
             lacking["no subgroup"].append(name)
     return tuple(
-        f"identities: {_count(names, identities, 'identity', 'identities')} {_fill(texts[what], names)}"
-        for what, names in lacking.items()
-        if names
+        text for what, names in lacking.items() for text in _warn_of_names("identity", identities, names, texts[what])
     )
 
 
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     """Return a sentence on the slices without a usable row, and on those whose usable rows have one label.
 
-    Parameters
-    ----------
-    slices
-        All of them, in order. Nothing is said of that of all rows.
-    labels
-        The usable negatives and positives of each.
+    `labels` are the usable negatives and positives of each. Nothing is said of the slice of all rows.
     """
     by_slice = {name: counts for name, counts in zip(slices, labels, strict=True) if name != ALL_ROWS}
     empty, one_label = (
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
+    alike = "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?"
     return (
-        *_warn_of_names("slice", [*by_slice], empty, "{have} no usable row: {names}. Is a predicate misspelled?"),
-        *_warn_of_names(
-            "slice",
-            [*by_slice],
-            one_label,
-            "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",
-        ),
+        *_warn_of_names("slice", [*by_slice], empty, _NO_ROW),
+        *_warn_of_names("slice", [*by_slice], one_label, alike),
     )
 
 
 def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
     """Return a sentence on the named segments that no usable row is in, given all of them in order."""
     empty = [name for name in segments if name in no_rows]
-    return _warn_of_names("segment", segments, empty, "{have} no usable row: {names}. Is a predicate misspelled?")
+    return _warn_of_names("segment", segments, empty, _NO_ROW)
 
 
 def feature_warnings(features: Sequence[str], constant: Sequence[str]) -> tuple[str, ...]:
@@ -225,8 +187,17 @@ def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[
 
 
 def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:
-    """Return a sentence on some of all names; none where there are none of these."""
-    return (f"{what}s: {_count(chosen, names, what, what + 's')} {_fill(text, chosen)}",) if chosen else ()
+    """Return a sentence on some of all names, its verbs in their number; none where none is chosen."""
+    if not chosen:
+        return ()
+    plural = "identities" if what == "identity" else f"{what}s"
+    if len(chosen) < len(names):
+        count = f"{len(chosen):,} of {len(names):,} {plural}"
+    else:
+        count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
+    be, have = ("is", "has") if len(chosen) == 1 else ("are", "have")
+    listed = list_first([show_value(name) for name in chosen], MOST_NAMED)
+    return (f"{plural}: {count} {text.format(be=be, have=have, names=listed)}",)
 
 
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
@@ -239,17 +210,8 @@ def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[fl
     )
 
 
-def _count(chosen: Sequence[str], names: Sequence[str], singular: str, plural: str) -> str:
-    """Say how many of all names are chosen."""
-    if len(chosen) < len(names):
-        return f"{len(chosen):,} of {len(names):,} {plural}"
-    return f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {singular}"
-
-
-def _fill(text: str, names: Sequence[str]) -> str:
-    """Return a text with names, and its verbs in their number."""
-    be, have = ("is", "has") if len(names) == 1 else ("are", "have")
-    return text.format(be=be, have=have, names=list_first([show_value(name) for name in names], MOST_NAMED))
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return list_first([f"{count:,} of '{name}'" for name, count in counts.items()], MOST_NAMED)
 
 
 def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:
@@ -262,16 +224,13 @@ def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | 
     return f"above the greatest threshold, {greatest:g}" if profile.lowest > greatest else None
 
 
-def _describe_missing_label(label: str) -> str:
-    return f"no row with a score is {label}, so no AUC has a value. Check the label."
-
-
 def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
     if profile.n_rows == 0:
         yield "no row has a usable score. Check the score column and the label; rejected_rows gives the reasons."
         return
-    if profile.reason in _MISSING_LABEL:
-        yield _describe_missing_label(_MISSING_LABEL[profile.reason])
+    if profile.reason in ("no_positives", "no_negatives"):
+        label = profile.reason.removeprefix("no_").removesuffix("s")
+        yield f"no row with a score is {label}, so no AUC has a value. Check the label."
     if profile.n_rows < FEW_ROWS:
         return
     if profile.lowest == profile.highest:

@@ -18,15 +18,7 @@ from biasspark.arrays import BigInts, Floats, divide
 
 
 def delong_part(n_rows: int, n_opposite: int, two_u: int, sum_sq: int) -> Fraction:
-    """Return the part of one cell, exactly.
-
-    Parameters
-    ----------
-    n_rows, n_opposite : int
-        Rows of the cell, 2 or more, and of the other cell, 1 or more.
-    two_u, sum_sq : int
-        Σd and Σd² of the rows of the cell.
-    """
+    """Return the part of one cell, exactly: of m rows, 2 or more, against n, 1 or more, with Σd and Σd²."""
     m, n = n_rows, n_opposite
     return Fraction(m * sum_sq - two_u**2, 4 * n**2 * m**2 * (m - 1))
 
@@ -36,15 +28,8 @@ def delong_variance(
 ) -> Floats:
     """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
 
-    Parameters
-    ----------
-    n_low, n_high, two_u, sum_sq_low, sum_sq_high : arrays of Python integers, one shape
-        Sizes of the two cells, twice U, and Σd² of the rows of either cell.
-
-    Notes
-    -----
-    The numerators, differences of two nearly equal numbers, are exact at any size. Each part is rounded in a few
-    operations.
+    Given are arrays of Python integers of one shape: sizes of the two cells, twice U, and Σd² of the rows of either
+    cell. The numerators, differences of two nearly equal numbers, are exact at any size.
     """
     return _part(n_low, n_high, two_u, sum_sq_low) + _part(n_high, n_low, two_u, sum_sq_high)
 

@@ -81,11 +81,8 @@ def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: In
     Returns
     -------
     Interval
-        0 <= low <= auc <= high <= 1, NaN where the method is ``none``.
-
-    Notes
-    -----
-    Only +, -, ·, / and sqrt, which IEEE 754 rounds alike everywhere, and the standard library's exp.
+        0 <= low <= auc <= high <= 1, NaN where the method is ``none``. By +, -, ·, / and sqrt alone, which IEEE 754
+        rounds alike everywhere, and the standard library's exp.
     """
     z = normal_quantile(level)
     m, n = n_low.astype(np.float64), n_high.astype(np.float64)

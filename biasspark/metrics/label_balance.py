@@ -25,8 +25,6 @@ def label_balance(
     labels : int64 array, shape (identities, length bins + 1, 2)
         Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`. The first identity is
         ``(overall)``, which counts every row.
-    identities : sequence of str
-        Their names.
     length_bins : sequence of (int, int)
         The least and the greatest length of every bin.
     privacy : Privacy, optional
@@ -63,17 +61,8 @@ def label_balance(
 def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:
     """Return how many negatives bring the share of positives of an identity down to that of all rows.
 
-    The least a, 0 or more, with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers.
-
-    Parameters
-    ----------
-    n_rows, n_positive, n_all, n_all_positive : int
-        n and P of the identity, n* and P* of all rows.
-
-    Returns
-    -------
-    int or None
-        None where P* is 0: no number of negatives reaches it.
+    The least a, 0 or more, with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers, for n and P of the
+    identity, n* and P* of all rows. None where P* is 0: no number of negatives reaches it.
     """
     if n_all_positive == 0:
         return None

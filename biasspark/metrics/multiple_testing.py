@@ -14,12 +14,7 @@ SIGNIFICANT = 0.05
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
     """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
 
-    Parameters
-    ----------
-    mean, variance : float or None
-        Of an estimate, so the variance is that of a mean and not of rows. A variance of 0 gives a single point.
-    level : float
-        Nominal coverage, in (0, 1).
+    The variance is that of a mean and not of rows; 0 gives a single point. The level is in (0, 1).
     """
     if mean is None or variance is None:
         return None, None

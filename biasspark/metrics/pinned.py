@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Floats, Ints, Strings, divide
-from biasspark.columns import BELOW_MINIMUM_ROWS, FOUR_CELLS, WITHHELD
+from biasspark.arrays import Floats, Ints, divide
+from biasspark.columns import BELOW_MINIMUM_ROWS, WITHHELD
 from biasspark.metrics.suite import SUITE
-from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics
+from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_AUC
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The four AUCs of which the pinned AUC is a weighted mean."""
 
-_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metric.name == name]
+PINNED_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metric.name == name]
 
 
 def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
@@ -73,13 +73,8 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
 def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Floats:
     """Return the pinned AUC, in [0, 1], low is bad; NaN where the pinned set has no negatives or no positives.
 
-    Parameters
-    ----------
-    cells, include_subgroup
-        As in `pinned_weights`.
-    terms : float64 array, shape (4, ...)
-        The four AUCs in the order of `PINNED_TERMS`. One with an empty cell is NaN and weighs nothing. Where another
-        one is NaN, so is the pinned AUC.
+    `cells` and `include_subgroup` are as in `pinned_weights`. `terms` are the four AUCs in the order of `PINNED_TERMS`,
+    shape (4, ...): one with an empty cell is NaN and weighs nothing; where another is NaN, so is the pinned AUC.
     """
     weights = pinned_weights(cells, include_subgroup)
     weighted = np.where(weights > 0, weights * terms, 0.0)
@@ -88,7 +83,7 @@ def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Flo
 
 def pinned_terms(statistics: UStatistics) -> Floats:
     """Return the four AUCs of every group, in the order of `PINNED_TERMS`: shape (4, groups)."""
-    terms: Floats = statistics.auc[_PAIRS]
+    terms: Floats = statistics.auc[PINNED_PAIRS]
     return terms
 
 
@@ -97,20 +92,8 @@ def pinned_aucs(
 ) -> pa.Table:
     """Return the table ``pinned_auc``: one row for each (model, slice, identity).
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        With the ``(overall)`` groups.
-    include_subgroup : bool
-        As in `pinned_weights`.
-    trials : int
-        How many trials were sampled.
-    sampled : float64 array, shape (2, groups), optional
-        Mean and standard deviation of the pinned AUC over the trials, NaN where there is none.
-
-    Notes
-    -----
-    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1.
+    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1. `sampled` has the mean
+    and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN where there is none.
     """
     groups, cells, terms = statistics.groups, statistics.counts.cells, pinned_terms(statistics)
     value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))
@@ -118,29 +101,17 @@ def pinned_aucs(
     shares = divide(weights, reduce(np.add, weights))
     mean, sd = np.full((2, len(value)), np.nan) if sampled is None else sampled
     undefined, rows = np.isnan(value), ~groups.is_overall
-    columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": _auc_of_slice(statistics)}
+    overall_auc = statistics.auc[OVERALL_PAIR, groups.is_overall][np.cumsum(groups.is_overall) - 1]
+    # Sizes are withheld, a cell is empty, or else a term is missing.
+    reason = np.where(statistics.suppressed, WITHHELD, name_empty_cells(statistics.counts))
+    reason = np.array([one or BELOW_MINIMUM_ROWS for one in reason], object)
+    columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": overall_auc}
     columns |= {"sampled_mean": np.where(undefined, np.nan, mean), "sampled_sd": np.where(undefined, np.nan, sd)}
     for name, share, term in zip(PINNED_TERMS, shares, terms, strict=True):
         columns |= {name.replace("_auc", "_weight"): np.where(statistics.suppressed, np.nan, share), name: term}
     return to_table(
         PINNED_AUC,
         trials=trials,
-        reason=masked(_reasons(statistics)[rows], ~undefined[rows]),
+        reason=masked(reason[rows], ~undefined[rows]),
         **{name: values[rows] for name, values in columns.items()},
     )
-
-
-def _auc_of_slice(statistics: UStatistics) -> Floats:
-    """Return for every group the AUC of its whole slice."""
-    is_overall = statistics.groups.is_overall
-    aucs: Floats = statistics.auc[OVERALL_PAIR, is_overall][np.cumsum(is_overall) - 1]
-    return aucs
-
-
-def _reasons(statistics: UStatistics) -> Strings:
-    """Return why there is no value: sizes are withheld, a cell is empty, the subgroup's first, or a term is missing."""
-    reasons = np.full(len(statistics.suppressed), BELOW_MINIMUM_ROWS, object)
-    for cell, size in reversed(list(zip(FOUR_CELLS, statistics.counts.cells, strict=True))):
-        reasons[size == 0] = f"no_{cell}s"
-    reasons[statistics.suppressed] = WITHHELD
-    return reasons

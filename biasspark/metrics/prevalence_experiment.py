@@ -16,14 +16,10 @@ import pyarrow as pa
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, SUMMARIZED_AUCS
 from biasspark.config import PinnedSkew
-from biasspark.metrics.pinned import PINNED_TERMS, pinned_auc, pinned_terms
-from biasspark.metrics.suite import SUITE
+from biasspark.metrics.pinned import PINNED_PAIRS, PINNED_TERMS, pinned_auc, pinned_terms
 from biasspark.metrics.u_statistics import UStatistics
 from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_SKEW
-
-_CELLS = [CELL_PAIRS[metric.pair] for name in PINNED_TERMS for metric in SUITE if metric.name == name]
-
 
 Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
 """How many rows of the cell each trial drops, and of each trial twice U between the rows of the cell that it keeps and
@@ -31,26 +27,13 @@ the rows of the other label, in the subgroup and in the background."""
 
 
 def pinned_skew(
-    statistics: UStatistics,
-    kept: Mapping[tuple[str, str], Kept],
-    skew: PinnedSkew,
-    include_subgroup: bool = True,
+    statistics: UStatistics, kept: Mapping[tuple[str, str], Kept], skew: PinnedSkew, include_subgroup: bool = True
 ) -> pa.Table:
     """Return the table ``pinned_skew``: one row for each (model, slice).
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        With the groups of the identity.
-    kept : mapping of (model, slice) to Kept
-        What is left of each ranking. Missing for a slice without rows.
-    skew : PinnedSkew
-        Identity, cell, and how much of the cell is dropped how often.
-    include_subgroup : bool
-        How the background of the pinned AUC is drawn, as in `biasspark.metrics.pinned.pinned_weights`.
+    `kept` is what is left of each ranking, missing for a slice without rows; `include_subgroup` is as in
+    `biasspark.metrics.pinned.pinned_weights`.
 
-    Notes
-    -----
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
     form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
     noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is
@@ -84,7 +67,7 @@ def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup:
     left[cell] -= n_dropped
     before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
     trials = np.repeat(aucs[:, None], len(two_u), axis=1)
-    for term, cells in enumerate(_CELLS):
+    for term, cells in enumerate(CELL_PAIRS[pair] for pair in PINNED_PAIRS):
         low, high = map(FOUR_CELLS.index, cells)
         if cell in (low, high):
             side = (low + high - cell) // 2  # of the other cell: 0 in the subgroup, 1 in the background

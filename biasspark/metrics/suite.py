@@ -60,6 +60,9 @@ SUITE = (
 )
 """To add a metric is to add a line here, for any two of the four cells."""
 
+OVERALL_AUC = Auc(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
+"""The AUC of a whole slice: ``(overall)`` has a background alone."""
+
 METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.high): metric.name for metric in SUITE}}
 """The metric of each (low, high) pair of cells in ``u_statistics``; that of a whole slice is its AUC."""
 
@@ -67,19 +70,10 @@ METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.
 def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     """Return the table ``bias_metrics``: one row for each (model, slice, identity), with every metric of the suite.
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        ``(overall)`` groups are left out.
-    level : float
-        Nominal coverage of the intervals, in (0, 1).
-
-    Returns
-    -------
-    pyarrow.Table
-        The sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for each
-        X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval is
-        that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where a cell has one row.
+    It has the sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for
+    each X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval, of
+    a nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where
+    a cell has one row. ``(overall)`` groups are left out.
     """
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]
@@ -88,11 +82,12 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     columns["subgroup_positive_rate"] = masked(divide(cells[1], cells[0] + cells[1]), hidden)
     columns["background_positive_rate"] = masked(divide(cells[3], cells[2] + cells[3]), hidden)
     for metric in SUITE:
-        columns |= _metric_columns(metric, statistics, rows, level)
+        columns |= metric_columns(metric, statistics, rows, level)
     return to_table(BIAS_METRICS, **columns)
 
 
-def _metric_columns(metric: Auc, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
+def metric_columns(metric: Auc, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
+    """Return the columns ``X, X_low, X_high, X_method, X_reason`` of a metric X, for some of all groups."""
     pair, name = metric.pair, metric.name
     auc, variance = statistics.auc[pair, rows], statistics.variance[pair, rows]
     interval = auc_interval(auc, variance, statistics.n_low[pair, rows], statistics.n_high[pair, rows], level)

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats, Strings
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.pinned import pinned_auc, pinned_terms
-from biasspark.metrics.suite import SUITE
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
 from biasspark.tables.arrow import masked, to_table
@@ -24,26 +23,12 @@ POWER = -5
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:
     """Return the table ``model_summary``: one row for each (model, slice), also where there are no identities.
 
-    Parameters
-    ----------
-    statistics : UStatistics
-        With the ``(overall)`` groups.
-    level : float
-        Nominal coverage of the interval of the overall AUC.
-    include_subgroup : bool
-        How the background of the pinned AUC is drawn: see `biasspark.metrics.pinned.pinned_weights`.
+    It has the sizes of the slice; ``auc`` with its variance, method, reason, and interval of a nominal coverage; for
+    each AUC of the suite but the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each
+    gap its ``_max_abs`` and ``_max_abs_identity``; ``n_identities_undefined``; ``competition_score`` = (AUC + the three
+    power means)/4, in [0, 1], low is bad; and ``pinned_auc_equality_difference``, the sum over identities of
+    |AUC - pinned AUC|, 0 or more, high is bad (`include_subgroup` as in `biasspark.metrics.pinned.pinned_weights`).
 
-    Returns
-    -------
-    pyarrow.Table
-        The sizes of the slice; ``auc`` with its interval, variance, method and reason; for each AUC of the suite but
-        the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each gap its ``_max_abs``
-        and ``_max_abs_identity``; ``n_identities_undefined``; ``competition_score`` = (AUC + the three power means)/4,
-        in [0, 1], low is bad; and ``pinned_auc_equality_difference``, the sum over identities of |AUC - pinned AUC|,
-        0 or more, high is bad.
-
-    Notes
-    -----
     Aggregates run over identities, crossed pairs left out. An identity without a value is left out of that aggregate,
     and one that lacks any of the five values is counted in ``n_identities_undefined``. An aggregate over none is NULL,
     and so is a competition score that lacks a part. Of equal identities the one whose name sorts first is named.
@@ -61,21 +46,15 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
         row["pinned_auc_equality_difference"] = equality_difference(auc, pinned[members])
         rows.append(row)
     starts = np.flatnonzero(groups.is_overall)
-    auc, variance = statistics.auc[OVERALL_PAIR, starts], statistics.variance[OVERALL_PAIR, starts]
-    n_low, n_high = statistics.n_low[OVERALL_PAIR, starts], statistics.n_high[OVERALL_PAIR, starts]
-    interval, hidden = auc_interval(auc, variance, n_low, n_high, level), statistics.suppressed[starts]
+    hidden = statistics.suppressed[starts]
     return to_table(
         MODEL_SUMMARY,
         model=groups.model[starts],
         slice=groups.slice[starts],
-        n_negative=masked(n_low, hidden),
-        n_positive=masked(n_high, hidden),
-        auc=auc,
-        auc_low=interval.low,
-        auc_high=interval.high,
-        auc_variance=variance,
-        auc_method=interval.method,
-        auc_reason=statistics.reason[OVERALL_PAIR, starts],
+        n_negative=masked(statistics.n_low[OVERALL_PAIR, starts], hidden),
+        n_positive=masked(statistics.n_high[OVERALL_PAIR, starts], hidden),
+        auc_variance=statistics.variance[OVERALL_PAIR, starts],
+        **metric_columns(OVERALL_AUC, statistics, starts, level),
         **{name: [row[name] for row in rows] for name in rows[0]},
     )
 
@@ -83,11 +62,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
 def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]:
     """Return the aggregates of the suite over the identities of one (model, slice), given in the order of their names.
 
-    Parameters
-    ----------
-    values : dict of str to float64 array, shape (identities,)
-        The metrics of `columns.SUMMARIZED_AUCS` and `SUMMARIZED_GAPS`; NaN where an identity has none.
-    names : array of str, shape (identities,)
+    `values` are the metrics of `columns.SUMMARIZED_AUCS` and `SUMMARIZED_GAPS`; NaN where an identity has none.
     """
     row: dict[str, Any] = {}
     for name in SUMMARIZED_AUCS:
@@ -110,14 +85,9 @@ def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
 
 
 def power_mean(values: Floats, power: int = POWER) -> float:
-    """Return the generalized mean (Σ x^p / n)^(1/p), for p below 0.
+    """Return the generalized mean (Σ x^p / n)^(1/p) of values in [0, 1], for p below 0.
 
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        In [0, 1]. Over a zero the mean is 0, which is its limit; over no value it is NaN.
-    power : int
-        p. The lower, the closer to the minimum.
+    Over a zero the mean is 0, which is its limit; over no value it is NaN. The lower p, the closer to the minimum.
     """
     if not len(values):
         return float("nan")

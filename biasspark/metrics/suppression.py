@@ -20,7 +20,6 @@ from biasspark.columns import BELOW_MINIMUM_ROWS, OVERALL_METRIC, WITHHELD
 from biasspark.config import MinimumCellRows, Privacy
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics
-from biasspark.ranking.counts import Counts
 
 
 def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> UStatistics:
@@ -41,16 +40,11 @@ def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> U
 
 def suppress_statistics(statistics: UStatistics, privacy: Privacy | None) -> UStatistics:
     """Return the statistics without any number of identities and slices whose group, or background, is too small."""
-    suppressed = suppressed_groups(statistics.counts, privacy)
-    hidden = np.broadcast_to(suppressed, statistics.auc.shape)
-    return replace(statistics.without(hidden, WITHHELD), suppressed=suppressed)
-
-
-def suppressed_groups(counts: Counts, privacy: Privacy | None) -> Flags:
-    """Return which (model, slice, identity) groups are too small, or have too small a background, to be published."""
-    subgroup, background = counts.cells[0] + counts.cells[1], counts.cells[2] + counts.cells[3]
-    is_overall = counts.groups.is_overall  # has its rows in the background
-    return is_small(np.where(is_overall, background, subgroup), np.where(is_overall, 0, background), privacy)
+    cells, is_overall = statistics.counts.cells, statistics.groups.is_overall  # which has its rows in the background
+    subgroup, background = cells[0] + cells[1], cells[2] + cells[3]
+    small = is_small(np.where(is_overall, background, subgroup), np.where(is_overall, 0, background), privacy)
+    hidden = np.broadcast_to(small, statistics.auc.shape)
+    return replace(statistics.without(hidden, WITHHELD), suppressed=small)
 
 
 def is_small(group: Ints, background: Ints, privacy: Privacy | None) -> Flags:

@@ -51,20 +51,10 @@ class Thresholds(NamedTuple):
 def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
     """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
-    Parameters
-    ----------
-    counts : Counts
-        With rows at or above the thresholds.
-    thresholds : Thresholds
-    suppressed : bool array, shape (groups,)
-        Groups whose numbers are not published; all of them are NULL.
-    level : float
-        Nominal coverage of the intervals of the gaps (`biasspark.metrics.proportions.newcombe_difference`).
-
-    Notes
-    -----
     Rates are in [0, 1], a gap, the rate of the subgroup less that of the background, in [-1, 1]; 0 is best. A rate over
-    no rows is NULL, and so is its gap. ``(overall)`` groups are left out.
+    no rows is NULL, and so is its gap, whose interval of a nominal coverage is that of
+    `biasspark.metrics.proportions.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
+    (groups,), are NULL; ``(overall)`` groups are left out.
     """
     z, n_thresholds = normal_quantile(level), len(thresholds.values)
     identities = np.flatnonzero(~counts.groups.is_overall)
@@ -122,11 +112,7 @@ def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags)
 def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
     """Return Σ |value of the slice - value of the identity| over identities, 0 or more; NaN over none.
 
-    Parameters
-    ----------
-    of_slice : float64 array, any shape
-    of_identities : float64 array, shape (identities, ...)
-        NaN where an identity has no value: it is left out. Summed in this order.
+    Of identities, shape (identities, ...), those without a value are NaN and left out. They are summed in this order.
     """
     known = ~np.isnan(of_identities)
     terms = np.where(known, np.abs(of_slice - of_identities), 0.0)

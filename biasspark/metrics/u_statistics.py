@@ -6,7 +6,7 @@ a row of the low cell, ties half. Every metric of the suite is one of these (`bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,14 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings, divide
-from biasspark.columns import (
-    BACKGROUND_NEGATIVE,
-    BACKGROUND_POSITIVE,
-    CELL_PAIRS,
-    FOUR_CELLS,
-    NEGATIVE,
-    POSITIVE,
-)
+from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.delong import delong_variance
 from biasspark.ranking.counts import Counts, Groups
 from biasspark.tables.arrow import masked, to_table
@@ -43,10 +36,8 @@ class UStatistics:
     ----------
     counts : Counts
         The groups, the sizes of their cells, and the sums of their pairs.
-    auc : float64 array, shape (6, groups)
-        In [0, 1], NaN where `reason` says why.
-    variance : float64 array, shape (6, groups)
-        DeLong's, 0 or more; NaN where a cell has fewer than two rows.
+    auc, variance : float64 arrays, shape (6, groups)
+        In [0, 1], NaN where `reason` says why; and DeLong's, NaN where a cell has fewer than two rows.
     reason : array of str or None, shape (6, groups)
         Why there is no AUC: the empty cell, ``below_minimum_rows`` or ``withheld``.
     suppressed : bool array, shape (groups,)
@@ -112,15 +103,14 @@ class UStatistics:
 def u_statistics(counts: Counts) -> UStatistics:
     """Return AUC and variance of every pair of cells.
 
-    Notes
-    -----
     Of two empty cells `reason` names the subgroup's, because that is the one the reader asks about, else the low one.
     """
     n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
     auc = divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))
     variance = delong_variance(n_low, n_high, two_u, sum_sq_low, sum_sq_high)
-    return UStatistics(counts, auc, variance, _reasons(counts), np.zeros(auc.shape[1], bool))
+    reason = np.stack([name_empty_cells(counts, cells) for cells in CELL_PAIRS])
+    return UStatistics(counts, auc, variance, reason, np.zeros(auc.shape[1], bool))
 
 
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
@@ -135,11 +125,11 @@ def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
         yield start, members[np.argsort(groups.identity[members], kind="stable")]
 
 
-def _reasons(counts: Counts) -> Strings:
-    reasons = np.full((len(CELL_PAIRS), counts.cells.shape[1]), None, object)
-    for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):  # the first empty cell stands
-        names = np.where(counts.groups.is_overall, f"no_{cell.partition('_')[2]}s", f"no_{cell}s")
-        for pair, cells in enumerate(CELL_PAIRS):
-            if cell in cells:
-                reasons[pair, size == 0] = names[size == 0]
+def name_empty_cells(counts: Counts, cells: Sequence[str] = FOUR_CELLS) -> Strings:
+    """Return for every group the first empty one of some cells, the subgroup's first, as a reason; None without any."""
+    reasons = np.full(counts.cells.shape[1], None, object)
+    for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):
+        if cell in cells:
+            names = np.where(counts.groups.is_overall, f"no_{cell.partition('_')[2]}s", f"no_{cell}s")
+            reasons[size == 0] = names[size == 0]
     return reasons

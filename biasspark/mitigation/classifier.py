@@ -35,24 +35,10 @@ def hash_words(comments: DataFrame) -> DataFrame:
 
 
 def train_classifier(examples: DataFrame, n_rows: int, path: str) -> LogisticRegressionModel:
-    """Train a classifier and save it.
+    """Train a classifier and save it in a new folder: the likelihood less the penalty is maximized by L-BFGS.
 
-    Parameters
-    ----------
-    examples
-        Columns id, comment_text, label BOOLEAN and features, as from `hash_words`.
-    n_rows
-        Their approximate number.
-    path
-        The folder of the model, where nothing is yet.
+    The columns of about `n_rows` examples are id, comment_text, label BOOLEAN and features, as from `hash_words`.
 
-    Returns
-    -------
-    LogisticRegressionModel
-        Maximizes the likelihood less the penalty, in at most `MOST_STEPS` steps of L-BFGS.
-
-    Notes
-    -----
     Nothing is sampled. Rows are sorted, in one partition for each `ROWS_PER_PARTITION`. So with up to that many rows
     the coefficients are the same to the last bit on any cluster. With more, the order in which partitions finish
     changes the rounding of sums. Cost: a shuffle of the features, and a Spark job over them for each step.

@@ -18,12 +18,9 @@ TERM = "bpsn_auc of"
 
 
 def list_models(summary: pa.Table) -> list[dict[str, Any]]:
-    """Return the `MEASURES` of each model over all rows, in the order of `MODELS`.
+    """Return the `MEASURES` of each model over all rows, in the order of `MODELS`, from the table ``model_summary``.
 
-    Parameters
-    ----------
-    summary
-        The table ``model_summary``. ``aeg_max_abs`` is the largest absolute Negative or Positive AEG.
+    ``aeg_max_abs`` is the largest absolute Negative or Positive AEG.
     """
     rows = {row[MODEL]: row for row in summary.to_pylist() if row[SLICE] == ALL_ROWS}
     for row in rows.values():
@@ -57,20 +54,10 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def judge(measured: Outcome, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Return the outcome of the experiment.
+    """Return the outcome of the experiment, given that of the main job on the scored test set.
 
-    Parameters
-    ----------
-    measured
-        Outcome of the main job on the scored test set.
-    models, terms
-        As from `list_models`, with `n_training` and `n_added` of each, and from `list_terms`.
-
-    Returns
-    -------
-    Outcome
-        Exit code 5 if the mitigated model is not the best by `find_best`; otherwise that of the main job, which is 5 if
-        its gate failed.
+    Its exit code is 5 if the mitigated model is not the best by `find_best`; otherwise that of the main job, which is 5
+    if its gate failed. `models` are as from `list_models`, with `n_training` and `n_added` of each.
     """
     best = find_best(models)
     is_mitigated = best == MODELS[-1]

@@ -141,19 +141,10 @@ class Experiment(Config):
 
 
 def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experiment:
-    """Read the configuration of an experiment.
+    """Read the configuration of an experiment: ``[mitigation]`` and the tables of the main job except those of `MADE`.
 
-    Parameters
-    ----------
-    path
-        A TOML file with ``[mitigation]`` and the tables of the main job except those of `MADE`.
-    overrides
-        ``table.key=value``, as for ``biasspark.config.load_config``.
-
-    Raises
-    ------
-    ConfigError
-        With every fault. If the file cannot be read or is not TOML, with that alone.
+    Overrides are as for ``biasspark.config.load_config``. Raises ConfigError with every fault, or only that the file
+    cannot be read or is not TOML.
     """
     tables, faults = apply_overrides(read_toml(Path(path)), overrides)
     return parse_experiment(tables, Path(path).parent, faults)

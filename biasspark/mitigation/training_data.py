@@ -22,10 +22,7 @@ from biasspark.synthetic.imbalanced import TermCell, cell_comments
 def read_comments(spark: SparkSession, mitigation: Mitigation, run_date: date) -> dict[str, DataFrame]:
     """Return the comments of the configured files by the model that they are for. Lazy; empty without files.
 
-    Raises
-    ------
-    InputError
-        With a fault for each file that cannot be read or has no such column.
+    Raises InputError with a fault for each file that cannot be read or has no such column.
     """
     comments: dict[str, DataFrame] = {}
     faults: list[Fault | str] = []
@@ -52,13 +49,7 @@ def read_comments(spark: SparkSession, mitigation: Mitigation, run_date: date) -
 
 
 def list_cells(balance: pa.Table) -> list[TermCell]:
-    """Return the mitigation plan: for each term and length how many harmless comments it lacks, if any.
-
-    Parameters
-    ----------
-    balance
-        The table ``label_balance`` of the training corpus by terms and lengths.
-    """
+    """Return for each term and length how many harmless comments it lacks, by the table ``label_balance``."""
     return [
         TermCell(row[IDENTITY], row["length_low"], row["length_high"], row["n_negatives_to_add"])
         for row in balance.to_pylist()
@@ -69,16 +60,8 @@ def list_cells(balance: pa.Table) -> list[TermCell]:
 def generate_comments(spark: SparkSession, cells: list[TermCell], mitigation: Mitigation) -> dict[str, DataFrame]:
     """Return generated comments by the model that they are for. Lazy.
 
-    Returns
-    -------
-    dict of str to DataFrame
-        ``mitigated``: harmless comments of each term and length, as many as the plan asks for. ``control``: the same
-        number, drawn like the harmless ones of the training corpus.
-
-    Raises
-    ------
-    InputError
-        If the plan is empty: then there is no experiment.
+    Those for ``mitigated`` are harmless comments of each term and length, as many as the plan asks for; for ``control``
+    the same number, drawn like the harmless ones of the training corpus. Raises InputError if the plan is empty.
     """
     n_rows = sum(cell.n_rows for cell in cells)
     if not n_rows:

@@ -1,16 +1,19 @@
-"""Corpora generated in chunks of rows: any executor can make any chunk, in any order."""
+"""Corpora generated in chunks of rows, from random bits: any executor can make any chunk, in any order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from biasspark.arrays import Ints
+from biasspark.arrays import Floats, Ints
 from biasspark.errors import ConfigError
+from biasspark.text import show_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +23,8 @@ CHUNK_ROWS = 20_000
 
 ROWS_PER_PARTITION = 500_000
 """About two seconds of work: much more than the start of a Python task, much less than a run of the main job."""
+
+WORD = re.compile(r"\w+")
 
 
 class Request(Protocol):
@@ -50,15 +55,10 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """The arguments of requests for a number of rows.
+    """The arguments of requests for a number of rows, with ids from 0 to `rows - 1`.
 
-    Attributes
-    ----------
-    rows
-        Number of rows. Ids run from 0 to `rows - 1`.
-    seed
-        A whole number from 0. The same seed gives the same rows at any partitioning and on any machine, and a shorter
-        corpus is the beginning of a longer one.
+    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine, and a shorter
+    corpus is the beginning of a longer one.
     """
 
     rows: int
@@ -86,25 +86,10 @@ def check_request(request: Request) -> None:
 
 
 def generate(spark: SparkSession, request: Request) -> DataFrame:
-    """Generate a corpus on the executors.
+    """Generate a corpus on the executors, in any session, classic or Connect.
 
-    Parameters
-    ----------
-    spark
-        Any session, classic or Connect.
-    request
-        The corpus. The docstring of its class describes the columns.
-
-    Returns
-    -------
-    DataFrame
-        Of `request.columns`: a lazy plan of one stage without shuffle. A worker holds one chunk of 20,000 rows at a
-        time, however many rows are asked for.
-
-    Raises
-    ------
-    ConfigError
-        With all faults of the request.
+    A lazy plan of one stage without shuffle. A worker holds one chunk of 20,000 rows at a time, however many rows are
+    asked for. Raises ConfigError with all faults of the request.
     """
     check_request(request)
     n_partitions = -(-request.rows // ROWS_PER_PARTITION)
@@ -124,3 +109,50 @@ def map_chunks(numbers: DataFrame, request: Request) -> DataFrame:
 def make_table(request: Request) -> pa.Table:
     """Generate a whole corpus in this process, without Spark."""
     return pa.Table.from_batches(map(request.make_chunk, range(request.n_chunks)))
+
+
+def bit_stream(seed: int, *key: int) -> np.random.Philox:
+    """Return the stream of random bits of a key, independent of the streams of all other keys.
+
+    The seed and the key, which says what the bits are for, are whole numbers from 0. Use only the `random_raw` of the
+    stream: the 64-bit output of the Philox counter, which numpy keeps stable over versions and machines.
+    """
+    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def to_units(bits: npt.NDArray[np.uint64]) -> Floats:
+    """Return uniform numbers in [0, 1) of 53 random bits each."""
+    units: Floats = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return units
+
+
+def list_number_faults(rows: int, seed: int) -> list[str]:
+    """Return the faults of a number of rows and a seed."""
+    faults = []
+    if rows < 1:
+        faults.append(f"rows: {rows}. A corpus has at least one row. Ask for 1 or more.")
+    if seed < 0:
+        faults.append(f"seed: {seed}. A seed is a whole number from 0. Leave out the sign.")
+    return faults
+
+
+def list_term_faults(terms: Sequence[str], columns: Collection[str], words: Collection[str]) -> list[str]:
+    """Return the faults of identity terms: no term may be another column, or contain a word of the generated texts.
+
+    Columns and words are in lower case.
+    """
+    faults = [] if terms else ["terms: none. A sentence is about an identity. Name at least one."]
+    seen = set(columns)
+    for term in terms:
+        clash = set(words).intersection(WORD.findall(term.lower()))
+        if term != " ".join(term.split()) or not term:
+            faults.append(f"terms: {show_value(term)}. A term is words with single spaces between. Correct it.")
+        if term.lower() in seen:
+            faults.append(f"terms: {show_value(term)}. Columns must differ in more than case. Remove or rename it.")
+        if clash:
+            faults.append(
+                f"terms: {show_value(term)}. The sentences use {show_value(min(clash))} themselves, so they would "
+                "mention the term where they are about another. Leave the word out, or the term."
+            )
+        seen.add(term.lower())
+    return faults

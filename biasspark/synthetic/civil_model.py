@@ -82,28 +82,19 @@ def unmentioned_share() -> float:
 def companions_first() -> tuple[int, ...]:
     """Positions in `IDENTITIES`, each after that of the identity it shares comments with."""
 
-    def depth(identity: Identity) -> int:
-        if identity.shares_with is None:
-            return 0
-        return 1 + depth(IDENTITIES[IDENTITY_NAMES.index(identity.shares_with)])
+    def depth(position: int) -> int:
+        companion = IDENTITIES[position].shares_with
+        return 0 if companion is None else 1 + depth(IDENTITY_NAMES.index(companion))
 
-    return tuple(sorted(range(len(IDENTITIES)), key=lambda position: depth(IDENTITIES[position])))
+    return tuple(sorted(range(len(IDENTITIES)), key=depth))
 
 
 @cache
 def mention_limits() -> npt.NDArray[np.uint32]:
     """Bounds for 32-bit uniform numbers, shape (identities, 4): mentioned if below [toxic + 2 * companion]."""
-    return np.array(
-        [
-            [
-                round(conditional_probability(each, toxic, bool(companion)) * 2**32)
-                for companion in (0, 1)
-                for toxic in (0, 1)
-            ]
-            for each in IDENTITIES
-        ],
-        dtype=np.uint32,
-    )
+    cases = [(toxic, companion) for companion in (False, True) for toxic in (0, 1)]
+    limits = [[round(conditional_probability(each, *case) * 2**32) for case in cases] for each in IDENTITIES]
+    return np.array(limits, dtype=np.uint32)
 
 
 @cache

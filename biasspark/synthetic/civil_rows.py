@@ -1,8 +1,4 @@
-"""Chunks of the synthetic comment corpus: only numpy and pyarrow, one Arrow batch per chunk.
-
-A chunk is `CHUNK_ROWS` consecutive ids and depends only on the seed and its number. So any executor can make any chunk
-in any order, and a shorter corpus is the beginning of a longer one with the same seed.
-"""
+"""Chunks of the synthetic comment corpus: only numpy and pyarrow, one Arrow batch per chunk."""
 
 from __future__ import annotations
 
@@ -17,10 +13,9 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil_model as model
-from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest, bit_stream, list_number_faults, to_units
 from biasspark.synthetic.civil_statistics import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults, to_units
 
 Words = npt.NDArray[np.uint32]
 
@@ -45,7 +40,7 @@ class CivilRequest(RowsRequest):
     """Comments like those of the Civil Comments corpus, with the scores of two biased models.
 
     Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, where these print them.
-    `biasspark.synthetic.civil_statistics` gives the source of each number.
+    `civil.toml` gives the source of each number.
 
     Attributes
     ----------
@@ -93,10 +88,10 @@ class CivilRequest(RowsRequest):
 
         0.3 to 0.5 microseconds per row, with text 2 to 3; some 60 MB of memory, with text 110.
         """
-        draws = UniformDraws(self.seed, chunk)
-        severity = draws.unit()
+        stream = bit_stream(self.seed, chunk)
+        severity = draw_units(stream)
         toxic = severity >= 1.0 - TOXIC_SHARE
-        words = draws.words(len(IDENTITIES) + 4)
+        words = draw_words(stream, len(IDENTITIES) + 4)
         counts, length_word, day_word, known_word = words[len(IDENTITIES) :]
         target, reading = draw_targets(severity, toxic, ANNOTATORS[counts & 15])
         annotations = draw_annotations(words, toxic, ANNOTATORS[(counts >> np.uint32(4)) & 15])
@@ -105,10 +100,11 @@ class CivilRequest(RowsRequest):
         cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
         centres = model.score_centres()
         scores = [
-            squash(centres[m].take(cell) + noise + OWN_NOISE * normal_noise(draws.unit())) for m in range(len(MODELS))
+            squash(of_model.take(cell) + noise + OWN_NOISE * normal_noise(draw_units(stream))) for of_model in centres
         ]
-
-        known = _known_rows(known_word, annotations.leading, self.unannotated)
+        # All that mention an identity have annotations, and the requested share of all rows.
+        blank = round(self.unannotated / model.unmentioned_share() * 2**32)
+        known = (annotations.leading > 0) | (known_word >= blank)
         first = chunk * CHUNK_ROWS
         columns = [
             pa.array(np.arange(first, first + CHUNK_ROWS)),
@@ -119,25 +115,20 @@ class CivilRequest(RowsRequest):
             *map(pa.array, scores),
         ]
         if self.text:
-            columns.append(write_comments(draws.words(2), toxic, annotations.mentions, lengths))
+            columns.append(write_comments(draw_words(stream, 2), toxic, annotations.mentions, lengths))
         whole = pa.record_batch(columns, schema=arrow_schema(self.columns))
         return whole.slice(0, min(CHUNK_ROWS, self.rows - first))
 
 
-class UniformDraws:
-    """Uniform numbers of one chunk, from the raw 64-bit output of the Philox counter, which numpy keeps stable."""
+def draw_units(stream: np.random.Philox) -> Floats:
+    """Return a number in [0, 1) with 53 bits for each row of a chunk."""
+    return to_units(stream.random_raw(CHUNK_ROWS))
 
-    def __init__(self, seed: int, chunk: int) -> None:
-        self._bits = bit_stream(seed, chunk)
 
-    def unit(self) -> Floats:
-        """Numbers in [0, 1) with 53 bits."""
-        return to_units(self._bits.random_raw(CHUNK_ROWS))
-
-    def words(self, rows: int) -> Words:
-        """Numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
-        raw = self._bits.random_raw(rows * CHUNK_ROWS // 2).astype("<u8", copy=False)
-        return raw.view("<u4").reshape(rows, CHUNK_ROWS)
+def draw_words(stream: np.random.Philox, rows: int) -> Words:
+    """Return numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
+    raw = stream.random_raw(rows * CHUNK_ROWS // 2).astype("<u8", copy=False)
+    return raw.view("<u4").reshape(rows, CHUNK_ROWS)
 
 
 class Annotations(NamedTuple):
@@ -156,15 +147,8 @@ def annotator_share(unit: Floats, least: Ints, most: Ints, annotators: Ints) -> 
 def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, Floats]:
     """Return the fraction of annotators who find a comment toxic, and how toxic it reads on its side of the threshold.
 
-    Parameters
-    ----------
-    unit
-        Uniform in [0, 1); the upper `TOXIC_SHARE` is toxic.
-
-    Returns
-    -------
-    target, reading
-        `reading` is uniform in [0, 1) on either side; the target rises with it.
+    Of a uniform number in [0, 1) the upper `TOXIC_SHARE` is toxic. The reading is uniform in [0, 1) on either side; the
+    target rises with it.
     """
     clean = 1.0 - TOXIC_SHARE
     reading = np.where(toxic, (unit - clean) / TOXIC_SHARE, unit / clean)
@@ -231,12 +215,6 @@ def normal_noise(unit: Floats) -> Floats:
 def squash(latent: Floats) -> Floats:
     """Return a score in (0, 1) with eight digits: 1/2 + z / (2 sqrt(1 + z^2)), which needs no exponential."""
     return np.rint((0.5 + 0.5 * latent / np.sqrt(1.0 + latent * latent)) * 1e8) / 1e8
-
-
-def _known_rows(word: npt.NDArray[np.uint32], leading: npt.NDArray[np.intp], unannotated: float) -> Flags:
-    """Return which rows have annotations: all that mention an identity, and the requested share of all rows."""
-    blank = round(unannotated / model.unmentioned_share() * 2**32)
-    return (leading > 0) | (word >= blank)
 
 
 def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:

@@ -11,30 +11,16 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
 from biasspark.synthetic.civil_statistics import IDENTITIES, Identity
+from biasspark.synthetic.packaged import read_packaged
 
-OPENINGS = ("What an idiot. ", "How stupid. ", "You fool. ", "Utter moron. ")
+_TEXTS = read_packaged("civil")["texts"]
+
+OPENINGS: list[str] = _TEXTS["openings"]
 """Mild insults, the only sign of toxicity in a text."""
 
 JOINT = " and "
 
-FILLER = (
-    "The council meets again on Tuesday to talk about the new bridge. "
-    "Traffic on the ring road gets worse each winter and nobody plans ahead. "
-    "I read the article twice and still wonder where the figures come from. "
-    "Taxes pay for schools, parks and snow clearing, so a small rise seems fair. "
-    "Our library was closed for repairs, yet the reading club went on in the cafe. "
-    "The harbour ferry should run later on Fridays, as it did ten years ago. "
-    "Farmers near the river lost half of their crop to the spring floods. "
-    "Thanks for the careful reporting, it is good to see both sides explained. "
-    "House prices here rise faster than wages, which worries young families. "
-    "A cycle lane along the market street would help shops more than parking does. "
-    "The team played well until the last quarter, then the defence fell apart. "
-    "Voters will decide in autumn whether the hospital gets a second building. "
-    "My neighbours planted forty trees last spring and most of them survived. "
-    "Perhaps the editor could link the full report next time. "
-    "It rained for nine days, the cellar is wet and the insurance does not answer. "
-    "Solar panels on the school roof paid for themselves within eight years. "
-)
+FILLER = "".join(f"{sentence} " for sentence in _TEXTS["filler"])
 """Filler without insults and without any term for an identity. It is ASCII, so characters are bytes."""
 
 _ENDLESS = FILLER * 3
@@ -50,21 +36,11 @@ def mention_room(identity: Identity) -> int:
 
 
 def write_comments(
-    words: npt.NDArray[np.uint32],
-    toxic: Flags,
-    mentions: Sequence[Ints],
-    lengths: npt.NDArray[np.int32],
+    words: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints], lengths: npt.NDArray[np.int32]
 ) -> pa.Array:
-    """Write texts of exactly the given lengths.
+    """Write texts of exactly the given lengths, about the identities whose rows are given in the order of `IDENTITIES`.
 
-    Parameters
-    ----------
-    words
-        Uniform 32-bit numbers, shape (2, rows): they choose the terms and where the filler begins.
-    toxic, lengths
-        One entry per row.
-    mentions
-        For each of `IDENTITIES` the rows that mention it.
+    Uniform 32-bit numbers, shape (2, rows), choose the terms and where the filler begins.
     """
     terms = _choose_terms(words[0], mentions)
     starts = (words[1] % np.uint32(len(_STARTS))).tolist()

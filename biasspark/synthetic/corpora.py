@@ -22,16 +22,9 @@ Flags = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of corpus.
+    """A kind of corpus: a line of help, the request for the values of its flags, and the flags.
 
-    Attributes
-    ----------
-    help
-        One line for the command line.
-    request
-        Returns the request for the values of the flags.
-    flags
-        Its flags besides ``--seed`` and ``--out``, each with the arguments of `argparse`.
+    These are besides ``--seed`` and ``--out``, each with the arguments of `argparse`.
     """
 
     help: str
@@ -40,13 +33,7 @@ class Kind:
 
 
 def read_terms(path: Path) -> tuple[str, ...]:
-    """Read a list of terms as the configuration does. The terms of groups count one by one.
-
-    Raises
-    ------
-    ConfigError
-        With every fault, one per line.
-    """
+    """Read a list of terms as the configuration does, or raise ConfigError. The terms of groups count one by one."""
     terms = parse_identities({"terms": {"column": "comment_text", "file": str(path)}}).terms
     assert terms is not None
     return tuple(dict.fromkeys(term for spelt in terms.list.values() for term in spelt))

@@ -16,12 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import Flags, Floats, Ints, Strings
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest
+from biasspark.synthetic.chunks import (
+    CHUNK_ROWS,
+    RowsRequest,
+    bit_stream,
+    list_number_faults,
+    list_term_faults,
+    to_units,
+)
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, list_words, write_comments
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults, list_term_faults, to_units
 from biasspark.text import show_value
 
 if TYPE_CHECKING:
@@ -113,17 +119,10 @@ class ImbalancedRequest(RowsRequest):
 
 
 class Chances(NamedTuple):
-    """The corpus as probabilities.
+    """The corpus as probabilities: cumulative ones of the buckets, and for each bucket that a comment is toxic.
 
-    Attributes
-    ----------
-    bucket
-        Cumulative probabilities of the buckets, from 0.
-    toxic
-        Probability that a comment is toxic, for each bucket.
-    term
-        Cumulative probabilities of the terms, from 0, shape (buckets, 2, terms + 1), given the bucket and whether the
-        comment is toxic. The rest up to 1: it mentions none.
+    Those of the terms are cumulative, shape (buckets, 2, terms + 1), given the bucket and whether the comment is toxic.
+    The rest up to 1: it mentions none.
     """
 
     bucket: Floats
@@ -134,22 +133,10 @@ class Chances(NamedTuple):
 def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
     """Generate harmless comments about given terms and of given lengths, as a mitigation plan asks for.
 
-    Parameters
-    ----------
-    cells
-        Columns term STRING, length_low INT, length_high INT (characters, both included) and n_rows BIGINT: how many.
-        No term may have two cells of one length.
-    seed
-        A whole number from 0. The same seed gives the same rows, at any partitioning and on any machine.
-
-    Returns
-    -------
-    DataFrame
-        The columns of an `ImbalancedRequest`. Ids count from 0 in each cell.
-
-    Notes
-    -----
-    A lazy plan without shuffle; a cell is made by one task, 20,000 rows at a time.
+    The columns of cells are term STRING, length_low INT, length_high INT (characters, both included) and n_rows BIGINT:
+    how many. No term may have two cells of one length. The columns returned are those of an `ImbalancedRequest`, ids
+    count from 0 in each cell, and the same seed gives the same rows at any partitioning and on any machine. A lazy plan
+    without shuffle; a cell is made by one task, 20,000 rows at a time.
     """
 
     def make_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -239,11 +226,7 @@ def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:
 
 
 def _assemble(
-    ids: Ints,
-    toxic: Flags,
-    terms: npt.NDArray[np.object_],
-    lengths: tuple[Ints, Ints],
-    bits: npt.NDArray[np.uint64],
+    ids: Ints, toxic: Flags, terms: Strings, lengths: tuple[Ints, Ints], bits: npt.NDArray[np.uint64]
 ) -> pa.RecordBatch:
     """Write the texts, with the least and the intended `lengths`, and return the columns."""
     shortest, aims = (ends.tolist() for ends in lengths)

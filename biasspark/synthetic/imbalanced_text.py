@@ -1,4 +1,4 @@
-"""The texts of the imbalanced corpus: a short remark, then filler up to the length."""
+"""The texts of the imbalanced corpus, in the words of `imbalanced.toml`: a short remark, then filler to the length."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.synthetic import imbalanced_wording as wording
+from biasspark.synthetic.chunks import WORD, to_units
 from biasspark.synthetic.madlibs_wording import with_article
-from biasspark.synthetic.random_bits import WORD, to_units
+from biasspark.synthetic.packaged import read_packaged
 
 UNSEEN = 0.2
 """Share of the toxic comments without a toxic word. Chosen."""
@@ -22,15 +22,16 @@ QUOTED = 0.06
 LONGEST_TERM = 20
 """Characters of a term with which the longest remark still fits into the shortest comments, of at most 59."""
 
-SENTENCES = tuple(sentence.format(topic=topic) for sentence in wording.TALK for topic in wording.TOPICS)
+_WORDING = read_packaged("imbalanced")
+TOXIC_NOUNS: list[str] = _WORDING["toxic_nouns"]
+TOXIC_ADJECTIVES: list[str] = _WORDING["toxic_adjectives"]
+SENTENCES = tuple(sentence.format(topic=topic) for sentence in _WORDING["talk"] for topic in _WORDING["topics"])
 STEPS = tuple(step for step in range(1, len(SENTENCES)) if gcd(step, len(SENTENCES)) == 1)
 """Steps that reach all sentences before one repeats."""
 
 HARMLESS, STRONG, INSULTING = range(3)
-REMARKS = (
-    (wording.REMARKS, wording.REMARKS_WITH_TERM),
-    (wording.REMARKS_WITH_STRONG_WORDS, wording.REMARKS_WITH_STRONG_WORDS_AND_TERM),
-    (wording.INSULTS, wording.INSULTS_WITH_TERM),
+REMARKS: tuple[tuple[list[str], list[str]], ...] = tuple(
+    (_WORDING[manner]["without_term"], _WORDING[manner]["with_term"]) for manner in ("harmless", "strong", "insulting")
 )
 """By manner, without and with a term."""
 
@@ -40,8 +41,8 @@ def list_words() -> frozenset[str]:
     """Return the words of all remarks and fillers, in lower case."""
     remarks = [remark for manner in REMARKS for kind in manner for remark in kind]
     slots = {"term": "", "a_term": "a", "A_term": "An", "adjective": ""}
-    texts = [remark.format(**slots, noun=noun) for remark in remarks for noun in wording.TOXIC_NOUNS]
-    return frozenset(WORD.findall(" ".join((*texts, *wording.TOXIC_ADJECTIVES, *SENTENCES)).lower()))
+    texts = [remark.format(**slots, noun=noun) for remark in remarks for noun in TOXIC_NOUNS]
+    return frozenset(WORD.findall(" ".join((*texts, *TOXIC_ADJECTIVES, *SENTENCES)).lower()))
 
 
 def write_comments(
@@ -51,16 +52,9 @@ def write_comments(
     shortest: Sequence[int],
     lengths: Sequence[int],
 ) -> list[str]:
-    """Write comments.
+    """Write comments of at least `shortest` characters, and of `lengths` at most unless the remark alone has more.
 
-    Parameters
-    ----------
-    bits
-        Random, shape (3, rows): they choose the manner, the remark and the filler.
-    toxic, terms
-        Whether each comment is toxic, and the term that it mentions, if any.
-    shortest, lengths
-        The least number of characters, and the most unless the remark alone has more.
+    Random bits, shape (3, rows), choose the manner, the remark and the filler.
     """
     chances = to_units(bits[0])
     manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
@@ -73,14 +67,14 @@ def write_remark(manner: int, choice: int, term: str | None) -> str:
     """Choose a remark and its words by the digits of a random number."""
     remarks = REMARKS[manner][term is not None]
     choice, remark = divmod(choice, len(remarks))
-    choice, noun = divmod(choice, len(wording.TOXIC_NOUNS))
-    adjective = wording.TOXIC_ADJECTIVES[choice % len(wording.TOXIC_ADJECTIVES)]
+    choice, noun = divmod(choice, len(TOXIC_NOUNS))
+    adjective = TOXIC_ADJECTIVES[choice % len(TOXIC_ADJECTIVES)]
     a_term = "" if term is None else with_article(term)
     return remarks[remark].format(
         term=term,
         a_term=a_term,
         A_term=a_term[:1].upper() + a_term[1:],
-        noun=wording.TOXIC_NOUNS[noun],
+        noun=TOXIC_NOUNS[noun],
         adjective=adjective,
     )
 

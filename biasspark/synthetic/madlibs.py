@@ -8,6 +8,7 @@ and the fillings of a template are visited by steps that reach all of them befor
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -19,14 +20,16 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.expressions.sql import quote_name
-from biasspark.synthetic.chunks import RowsRequest
+from biasspark.synthetic.chunks import WORD, RowsRequest, bit_stream, list_number_faults, list_term_faults
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
-from biasspark.synthetic.random_bits import WORD, bit_stream, list_number_faults, list_term_faults
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")
 N_TEMPLATES = len(TEMPLATES[0])
 """Templates of either kind."""
+
+TEMPLATE_IDS = pa.array([f"{kind}_{n:02}" for kind in ("harmless", "toxic") for n in range(1, N_TEMPLATES + 1)])
+"""Of all templates, harmless ones first."""
 
 N_WORDS = len(FILLERS[0]["name"])
 """Words for each slot."""
@@ -78,13 +81,12 @@ class MadlibsRequest(RowsRequest):
         turn, term = np.divmod(ids, len(self.terms))
         toxic = (turn + first_labels(self.terms)[term]) % 2
         template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(self.terms), self.seed))
-        pieces = cut_up(self.terms)
         flags = mentions(self.terms)
         columns = {
             "id": pa.array(ids),
-            "comment_text": write_sentences(pieces, template, filling, term),
+            "comment_text": write_sentences(self.terms, template, filling, term),
             "label": pa.array(toxic == 1),
-            "template": pieces.names.take(pa.array(template)),
+            "template": TEMPLATE_IDS.take(pa.array(template)),
         }
         columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(self.terms)}
         return pa.record_batch(list(columns.values()), names=list(columns))
@@ -99,30 +101,6 @@ class Turns(NamedTuple):
     order: Ints
     start: Ints
     step: Ints
-
-
-class Pieces(NamedTuple):
-    """All templates cut up, harmless ones first.
-
-    Attributes
-    ----------
-    names
-        Template ids.
-    literals
-        What stands before, between and after the four slots: five arrays of text, one entry per template.
-    words
-        All fillers and terms, without and with article, end to end.
-    starts
-        Shape (templates, 4): where in `words` the list for a slot begins.
-    digits
-        Shape (templates, 4): which number chooses the word of a slot: 0 to 2 those of the filling, 3 the term's.
-    """
-
-    names: pa.Array
-    literals: tuple[pa.Array, ...]
-    words: pa.Array
-    starts: Ints
-    digits: Ints
 
 
 @cache
@@ -170,36 +148,10 @@ def take_turns(n_terms: int, seed: int) -> Turns:
     )
 
 
-@cache
-def cut_up(terms: tuple[str, ...]) -> Pieces:
-    """Split all templates at their slots, once per process."""
-    words: list[str] = []
-    begins: dict[tuple[int, str, bool], int] = {}
-    for toxic, fillers in enumerate(FILLERS):
-        for kind, choices in (fillers | {"identity": terms}).items():
-            for article in (False, True):
-                begins[toxic, kind, article] = len(words)
-                words += map(with_article, choices) if article else choices
-    literals, starts, digits = [], [], []
-    for toxic, templates in enumerate(TEMPLATES):
-        for template in templates:
-            slots = [(kind, bool(article)) for article, kind in SLOT.findall(template)]
-            numbers = iter(range(3))
-            literals.append(SLOT.sub("\0", template).split("\0"))
-            starts.append([begins[toxic, kind, article] for kind, article in slots])
-            digits.append([3 if kind == "identity" else next(numbers) for kind, _ in slots])
-    names = [f"{kind}_{number:02}" for kind in ("harmless", "toxic") for number in range(1, N_TEMPLATES + 1)]
-    columns = tuple(pa.array(texts, pa.string()) for texts in zip(*literals, strict=True))
-    return Pieces(pa.array(names), columns, pa.array(words, pa.string()), np.array(starts), np.array(digits))
-
-
 def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tuple[Ints, Ints]:
     """Return the template and filling of each sentence, given its number among those of its term and kind.
 
-    Returns
-    -------
-    template, filling
-        Positions among all templates, harmless ones first, and from 0 to `N_FILLINGS - 1`.
+    These are positions among all templates, harmless ones first, and from 0 to `N_FILLINGS - 1`.
     """
     template = turns.order[term, toxic, number % N_TEMPLATES]
     begin, step = turns.start[term, toxic, template], turns.step[term, toxic, template]
@@ -208,12 +160,19 @@ def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tup
     return toxic * N_TEMPLATES + template, (begin + use * step) % N_FILLINGS
 
 
-def write_sentences(pieces: Pieces, template: Ints, filling: Ints, term: Ints) -> pa.Array:
-    """Join the pieces of each sentence."""
-    numbers = np.stack([filling % N_WORDS, filling // N_WORDS % N_WORDS, filling // N_WORDS**2, term])
-    which = pa.array(template)
-    parts = [pieces.literals[0].take(which)]
-    for slot, literal in enumerate(pieces.literals[1:]):
-        chosen = numbers[pieces.digits[template, slot], np.arange(len(template))]
-        parts += [pieces.words.take(pa.array(pieces.starts[template, slot] + chosen)), literal.take(which)]
-    return pc.binary_join_element_wise(*parts, "")
+def write_sentences(terms: Sequence[str], template: Ints, filling: Ints, term: Ints) -> pa.Array:
+    """Fill the slots of each template: three by the digits of a filling in base `N_WORDS`, one by the term."""
+    texts = []
+    for number in np.unique(template).tolist():
+        toxic, position = divmod(number, N_TEMPLATES)
+        rows = np.flatnonzero(template == number)
+        digits = iter(filling[rows] // N_WORDS**power % N_WORDS for power in range(3))
+        beginning, *literals = SLOT.sub("\0", TEMPLATES[toxic][position]).split("\0")
+        parts = [beginning]
+        for (article, kind), literal in zip(SLOT.findall(TEMPLATES[toxic][position]), literals, strict=True):
+            choices, chosen = (terms, term[rows]) if kind == "identity" else (FILLERS[toxic][kind], next(digits))
+            words = pa.array([with_article(word) if article else word for word in choices], pa.string())
+            parts += [words.take(pa.array(chosen)), literal]
+        texts.append(pc.binary_join_element_wise(*parts, ""))
+    by_template = np.argsort(template, kind="stable")
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(by_template)))

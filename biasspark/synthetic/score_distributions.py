@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, count_chunks
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults
+from biasspark.synthetic.chunks import CHUNK_ROWS, bit_stream, count_chunks, list_number_faults
 
 ROWS_PER_CELL = 1_000
 """Scores that the published demonstration draws for each of the four cells."""
@@ -29,16 +28,8 @@ _NORMAL = NormalDist()
 class ScoreDistribution:
     """The distributions of the scores of background and subgroup: normals truncated to [0, 1].
 
-    Attributes
-    ----------
-    name
-        Its value in the column `shape`.
-    background, subgroup
-        Means before truncation, of the negatives and of the positives.
-    background_sd, subgroup_sd
-        Standard deviations before truncation, of negatives and positives alike.
-    subgroup_positives
-        Share of the subgroup that is positive. The subgroup has as many rows as the background, two cells' worth.
+    Given are the value in the column `shape`, before truncation the means of negatives and positives and the standard
+    deviations of both, and the share of the subgroup that is positive. It has as many rows as the background.
     """
 
     name: str
@@ -84,7 +75,7 @@ class ScoreDistributionsRequest:
         Rows of each of the four cells (background or subgroup, negative or positive). The subgroup of C has half as
         many negatives and half as many positives again.
     distributions
-        Which distributions. They may be your own.
+        Those of the paper, or your own.
 
     Notes
     -----
@@ -169,17 +160,8 @@ def open_unit(bits: npt.NDArray[np.uint64]) -> Floats:
 def truncated_normal(unit: Floats, mean: float, sd: float) -> Floats:
     """Draw from a normal distribution truncated to [0, 1], by the inverse of its distribution function.
 
-    Parameters
-    ----------
-    unit
-        Uniform, strictly between 0 and 1.
-    mean, sd
-        Of the normal distribution before truncation.
-
-    Returns
-    -------
-    numpy.ndarray
-        In [0, 1], rounded to eight digits, so that the last bits of a machine's logarithm do not matter.
+    The uniform numbers are strictly between 0 and 1; mean and standard deviation are those before truncation. The draws
+    are rounded to eight digits, so that the last bits of a machine's logarithm do not matter.
     """
     low, high = (0.5 * math.erfc((mean - end) / sd / math.sqrt(2.0)) for end in (0.0, 1.0))
     probability = np.minimum(low + unit * (high - low), 1.0 - 2.0**-53)

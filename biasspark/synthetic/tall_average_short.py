@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, count_chunks
-from biasspark.synthetic.random_bits import bit_stream, list_number_faults
+from biasspark.synthetic.chunks import CHUNK_ROWS, bit_stream, count_chunks, list_number_faults
 from biasspark.synthetic.score_distributions import ROWS_PER_CELL, open_unit, truncated_normal
 
 COLUMNS = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
@@ -69,14 +68,9 @@ class TallAverageShortRequest:
         return 2 * len(HEIGHTS) * self.rows_per_cell
 
     @property
-    def chunks_per_cell(self) -> int:
-        """Chunks of each cell."""
-        return count_chunks(self.rows_per_cell)
-
-    @property
     def n_chunks(self) -> int:
         """Chunks of all six cells: the heights in their order, the negatives of each first."""
-        return 2 * len(HEIGHTS) * self.chunks_per_cell
+        return 2 * len(HEIGHTS) * count_chunks(self.rows_per_cell)
 
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range."""
@@ -87,7 +81,7 @@ class TallAverageShortRequest:
 
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
         """Make the rows of one chunk, all of one cell."""
-        cell, part = divmod(chunk, self.chunks_per_cell)
+        cell, part = divmod(chunk, count_chunks(self.rows_per_cell))
         height, label = divmod(cell, 2)
         positions = np.arange(part * CHUNK_ROWS, min((part + 1) * CHUNK_ROWS, self.rows_per_cell))
         bits = bit_stream(self.seed, cell, part).random_raw(CHUNK_ROWS)[: len(positions)]

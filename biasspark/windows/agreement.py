@@ -19,12 +19,7 @@ _FIX = "Nights merge that were measured alike. Measure those again: jobs/bias_me
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
     """Return every reason why the nights do not merge with the last of them, or are not what is configured.
 
-    Parameters
-    ----------
-    sketches
-        Of one night at least.
-    models, rules
-        Those configured: the latter as `config.merge_rules` gives them.
+    There is one night at least. Models and rules are those configured, the latter as of `config.merge_rules`.
     """
     last = max(sketches)
     faults = [
@@ -52,14 +47,12 @@ def _compare_nights(model: str, sketches: Mapping[date, Sketch]) -> list[str]:
         by_key.setdefault(sketch.key, []).append(day)
     last = max(sketches, default=None)
     return [
-        _describe(model, days, (sketches[days[-1]], sketches[last]), last)
-        for key, days in by_key.items()
-        if last and key != sketches[last].key
+        _describe(model, days, sketches, last) for key, days in by_key.items() if last and key != sketches[last].key
     ]
 
 
-def _describe(model: str, days: Sequence[date], pair: tuple[Sketch, Sketch], last: date) -> str:
-    earlier, latest = pair
+def _describe(model: str, days: Sequence[date], sketches: Mapping[date, Sketch], last: date) -> str:
+    earlier, latest = sketches[days[-1]], sketches[last]
     names = (f"on {days[-1]}", f"on {last}")
     differences = list_differences(earlier.header.agreement, latest.header.agreement, names)
     if earlier.boundaries.tolist() != latest.boundaries.tolist():

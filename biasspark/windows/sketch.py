@@ -34,23 +34,20 @@ class SketchHeader:
     ----------
     rules
         What must agree for runs to merge: `config.merge_rules`.
-    types
-        Of the columns whose values are identities, as Spark names them: they decide how values are written and sorted.
-    values
-        The values of these columns that the run has, in order.
+    types, values
+        Of the columns whose values are identities: their types as Spark names them, which decide how values are written
+        and sorted, and the values that the run has, in order.
     members
         (low, high, rows) of the crossed pairs that have rows, of all rows read, by the run's numbers.
     n_rows, max_range_rows
         Rows that count for the model, and those of the range that has most.
-    extremes
-        The least and the greatest score, where there is any.
-    quantiles
-        Scores that cut a sample of the run into equal parts.
+    extremes, quantiles
+        The least and the greatest score, where there is any, and scores that cut a sample of the run into equal parts.
     is_single
         Whether scores are float32.
     ranges, skewed
-        How many ranges were wanted when the boundaries were chosen, and whether one of them had too many rows even so,
-        since scores tie.
+        How many ranges were wanted when the boundaries were chosen, and whether one had too many rows even so, since
+        scores tie.
     """
 
     rules: Mapping[str, Any]
@@ -86,12 +83,7 @@ class SketchHeader:
 class Sketch:
     """What is known of the sketch of one model in one run before any block is read.
 
-    Attributes
-    ----------
-    key
-        Hash of what must agree to merge: see `hash_agreement`.
-    boundaries : float64 array
-        Where the ranges of its blocks meet, ascending.
+    Its key is that of `hash_agreement`. The ranges of its blocks meet at its boundaries, ascending.
     """
 
     key: str
@@ -101,16 +93,9 @@ class Sketch:
 
 @dataclass(frozen=True)
 class RangeBoundaries:
-    """Where the score ranges of a model meet.
+    """Where the score ranges of a model meet, ascending, and how many ranges were wanted; ties leave fewer.
 
-    Attributes
-    ----------
-    boundaries : float64 array
-        Ascending.
-    ranges
-        How many ranges were wanted; ties leave fewer.
-    skewed
-        Whether a range had too many rows when the boundaries were chosen; None if they are new.
+    `skewed` is whether a range had too many rows when the boundaries were chosen; None if they are new.
     """
 
     boundaries: Floats
@@ -127,12 +112,7 @@ def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
     """Return the boundaries of an earlier run, or None where they no longer balance the work.
 
     They do not where a range has outgrown the others since they were chosen, or where a run of today would be cut into
-    four times as many ranges. A range that had too many rows from the start holds ties, which no boundary parts.
-
-    Parameters
-    ----------
-    ranges
-        Into how many ranges the present run would be cut.
+    four times as many `ranges`. A range that had too many rows from the start holds ties, which no boundary parts.
     """
     header, boundaries = sketch.header, sketch.boundaries
     outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed

@@ -39,15 +39,7 @@ def sketch_rows(
 ) -> DataFrame:
     """Return the rows of the table ``score_blocks``, less the run's columns: one header per model, and all blocks.
 
-    Parameters
-    ----------
-    ranked : DataFrame
-        RANKED of an encoding that keeps sketches: see `engine.rank_ranges`.
-    headers, boundaries : sequences of SketchHeader and RangeBoundaries
-        For each model.
-
-    Notes
-    -----
+    RANKED is of an encoding that keeps sketches (`engine.rank_ranges`), headers and boundaries are those of each model.
     Lazy. No shuffle: blocks are written where they were ranked.
     """
     edges = [of_model.boundaries for of_model in boundaries]
@@ -81,22 +73,10 @@ def read_sketches(
 ) -> DataFrame:
     """Return the parts of a window: see `engine.sort_examples`.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        ``score_blocks`` of the runs, with the index of each run as ``night``.
-    headers : sequence of mapping of str to SketchHeader
-        Of each run, by model.
-    runs : sequence of Encoding
-        Of each run.
-    window : Encoding
-        With the models of the window, and the identities of all runs.
-    boundaries : sequence of float64 arrays
-        For each of these models, where its ranges meet; no result depends on them.
-
-    Notes
-    -----
-    Lazy. Cost: the blocks are read once, of 8 bytes per score and 16 per membership.
+    `rows` are ``score_blocks`` of the runs, with the index of each run as ``night``; `headers` are of each run, by
+    model. `window` has the models of the window and the identities of all runs, and `boundaries` are where the ranges
+    of each of these models meet; no result depends on them. Lazy. Cost: the blocks are read once, of 8 bytes per score
+    and 16 per membership.
     """
     renumberings = [Renumbering.between(run, window) for run in runs]
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
@@ -124,13 +104,8 @@ def read_sketches(
 class Renumbering:
     """What the numbers of a run's identities are in a window.
 
-    Attributes
-    ----------
-    window : Encoding
-    singles : int64 array
-        The window's number for each of the run's numbers up to its first pair, ascending.
-    absent : dict of int to tuple of int
-        By the index of a source, the window's identities of it that the run lacks.
+    `singles` has the window's number for each of the run's numbers up to its first pair, ascending, `absent` by the
+    index of a source the window's identities of it that the run lacks.
     """
 
     window: Encoding

@@ -17,6 +17,7 @@ from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, M
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED
+from biasspark.gate.alerts import MetricKey
 from biasspark.gate.bias_alerts import (
     Baselines,
     GateInput,
@@ -26,7 +27,7 @@ from biasspark.gate.bias_alerts import (
     pair_runs,
 )
 from biasspark.gate.comparison_alerts import comparison_alerts
-from biasspark.gate.run_rules import Measured, MetricKey
+from biasspark.gate.run_rules import Measured
 from biasspark.session import describe
 from biasspark.tables.ledger import AcceptedRun, list_accepted
 from biasspark.tables.published import describe_absence, read_rows

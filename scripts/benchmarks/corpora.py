@@ -21,7 +21,7 @@ SEED = 1
 
 def civil_corpus(rows: int, unannotated: float) -> Path:
     """Return a civil corpus with a share of rows without annotations."""
-    sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.py")), ROOT / "jobs" / "make_corpus.py"]
+    sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.*")), ROOT / "jobs" / "make_corpus.py"]
     name = f"civil-{rows}-{unannotated:g}-{_digest(path.read_bytes() for path in sources)}"
     options = ["civil", "--rows", str(rows), "--seed", str(SEED), "--unannotated", str(unannotated)]
     return _make_once(BUILD / name, "jobs/make_corpus.py", *options)

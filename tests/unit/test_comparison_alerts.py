@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ from scipy.stats import false_discovery_control, norm
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation
+from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
 from biasspark.gate.comparison_alerts import comparison_alerts, evaluate_comparison
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)
+NO_RULES = Gate()
 NO_EVIDENCE = "insufficient_evidence"
 
 
@@ -27,14 +29,15 @@ def paired_of(change: float | None, n: int = 500, **changes: Any) -> PairedMetri
     return replace(paired, **changes)
 
 
-def evaluate(rule: Rule = RULE, settings: Any = None, **pairs: Any) -> list[Alert]:
-    evaluation = RuleEvaluation(rule, 0.05, **settings or {})
+def evaluate(rule: Rule = RULE, missing: Collection[str] = (), gate: Gate = NO_RULES, **pairs: Any) -> list[Alert]:
+    evaluation = RuleEvaluation(rule, gate, missing_models=missing)
     return evaluate_comparison(evaluation, {("new", "all", name): paired for name, paired in pairs.items()})
 
 
 def test_p_values_are_adjusted_over_the_rows_of_the_rule() -> None:
     changes = {"a": -0.08, "b": -0.038, "c": -0.02, "d": 0.0, "e": 0.03}
-    alerts = evaluate(RULE, **{name: paired_of(change) for name, change in reversed(changes.items())})
+    pairs: Any = {name: paired_of(change) for name, change in reversed(changes.items())}
+    alerts = evaluate(RULE, **pairs)
     assert [alert.identity for alert in alerts] == list(changes)
     violation = norm.cdf([(change + 0.02) / 0.01 for change in changes.values()])
     for found, expected in (
@@ -50,19 +53,20 @@ def test_p_values_are_adjusted_over_the_rows_of_the_rule() -> None:
 
 @pytest.mark.parametrize("missing", ["new", "old"])
 def test_without_the_scores_of_either_model_every_row_fails(missing: str) -> None:
-    settings = {"missing_models": frozenset({missing})}
-    alerts = evaluate(settings=settings, a=paired_of(None, 0), c=paired_of(0.05))
+    alerts = evaluate(missing={missing}, a=paired_of(None, 0), c=paired_of(0.05))
     assert [(alert.outcome, f"model {missing} " in alert.message) for alert in alerts] == [("fail", True)] * 2
 
 
 def test_insufficient_evidence_counts_as_the_configuration_says() -> None:
-    alerts = evaluate(settings={"insufficient": "warn"}, a=paired_of(0.05), b=paired_of(-0.02))
+    alerts = evaluate(gate=Gate(insufficient="warn"), a=paired_of(0.05), b=paired_of(-0.02))
     assert [(alert.outcome, alert.decided) for alert in alerts] == [("pass", True), ("warn", False)]
 
 
 def test_alerts_have_both_values_and_the_change() -> None:
     (worse,) = evaluate(a=paired_of(-0.08))
-    assert (worse.baseline_model, worse.bound_kind, worse.bound, worse.severity) == ("old", "max_drop", 0.02, "fail")
+    (row,) = alerts_table(COMPARISON_ALERTS, [[worse]]).to_pylist()
+    assert (row["baseline_model"], row["severity"]) == ("old", "fail")
+    assert (row["bound_kind"], row["bound"]) == ("max_drop", 0.02)
     half = norm.ppf(0.975) * 0.01
     assert (worse.value, worse.baseline_value) == pytest.approx((0.72, 0.8))
     assert (worse.change, worse.change_low, worse.change_high) == pytest.approx((-0.08, -0.08 - half, -0.08 + half))
@@ -102,7 +106,7 @@ def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
         ("other", "(overall)", NO_EVIDENCE),
     ]
     assert "no such row" in alerts[1].message
-    assert {alert.baseline_model for alert in alerts} == {"old"}
+    assert set(alerts_table(COMPARISON_ALERTS, [alerts])["baseline_model"].to_pylist()) == {"old"}
 
 
 def test_the_table_has_what_each_rule_selects() -> None:

@@ -9,18 +9,12 @@ from itertools import pairwise
 
 import pytest
 
-from biasspark.synthetic import imbalanced_wording as wording
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.imbalanced import (
-    BUCKET_SHARES,
-    BUCKETS,
-    ImbalancedRequest,
-    TermCell,
-    cell_chunk,
-)
-from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES
+from biasspark.synthetic.imbalanced import BUCKET_SHARES, BUCKETS, ImbalancedRequest, TermCell, cell_chunk
+from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES, TOXIC_ADJECTIVES, TOXIC_NOUNS
 from biasspark.synthetic.madlibs import SLOT
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES
+from biasspark.synthetic.packaged import read_packaged
 
 ROWS = 5 * CHUNK_ROWS
 # The slides' percentages: the row ALL, and the row of gay.
@@ -102,7 +96,7 @@ def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, objec
 
 
 def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]) -> None:
-    strong = re.compile("|".join((*wording.TOXIC_NOUNS, *wording.TOXIC_ADJECTIVES, "garbage")))
+    strong = re.compile("|".join((*TOXIC_NOUNS, *TOXIC_ADJECTIVES, "garbage")))
     toxic, harmless = (
         [bool(strong.search(str(row["comment_text"]))) for row in comments[:CHUNK_ROWS] if row["label"] is label]
         for label in (True, False)
@@ -113,7 +107,7 @@ def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]
 
 @pytest.mark.parametrize("remark", [remark for manner in REMARKS for kind in manner for remark in kind])
 def test_longest_remark_fits_into_the_shortest_comments(remark: str) -> None:
-    noun, adjective = max(wording.TOXIC_NOUNS, key=len), max(wording.TOXIC_ADJECTIVES, key=len)
+    noun, adjective = max(TOXIC_NOUNS, key=len), max(TOXIC_ADJECTIVES, key=len)
     term = "x" * LONGEST_TERM
     slots = {"term": term, "a_term": f"an {term}", "A_term": f"An {term}", "noun": noun, "adjective": adjective}
     assert len(remark.format(**slots)) < BUCKETS[1]
@@ -125,7 +119,7 @@ def test_no_sentence_is_a_template_of_the_test_set() -> None:
 
     tested = {bare(SLOT.sub(" ", template)) for kind in TEMPLATES for template in kind}
     trained = {bare(remark) for manner in REMARKS for kind in manner for remark in kind}
-    trained |= {bare(sentence) for sentence in (*SENTENCES, *wording.TALK)}
+    trained |= {bare(sentence) for sentence in (*SENTENCES, *read_packaged("imbalanced")["talk"])}
     assert len(tested) == 64
     assert not tested & trained
 

@@ -12,7 +12,7 @@ import pytest
 
 from biasspark.arrays import Flags
 from biasspark.errors import ConfigError
-from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
+from biasspark.synthetic.chunks import CHUNK_ROWS, WORD, make_table
 from biasspark.synthetic.corpora import read_terms
 from biasspark.synthetic.madlibs import (
     N_FILLINGS,
@@ -26,7 +26,6 @@ from biasspark.synthetic.madlibs import (
     take_turns,
 )
 from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
-from biasspark.synthetic.random_bits import WORD
 
 ROOT = Path(__file__).resolve().parents[2]
 NESTED = ("gay", "african", "african american", "american", "Middle Eastern")

@@ -19,7 +19,7 @@ from scripts.dev.zip_package import list_installed, write_zip
 
 PACKAGE = Path(biasspark.__file__).parent
 PURE = ("jinja2", "markupsafe")
-DATA = {".typed", ".j2", ".css", ".js"}
+DATA = {".typed", ".j2", ".css", ".js", ".toml"}
 """The kinds of files that the package holds besides Python."""
 
 

@@ -11,9 +11,10 @@ import pytest
 from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
-from biasspark.config import Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation
+from biasspark.config import Gate, Rule
+from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
 from biasspark.gate.run_rules import EvaluatedRow, Measured, evaluate_rule
+from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval, newcombe_gap, wilson_interval
 
 RUN = "r1"
@@ -47,8 +48,8 @@ def without_value(identity: str, reason: str) -> EvaluatedRow:
     return row_of(identity, Measured(key=("m", "all", identity, "", None), reason=reason))
 
 
-def evaluate(rule: Rule, *rows: EvaluatedRow, **settings: Any) -> dict[str, Alert]:
-    alerts = evaluate_rule(RuleEvaluation(rule, 0.05, **settings), rows)
+def evaluate(rule: Rule, *rows: EvaluatedRow, level: float = 0.95, **gate: Any) -> dict[str, Alert]:
+    alerts = evaluate_rule(RuleEvaluation(rule, Gate(**gate), level), rows)
     by_identity = {alert.identity: alert for alert in alerts}
     assert len(by_identity) == len(alerts)
     return by_identity
@@ -93,7 +94,8 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
 
 def test_a_rule_may_only_warn() -> None:
     alert = evaluate(rule_of(min=0.8, severity="warn"), row_of("a", 0.6))["a"]
-    assert (alert.outcome, alert.severity, alert.bound_kind, alert.bound) == ("warn", "warn", "min", 0.8)
+    (row,) = alerts_table(BIAS_ALERTS, [[alert]]).to_pylist()
+    assert (row["outcome"], row["severity"], row["bound_kind"], row["bound"]) == ("warn", "warn", "min", 0.8)
 
 
 def test_a_gap_is_compared_with_its_bound_as_a_gap() -> None:
@@ -282,7 +284,7 @@ def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> Non
 
 def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     rule = rule_of(min=0.8, identities=("a", "b"), models=("m", "n"))
-    alerts = evaluate_rule(RuleEvaluation(rule, 0.05), [row_of("a", 0.95)])
+    alerts = evaluate_rule(RuleEvaluation(rule), [row_of("a", 0.95)])
     assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
         ("m", "a", "pass"), ("m", "b", NO_EVIDENCE), ("n", "a", NO_EVIDENCE), ("n", "b", NO_EVIDENCE),
     ]  # fmt: skip
@@ -306,7 +308,7 @@ def test_a_model_without_a_usable_score_fails(bound: dict[str, Any]) -> None:
     """Whether the run has a row of it or none, whatever the severity, and whatever else is undecided."""
     rule = rule_of(**bound, models=("m", "gone"), identities=("a", "b"), worst=True)
     rows = [row_of("a", 0.9, 0.9), without_value("a", "no_positives")._replace(key=("gone", "all", "a"))]
-    alerts = evaluate_rule(RuleEvaluation(rule, 0.05, missing_models=frozenset({"gone"})), rows)
+    alerts = evaluate_rule(RuleEvaluation(rule, missing_models={"gone"}), rows)
     found = [(alert.model, alert.identity, alert.outcome) for alert in alerts]
     assert found == [
         ("gone", "a", "fail"), ("gone", "b", "fail"), ("m", "a", "pass"), ("m", "b", NO_EVIDENCE),
@@ -333,7 +335,8 @@ def test_the_worst_identity_fails_where_any_does_and_passes_where_all_do(
     rows = [row_of(name, auc) for name, auc in zip("abcd", aucs, strict=False)]
     alerts = evaluate(rule_of(min=0.8, worst=True), *rows)
     worst = alerts.pop("(overall)")
-    assert alerts == evaluate(rule_of(min=0.8), *rows)
+    rule = rule_of(min=0.8)
+    assert {name: replace(alert, rule=rule) for name, alert in alerts.items()} == evaluate(rule, *rows)
     assert (worst.outcome, worst.value) == (outcome, None)
     assert words in worst.message
     assert worst.p_violation_adjusted == min(alert.p_violation_adjusted or 0 for alert in alerts.values())
