@@ -135,8 +135,10 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
     return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=is_weak(low, high))
 
 
-def metric_cell(row: Row, name: str) -> TableCell:
-    """Return a metric of the suite, or an overall AUC, as a cell."""
+def metric_cell(row: Row | None, name: str) -> TableCell:
+    """Return a metric of the suite, or an overall AUC, as a cell; a dash without a row."""
+    if not row:
+        return TableCell(text=DASH)
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     is_gap = name in SUMMARIZED_GAPS
     if value is None:
@@ -145,8 +147,9 @@ def metric_cell(row: Row, name: str) -> TableCell:
     return interval_cell(value, low, high, signed=is_gap, color=color, note=note)
 
 
-def sum_cell(value: float | None, n_weak: int, n: int) -> TableCell:
-    """Return a sum or mean over n identities, of which ``n_weak`` rest on too few rows."""
+def sum_cell(row: Row, column: str, parts: Row) -> TableCell:
+    """Return a sum or mean over identities, with how many of these ``parts`` count, and how many on too few rows."""
+    value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
     counts = f"{n_weak:,} of {n:,} identities" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
     return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)

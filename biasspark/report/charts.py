@@ -141,7 +141,7 @@ def _extents(rows: Rows, name: str) -> Iterator[float]:
 def draw_pinned(report: ReportData) -> Markup | None:
     """Draw the pinned AUC of every identity, a column per identity as in the slides; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
-    weak = {(row.identity, row.model) for row in list_pinned(report) if row.cell.weak}
+    weak = {(one.row["identity"], one.row["model"]) for one in list_pinned(report) if one.cell.weak}
     pinned = {row["identity"] for row in rows}
     names = [name for name in report.identities() if name in pinned][:MAX_IN_CHARTS]
     if not names:
@@ -277,7 +277,7 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     lowest: dict[tuple[str, str], tuple[bool, float]] = {}
     for model in report.models():
         for worst in list_worst(report, model, MAX_TRENDS):
-            lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.value))
+            lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.row[worst.metric]))
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
     return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
@@ -285,14 +285,12 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
 
 def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[_Point]]:
     """Return the values of a metric by model, oldest first; of the overall AUC if no identity is named."""
-    nights = [(past.run_date, past.metrics, past.summaries) for past in report.history]
-    nights.append((report.run_date, report.rows("bias_metrics"), report.rows("model_summary")))
     points: dict[str, list[_Point]] = {model: [] for model in report.models()}
-    for day, metrics, summaries in nights:
-        for row in summaries if identity is None else metrics:
+    for night in report.nights():
+        for row in night.summaries if identity is None else night.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
-                points[row["model"]].append(_Point(day, row[name], row[f"{name}_low"], row[f"{name}_high"]))
+                points[row["model"]].append(_Point(night.run_date, row[name], row[f"{name}_low"], row[f"{name}_high"]))
     return points
 
 

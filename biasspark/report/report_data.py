@@ -50,6 +50,10 @@ class PastRun(NamedTuple):
     metrics: Rows
     summaries: Rows = ()
 
+    def summary_of(self, model: str) -> Row | None:
+        """Return the row of a model on all rows."""
+        return next((row for row in self.summaries if row["model"] == model), None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
@@ -131,6 +135,11 @@ class ReportData:
     def identities(self, slice_name: str = ALL_ROWS) -> list[str]:
         """Return the names of the identities of a slice, the worst first (see `order_worst_first`)."""
         return order_worst_first(self.rows("bias_metrics", slice=slice_name))
+
+    def nights(self) -> list[PastRun]:
+        """Return the nights before and this one, oldest first."""
+        summaries = self.rows("model_summary", slice=ALL_ROWS)
+        return [*self.history, PastRun(self.run_date, self.run["run_id"], self.rows("bias_metrics"), summaries)]
 
     def suite(self) -> dict[tuple[str, str], Row]:
         """Return the rows of ``bias_metrics`` on all rows, by model and identity."""
