@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from biasspark.columns import SUMMARIZED_GAPS
-from biasspark.report.color_scale import N_COLORS
 from biasspark.report.definitions import METHODS, describe_reason
 from biasspark.text import show_p_value, show_visibly
 
@@ -18,28 +17,20 @@ Row: TypeAlias = dict[str, Any]
 WIDE = 0.1
 """A value whose interval is wider rests on too few rows to act on."""
 
+N_COLORS = 21
+"""The colors of each scale."""
+
 DASH = "–"
 MINUS = "−"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCell:
-    """A number as a table shows it.
+    """A number as a table shows it, or a dash.
 
-    Attributes
-    ----------
-    text
-        The number, or a dash where there is none.
-    interval
-        Its ends, empty where there are none. Of a sum over identities, how many of them rest on too few rows.
-    color
-        The CSS class of its color, empty where it has none.
-    value
-        What rows are sorted by. None comes last.
-    note
-        The text of a hover: why there is no value, or how the interval was made.
-    weak
-        Whether it rests on too few rows: it has no value, no interval, or a wide one. Of a sum, whether a part does.
+    ``interval`` is empty where there is none; of a sum over identities it says how many of them rest on too few rows.
+    ``color`` is a CSS class. ``note`` is the text of a hover: why there is no value, or how the interval was made.
+    ``weak`` says whether it rests on too few rows: it has no interval or a wide one, or a part of a sum has.
     """
 
     text: str

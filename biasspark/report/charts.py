@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -241,15 +241,6 @@ def choose_curves(report: ReportData) -> list[str]:
 # ---- trends over nights
 
 
-class _Point(NamedTuple):
-    """A value of one night with the ends of its interval, if it has one."""
-
-    day: date
-    value: float
-    low: float | None
-    high: float | None
-
-
 def draw_trends(report: ReportData) -> Markup | None:
     """Draw overall AUC, and the worst metric of the worst identities, over nights with bands; None for one night."""
     if not report.history:
@@ -283,22 +274,22 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 
-def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[_Point]]:
-    """Return the values of a metric by model, oldest first; of the overall AUC if no identity is named."""
-    points: dict[str, list[_Point]] = {model: [] for model in report.models()}
+def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
+    """Return by model and night a metric and its ends, NaN without; the overall AUC if no identity is named."""
+    points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
     for night in report.nights():
         for row in night.summaries if identity is None else night.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
-                points[row["model"]].append(_Point(night.run_date, row[name], row[f"{name}_low"], row[f"{name}_high"]))
+                ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
+                points[row["model"]].append((night.run_date, [math.nan if end is None else end for end in ends]))
     return points
 
 
-def _draw_trend(axes: Axes, points: Mapping[str, Sequence[_Point]]) -> None:
+def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float]]]]) -> None:
     for number, of_model in enumerate(points.values()):
-        days = [point.day.toordinal() for point in of_model]
-        lows = [math.nan if point.low is None else point.low for point in of_model]
-        highs = [math.nan if point.high is None else point.high for point in of_model]
+        days = [day.toordinal() for day, _ in of_model]
+        values, lows, highs = zip(*(ends for _, ends in of_model), strict=True) if of_model else ((), (), ())
         (color, marker), step = model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
@@ -306,10 +297,10 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[_Point]]) -> None:
         style: dict[str, Any] = {"color": color, "linewidth": 1.6, "marker": marker}
         style |= {"markersize": 3.5, "markeredgewidth": 0}
         every = [*range(len(of_model) - 1, -1, -step)]  # the last night always
-        axes.plot(days, [point.value for point in of_model], markevery=every, **style)
+        axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)
-    nights = [point.day for of_model in points.values() for point in of_model]
+    nights = [day for of_model in points.values() for day, _ in of_model]
     ends = sorted({min(nights), max(nights)}) if nights else []
     axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
     axes.locator_params(axis="y", nbins=4)

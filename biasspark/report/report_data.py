@@ -66,8 +66,7 @@ class ReportData:
     run
         The ledger's row of the main job's run.
     tables
-        The shown rows by table, as `biasspark.report.filters.filter_tables` returns them. A table that the night lacks,
-        or that is empty, is missing.
+        The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
         How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
     runs, configs
@@ -152,12 +151,15 @@ class ReportData:
     @property
     def level(self) -> float:
         """The level of the run's intervals."""
-        return float((read_config(self.run).get("intervals") or {}).get("level", 0.95))
+        return self._setting("intervals", "level", 0.95)
 
     @property
     def alpha(self) -> float:
         """The significance level of the run's gate."""
-        return float((read_config(self.run).get("gate") or {}).get("alpha", 0.05))
+        return self._setting("gate", "alpha", 0.05)
+
+    def _setting(self, part: str, key: str, default: float) -> float:
+        return float((read_config(self.run).get(part) or {}).get(key, default))
 
 
 def _alert_order(row: Row) -> tuple[Any, ...]:
