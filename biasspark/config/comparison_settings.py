@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from biasspark.config.declaration import OR_REMOVE, REQUIRED, Section, choice, list_of, setting, string, whole
+from biasspark.config import kinds
+from biasspark.config.declaration import OR_REMOVE, REQUIRED, Section, setting
 from biasspark.config.reader import Written
 from biasspark.errors import Fault
 from biasspark.text import list_choices
@@ -20,23 +21,23 @@ FEWEST_GROUPS, GROUPS, MOST_GROUPS = 10, 100, 1000
 class Compare(Section):
     """Which models are compared with a baseline."""
 
-    baseline: str = setting(REQUIRED, string(), example="old")
+    baseline: str = setting(REQUIRED, kinds.string(), example="old")
     """The model to compare with: its values are subtracted."""
     models: tuple[str, ...] = setting(
         (),
-        list_of(nonempty=True),
+        kinds.list_of(nonempty=True),
         default_text="all but the baseline",
         fix="Remove the line to compare all with the baseline.",
     )
     """Models to compare with the baseline, each on the rows that both score; by default all others."""
-    method: str = setting(COMPARE_METHODS[0], choice(*COMPARE_METHODS))
+    method: str = setting(COMPARE_METHODS[0], kinds.choice(*COMPARE_METHODS))
     """How variances are made: `delong`, from the placements of rows, or `jackknife`, by leaving out one group of rows
     after another."""
     groups: int | None = setting(
-        None, whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
+        None, kinds.whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
     )
     """How many groups the jackknife divides the rows into, by a hash. `delong` has none."""
-    cluster: str | None = setting(None, string(), example="author")
+    cluster: str | None = setting(None, kinds.string(), example="author")
     """A column, such as the author: the jackknife keeps rows with equal values in one group, and takes a row on which
     it is NULL or NaN for independent of all others; left out where rows are independent."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from biasspark.columns import ALL_ROWS
+from biasspark.config import kinds
 from biasspark.config.attribution_settings import Attribution
 from biasspark.config.comparison_settings import JACKKNIFE, Compare
 from biasspark.config.declaration import (
@@ -20,17 +21,8 @@ from biasspark.config.declaration import (
     Section,
     Spot,
     broken_text_rule,
-    choice,
-    flag,
     is_finite_number,
-    list_of,
-    named,
-    number,
     setting,
-    span,
-    string,
-    table,
-    whole,
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
@@ -93,9 +85,9 @@ def _read_values(spot: Spot) -> Any:
 def _read_models(spot: Spot) -> Any:
     """Read names of models and their score columns, or a list of columns that name models."""
     if isinstance(spot.value, list | tuple):
-        models = {name: name for name in list_of().read(spot)}
+        models = {name: name for name in kinds.list_of().read(spot)}
     elif isinstance(spot.value, Mapping):
-        models = named("a model's name", string(), "the score column").read(spot)
+        models = kinds.named("a model's name", kinds.string(), "the score column").read(spot)
     else:
         rule = Words("It must be a table.", "It must be text, a list or a dict.")
         return spot.complain(("this is ", type_of(spot.value), ". ", rule))
@@ -108,33 +100,33 @@ def _read_engine(spot: Spot) -> Any:
     """Read the name of an engine; ``binned`` was one."""
     if spot.value == "binned":
         return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), OR_REMOVE))
-    return choice(*ENGINES).read(spot)
+    return kinds.choice(*ENGINES).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Section):
     """What is read: a path or a catalog table, and which of its rows."""
 
-    name: str = setting(REQUIRED, string(), example="civil")
+    name: str = setting(REQUIRED, kinds.string(), example="civil")
     """The corpus in the key of every table."""
-    path: str | None = setting(None, string(is_path=True))
+    path: str | None = setting(None, kinds.string(is_path=True))
     """Folder, file pattern or URI to read. A relative path is looked up next to the configuration file, then in the
     working folder. Give this or `table`."""
-    table: str | None = setting(None, string())
+    table: str | None = setting(None, kinds.string())
     """Catalog table to read. Give this or `path`."""
-    format: str = setting("parquet", string())
+    format: str = setting("parquet", kinds.string())
     """Format of the files: `parquet`, `csv` (with a header line), `json`, `orc` or any other that Spark knows."""
     options: dict[str, str] = setting({}, Kind("table of text", _read_options), is_shown=False)
     """Options of Spark's reader. Their values are never shown or stored."""
-    schema: str | None = setting(None, string(multiline=True))
+    schema: str | None = setting(None, kinds.string(multiline=True))
     """Columns and types as DDL, where the files do not have them."""
-    filter: str | None = setting(None, string(multiline=True))
+    filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate; the rows for which it is true are the corpus."""
-    run_date_column: str | None = setting(None, string())
+    run_date_column: str | None = setting(None, kinds.string())
     """If set, only rows in which this column equals the run date are read."""
-    id: str | None = setting(None, string())
+    id: str | None = setting(None, kinds.string())
     """The column that identifies a row in rejects and attributions."""
-    duplicates: str = setting(DUPLICATES[0], choice(*DUPLICATES))
+    duplicates: str = setting(DUPLICATES[0], kinds.choice(*DUPLICATES))
     """What to do about repeated ids: `estimate` how many there are and warn, `reject` them, or `allow` them. Without an
     `id` always `allow`."""
 
@@ -162,16 +154,16 @@ class Corpus(Section):
 class Label(Section):
     """Which rows are positive: a boolean column, a number at or above `threshold`, or one of the values `positive`."""
 
-    column: str = setting(REQUIRED, string(), example="target")
+    column: str = setting(REQUIRED, kinds.string(), example="target")
     """The column of the label."""
-    threshold: float | None = setting(None, number())
+    threshold: float | None = setting(None, kinds.number())
     """A row is positive at or above it."""
     positive: tuple[str | bool | int | float, ...] | None = setting(
         None, Kind("list of values", _read_values), example=["Charged Off"]
     )
     """The values that are positive. In a text column, a boolean or a number matches every text that reads as that
     value: `TRUE`, `1.0`."""
-    range: tuple[float, float] | None = setting(None, span(), example=AN_INTERVAL)
+    range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """A label outside this closed interval is rejected."""
 
     def check(self, written: Written) -> Iterator[Fault]:
@@ -191,7 +183,7 @@ class RankingSettings(Section):
 
     engine: str = setting(ENGINES[0], Kind(list_choices(ENGINES), _read_engine))
     """`blocks` sorts blocks of scores with numpy; `windows` ranks in Spark SQL alone."""
-    ranges: int = setting(0, whole(0, MOST_RANGES))
+    ranges: int = setting(0, kinds.whole(0, MOST_RANGES))
     """How many ranges of scores the work is cut into; 0: chosen from the rows."""
 
     @classmethod
@@ -205,7 +197,7 @@ class RankingSettings(Section):
 class Intervals(Section):
     """The confidence intervals."""
 
-    level: float = setting(0.95, number(0, 1))
+    level: float = setting(0.95, kinds.number(0, 1))
     """The level of all confidence intervals."""
 
 
@@ -218,30 +210,30 @@ class Measures(Section):
     always there and never in ``slices``. The parts that may be None are measured only where they are there.
     """
 
-    label: Label = setting(REQUIRED, table(Label), example={"column": "target", "threshold": 0.5})
+    label: Label = setting(REQUIRED, kinds.table(Label), example={"column": "target", "threshold": 0.5})
     models: dict[str, str] = setting(
         REQUIRED,
         Kind("table of text", _read_models, {}),
         fix=("Write, for example, ", Words('[models] toxicity = "toxicity"', 'models = ["toxicity"]'), "."),
     )
     """name = score column. Higher is more likely positive. At least one."""
-    identities: Identities = setting(REQUIRED, table(Identities, "columns"), example={"columns": ["male", "female"]})
-    slices: dict[str, str] = setting(
-        {}, named("a slice's name", string(multiline=True), "the predicate"), example={"short": "length(text) < 100"}
+    identities: Identities = setting(
+        REQUIRED, kinds.table(Identities, "columns"), example={"columns": ["male", "female"]}
     )
+    slices: dict[str, str] = setting({}, kinds.expressions("a slice's name"), example={"short": "length(text) < 100"})
     """name = predicate of Spark SQL. The slice `all` is always there."""
-    ranking: RankingSettings = setting(RankingSettings(), table(RankingSettings))
-    intervals: Intervals = setting(Intervals(), table(Intervals))
-    pinned_auc: PinnedAuc | None = setting(None, table(PinnedAuc))
-    thresholds: Thresholds | None = setting(None, table(Thresholds))
-    histograms: Histograms | None = setting(None, table(Histograms))
-    label_balance: LabelBalance | None = setting(None, table(LabelBalance))
-    templates: Templates | None = setting(None, table(Templates))
-    pinned_skew: PinnedSkew | None = setting(None, table(PinnedSkew))
-    attribution: Attribution | None = setting(None, table(Attribution))
-    compare: Compare | None = setting(None, table(Compare))
-    evidence: MinimumCellRows | None = setting(None, table(MinimumCellRows))
-    privacy: Privacy | None = setting(None, table(Privacy))
+    ranking: RankingSettings = setting(RankingSettings(), kinds.table(RankingSettings))
+    intervals: Intervals = setting(Intervals(), kinds.table(Intervals))
+    pinned_auc: PinnedAuc | None = setting(None, kinds.table(PinnedAuc))
+    thresholds: Thresholds | None = setting(None, kinds.table(Thresholds))
+    histograms: Histograms | None = setting(None, kinds.table(Histograms))
+    label_balance: LabelBalance | None = setting(None, kinds.table(LabelBalance))
+    templates: Templates | None = setting(None, kinds.table(Templates))
+    pinned_skew: PinnedSkew | None = setting(None, kinds.table(PinnedSkew))
+    attribution: Attribution | None = setting(None, kinds.table(Attribution))
+    compare: Compare | None = setting(None, kinds.table(Compare))
+    evidence: MinimumCellRows | None = setting(None, kinds.table(MinimumCellRows))
+    privacy: Privacy | None = setting(None, kinds.table(Privacy))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
@@ -311,12 +303,12 @@ class Measures(Section):
 class Rejects(Section):
     """How many rejected rows are kept, and how many a run may have; all are counted."""
 
-    max_rows: int = setting(10000, whole())
+    max_rows: int = setting(10000, kinds.whole())
     """How many rejected rows are written for each reason."""
-    max_share: float | None = setting(None, number(0, 1, "low high"), example=0.5)
+    max_share: float | None = setting(None, kinds.number(0, 1, "low high"), example=0.5)
     """The largest share of rejects, 0 to 1, with which a run is published: of all rows, and for each model of its
     scores on the rows that are not rejected for all models. Not set, there is no limit."""
-    allow_missing_models: bool = setting(False, flag())
+    allow_missing_models: bool = setting(False, kinds.flag())
     """Whether a run is published although a model has no usable score. The gate, if there is one, then fails by every
     rule on that model."""
 
@@ -325,7 +317,7 @@ class Rejects(Section):
 class SketchSettings(Section):
     """Mergeable summaries of a run."""
 
-    keep: bool = setting(False, flag())
+    keep: bool = setting(False, kinds.flag())
     """Whether a run keeps its sorted scores, so that windows of runs are measured without reading the corpus again."""
 
 
@@ -333,15 +325,15 @@ class SketchSettings(Section):
 class Output(Section):
     """Where the tables go: a folder or a catalog."""
 
-    path: str | None = setting(None, string(is_path=True))
+    path: str | None = setting(None, kinds.string(is_path=True))
     """Folder or URI of the tables. A relative path that exists next to the configuration file is taken from there, any
     other from the working folder, where it is made. It must be neither the root of a file system, such as `/`, nor a
     pattern; the root of a bucket is allowed. Give this or `catalog`."""
-    catalog: str | None = setting(None, string(), example="spark_catalog.bias")
+    catalog: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` of the tables. Give this or `path`."""
-    format: str = setting(OUTPUT_FORMATS[0], choice(*OUTPUT_FORMATS))
+    format: str = setting(OUTPUT_FORMATS[0], kinds.choice(*OUTPUT_FORMATS))
     """Format of the tables: `parquet`, `delta` or, in a catalog only, `iceberg`."""
-    views: str | None = setting(None, string(), example="spark_catalog.bias")
+    views: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
 
     def check(self, written: Written) -> Iterator[Fault]:
@@ -362,7 +354,7 @@ class Output(Section):
 class ReportSettings(Section):
     """Where `jobs/report.py --publish` writes reports."""
 
-    path: str | None = setting(None, string(is_path=True), example="reports")
+    path: str | None = setting(None, kinds.string(is_path=True), example="reports")
     """Folder or URI of the reports, on any file system that Spark can write: `s3a://`, `hdfs://`, `file:/`; without a
     scheme on Spark's default file system, most often the disks of the driver. A relative path is taken as that of
     `[output]`. By default the folder `reports` in the `path` of `[output]`; with a `catalog` there is no default."""
@@ -372,11 +364,11 @@ class ReportSettings(Section):
 class Maintenance(Section):
     """What `jobs/maintain.py` keeps, and whether it compacts."""
 
-    keep_days: int = setting(30, whole(0, LONGEST_DAYS))
+    keep_days: int = setting(30, kinds.whole(0, LONGEST_DAYS))
     """How long a superseded run is kept."""
-    grace_hours: int = setting(168, whole(1, 24 * LONGEST_DAYS))
+    grace_hours: int = setting(168, kinds.whole(1, 24 * LONGEST_DAYS))
     """How long after its start a run may still be running, and how long a reader may go on using old files."""
-    compact: bool = setting(True, flag())
+    compact: bool = setting(True, kinds.flag())
     """Whether a run that lies in many small files is rewritten into few."""
 
 
@@ -384,19 +376,19 @@ class Maintenance(Section):
 class _Source(Section):
     """The table that comes first: a base of its own, since the fields of the last base come first."""
 
-    corpus: Corpus = setting(REQUIRED, table(Corpus), example={"name": "civil", "path": "data/civil"})
+    corpus: Corpus = setting(REQUIRED, kinds.table(Corpus), example={"name": "civil", "path": "data/civil"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Measures, _Source):
     """A job's whole configuration: what is measured, of which corpus, and where the tables go."""
 
-    output: Output = setting(REQUIRED, table(Output), example={"path": "warehouse"})
-    rejects: Rejects = setting(Rejects(), table(Rejects))
-    gate: Gate | None = setting(None, table(Gate))
-    state: SketchSettings | None = setting(None, table(SketchSettings))
-    report: ReportSettings = setting(ReportSettings(), table(ReportSettings))
-    maintenance: Maintenance = setting(Maintenance(), table(Maintenance))
+    output: Output = setting(REQUIRED, kinds.table(Output), example={"path": "warehouse"})
+    rejects: Rejects = setting(Rejects(), kinds.table(Rejects))
+    gate: Gate | None = setting(None, kinds.table(Gate))
+    state: SketchSettings | None = setting(None, kinds.table(SketchSettings))
+    report: ReportSettings = setting(ReportSettings(), kinds.table(ReportSettings))
+    maintenance: Maintenance = setting(Maintenance(), kinds.table(Maintenance))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:

@@ -7,23 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config import kinds
 from biasspark.config.comparison_settings import Compare
-from biasspark.config.declaration import (
-    REQUIRED,
-    Kind,
-    Section,
-    Spot,
-    choice,
-    flag,
-    guess,
-    list_of,
-    number,
-    repeated,
-    setting,
-    string,
-    tables,
-    write,
-)
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS
 from biasspark.config.reader import Written
@@ -46,47 +32,47 @@ _SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
 def _read_metric(spot: Spot) -> Any:
     if spot.value == "pinned_auc":
         return spot.refuse("The gate does not judge pinned AUC.", f"Name one of {list_choices(METRICS)}.")
-    return choice(*METRICS).read(spot)
+    return kinds.choice(*METRICS).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(Section):
     """One rule: a metric, where the rule applies, and one bound."""
 
-    name: str = setting(REQUIRED, string(), example="bpsn")
+    name: str = setting(REQUIRED, kinds.string(), example="bpsn")
     """What the alerts call it."""
     metric: str = setting(REQUIRED, Kind("text", _read_metric, ""), example="bpsn_auc")
     """A metric of the suite; `auc`, the AUC of a whole slice; or a rate at a threshold, or the gap of such a rate."""
-    threshold: float | None = setting(None, number(), example=0.5)
+    threshold: float | None = setting(None, kinds.number(), example=0.5)
     """The threshold of a rate or its gap. Other metrics have none."""
-    models: tuple[str, ...] = setting((), list_of(nonempty=True), default_text="every one", single="model")
+    models: tuple[str, ...] = setting((), kinds.list_of(nonempty=True), default_text="every one", single="model")
     """Models the rule applies to."""
-    slices: tuple[str, ...] = setting((ALL_ROWS,), list_of(nonempty=True), single="slice")
+    slices: tuple[str, ...] = setting((ALL_ROWS,), kinds.list_of(nonempty=True), single="slice")
     """Slices the rule applies to."""
-    baseline: str | None = setting(None, string(), example="old")
+    baseline: str | None = setting(None, kinds.string(), example="old")
     """The model to compare with, on the same rows; left out where the rule looks at one model at a time."""
     identities: tuple[str, ...] | None = setting(
-        None, list_of(nonempty=True), default_text="every one", single="identity"
+        None, kinds.list_of(nonempty=True), default_text="every one", single="identity"
     )
     """Identities the rule applies to; by default all configured ones."""
-    crossed: bool = setting(False, flag())
+    crossed: bool = setting(False, kinds.flag())
     """Whether this default includes crossed pairs."""
-    min: float | None = setting(None, number(), example=0.1)
+    min: float | None = setting(None, kinds.number(), example=0.1)
     """Bounds of the value. `max_abs` bounds the size of a gap, whatever its sign."""
-    max: float | None = setting(None, number(), example=0.1)
+    max: float | None = setting(None, kinds.number(), example=0.1)
     """See `min`."""
-    max_abs: float | None = setting(None, number(), example=0.1)
+    max_abs: float | None = setting(None, kinds.number(), example=0.1)
     """See `min`."""
-    max_drop: float | None = setting(None, number(), example=0.1)
+    max_drop: float | None = setting(None, kinds.number(), example=0.1)
     """Bounds of the change since the last accepted run, or from the baseline. `max_drop`: how far an AUC or a rate may
     fall. `max_rise`: how far a rate may rise, or a gap move away from 0."""
-    max_rise: float | None = setting(None, number(), example=0.1)
+    max_rise: float | None = setting(None, kinds.number(), example=0.1)
     """See `max_drop`."""
-    worst: bool = setting(False, flag())
+    worst: bool = setting(False, kinds.flag())
     """Whether the worst identity is also judged."""
-    severity: str = setting(SEVERITIES[0], choice(*SEVERITIES))
+    severity: str = setting(SEVERITIES[0], kinds.choice(*SEVERITIES))
     """What a broken rule does: `fail` or `warn`."""
-    insufficient: str | None = setting(None, choice(*COUNTS_AS), default_text="that of `[gate]`")
+    insufficient: str | None = setting(None, kinds.choice(*COUNTS_AS), default_text="that of `[gate]`")
     """What insufficient evidence counts as for this rule, in place of what `[gate]` says."""
 
     @property
@@ -220,16 +206,16 @@ class Rule(Section):
 class Gate(Section):
     """The rules that a run must keep."""
 
-    alpha: float = setting(0.05, number(0, 0.5))
+    alpha: float = setting(0.05, kinds.number(0, 0.5))
     """The level of significance, for p-values adjusted over the rows of a rule."""
-    paired: bool = setting(False, flag())
+    paired: bool = setting(False, kinds.flag())
     """Whether changes of AUCs since the last accepted run are judged on rows paired by their ids."""
-    insufficient: str = setting(COUNTS_AS[0], choice(*COUNTS_AS))
+    insufficient: str = setting(COUNTS_AS[0], kinds.choice(*COUNTS_AS))
     """What insufficient evidence counts as: `pass` lets the run be accepted, `warn` does so with a warning, and `fail`
     fails the gate. A rule may say otherwise."""
     rule: tuple[Rule, ...] = setting(
         (),
-        tables(Rule, MOST_RULES, "Let one rule cover more identities."),
+        kinds.tables(Rule, MOST_RULES, "Let one rule cover more identities."),
         default_text="required",
         example={"name": "bpsn", "metric": "bpsn_auc"},
     )

@@ -7,20 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from biasspark.columns import OVERALL, PAIR
-from biasspark.config.declaration import (
-    Section,
-    choice,
-    flag,
-    list_of,
-    named,
-    number,
-    repeated,
-    setting,
-    span,
-    string,
-    table,
-    whole,
-)
+from biasspark.config import kinds
+from biasspark.config.declaration import Section, repeated, setting
 from biasspark.config.reader import Written
 from biasspark.config.term_lists import Terms
 from biasspark.errors import Fault, KeyPath, Setting, Text, Value
@@ -36,11 +24,11 @@ AN_INTERVAL = [0.0, 1.0]
 class Crossed(Section):
     """Whether each pair of identities is an identity too."""
 
-    pairs: bool = setting(False, flag(), example=True)
+    pairs: bool = setting(False, kinds.flag(), example=True)
     """True for all pairs of all identities, including the values of columns."""
-    min_rows: int = setting(1000, whole())
+    min_rows: int = setting(1000, kinds.whole())
     """The fewest rows with which a pair is reported. All pairs are ranked, whatever their rows."""
-    max_pairs: int | None = setting(None, whole())
+    max_pairs: int | None = setting(None, kinds.whole())
     """The most pairs allowed: with more the job stops before anything is ranked. 20,000 if not set."""
 
 
@@ -48,28 +36,30 @@ class Crossed(Section):
 class Identities(Section):
     """The identities, from five kinds of sources. Tables and pairs keep the order in which they are given."""
 
-    columns: tuple[str, ...] = setting((), list_of(), example=["male", "female"])
+    columns: tuple[str, ...] = setting((), kinds.list_of(), example=["male", "female"])
     """Boolean columns, or numeric ones: a value at or above `threshold` puts the row into the identity, and one outside
     the closed interval `range` is unknown."""
-    threshold: float = setting(0.5, number())
+    threshold: float = setting(0.5, kinds.number())
     """See `columns`."""
-    range: tuple[float, float] | None = setting(None, span(), example=AN_INTERVAL)
+    range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """See `columns`."""
-    unannotated: str = setting(UNANNOTATED[0], choice(*UNANNOTATED))
+    unannotated: str = setting(UNANNOTATED[0], kinds.choice(*UNANNOTATED))
     """What a missing annotation means: `exclude` (unknown: in neither subgroup nor background) or `background`."""
-    categorical: tuple[str, ...] = setting((), list_of())
+    categorical: tuple[str, ...] = setting((), kinds.list_of())
     """Columns in which each value is an identity, `column=value`."""
-    array: str | None = setting(None, string())
+    array: str | None = setting(None, kinds.string())
     """A column of arrays of text, in which each value is an identity."""
     predicates: dict[str, str] = setting(
-        {}, named("an identity's name", string(multiline=True), "the predicate"), example={"young": "age < 30"}
+        {},
+        kinds.expressions("an identity's name"),
+        example={"young": "age < 30"},
     )
     """Names of identities, each with its Spark SQL predicate."""
     terms: Terms | None = setting(
-        None, table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
+        None, kinds.table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
     )
     """Identities found in text."""
-    crossed: Crossed = setting(Crossed(), table(Crossed), example={"pairs": True})
+    crossed: Crossed = setting(Crossed(), kinds.table(Crossed), example={"pairs": True})
     """Pairs of identities, `a & b`, as identities of their own."""
 
     @property

@@ -10,23 +10,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
-from biasspark.config.declaration import (
-    REQUIRED,
-    Kind,
-    Section,
-    Spot,
-    choice,
-    flag,
-    guess,
-    is_finite_number,
-    list_of,
-    named,
-    number,
-    setting,
-    string,
-    table,
-    whole,
-)
+from biasspark.config import kinds
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
 from biasspark.config.reader import Written
 from biasspark.errors import Fault
 from biasspark.text import show_value
@@ -43,11 +28,11 @@ LONGEST = 2**31 - 1
 class PinnedAuc(Section):
     """Pinned AUC: always by its closed form, and with `trials` also sampled, as it was published."""
 
-    trials: int = setting(0, whole(0, MOST_TRIALS))
+    trials: int = setting(0, kinds.whole(0, MOST_TRIALS))
     """How often the pinned set is also drawn."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """Fixes the draws."""
-    include_subgroup_in_background: bool = setting(True, flag())
+    include_subgroup_in_background: bool = setting(True, kinds.flag())
     """True draws the background from all rows, as the papers say; false from the rows outside the subgroup, as the
     authors' published code does."""
 
@@ -56,15 +41,15 @@ class PinnedAuc(Section):
 class PinnedSkew(Section):
     """How pinned AUC moves although the model does not: a part of one cell of an identity is dropped at random."""
 
-    identity: str = setting(REQUIRED, string(), example="gay")
+    identity: str = setting(REQUIRED, kinds.string(), example="gay")
     """The identity, which cannot be a crossed pair."""
-    cell: str = setting(FOUR_CELLS[0], choice(*FOUR_CELLS))
+    cell: str = setting(FOUR_CELLS[0], kinds.choice(*FOUR_CELLS))
     """The cell whose rows are dropped."""
-    fraction: float = setting(0.5, number(0, 1))
+    fraction: float = setting(0.5, kinds.number(0, 1))
     """The part of the cell that is dropped."""
-    trials: int = setting(100, whole(1, MOST_TRIALS))
+    trials: int = setting(100, kinds.whole(1, MOST_TRIALS))
     """How often rows are dropped."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """Fixes which rows are dropped."""
 
     def n_dropped(self, n_rows: int) -> int:
@@ -79,11 +64,11 @@ class PinnedSkew(Section):
 class Grid(Section):
     """Equally spaced thresholds: both ends and what lies between."""
 
-    low: float = setting(0.0, number())
+    low: float = setting(0.0, kinds.number())
     """The lowest threshold."""
-    high: float = setting(1.0, number())
+    high: float = setting(1.0, kinds.number())
     """The highest threshold."""
-    steps: int = setting(100, whole(1, MOST_THRESHOLDS - 1))
+    steps: int = setting(100, kinds.whole(1, MOST_THRESHOLDS - 1))
     """The number of steps from one to the other."""
 
     def check(self, written: Written) -> Iterator[Fault]:
@@ -100,9 +85,9 @@ class Thresholds(Section):
     Once read, ``at`` holds all of them, ascending.
     """
 
-    at: tuple[float, ...] = setting((), list_of(number(), nonempty=True), example=[0.5, 0.8])
+    at: tuple[float, ...] = setting((), kinds.list_of(kinds.number(), nonempty=True), example=[0.5, 0.8])
     """Single thresholds. Give these, a grid, or both."""
-    grid: Grid | None = setting(None, table(Grid), example={"steps": 100})
+    grid: Grid | None = setting(None, kinds.table(Grid), example={"steps": 100})
     """Equally spaced thresholds: both ends and what lies between."""
 
     def check(self, written: Written) -> Iterator[Fault]:
@@ -127,7 +112,7 @@ class Thresholds(Section):
 class Histograms(Section):
     """The scores of each model, counted in bins of equal width."""
 
-    bins: int = setting(100, whole(1, MOST_BINS))
+    bins: int = setting(100, kinds.whole(1, MOST_BINS))
     """The number of bins; fewer where scores hardly differ."""
 
 
@@ -144,9 +129,9 @@ def _read_buckets(spot: Spot) -> Any:
 class LabelBalance(Section):
     """Label balance, by text length where `text` or `length` is given."""
 
-    text: str | None = setting(None, string())
+    text: str | None = setting(None, kinds.string())
     """The column of the text, whose length counts."""
-    length: str | None = setting(None, string())
+    length: str | None = setting(None, kinds.string())
     """The column of the length. Give this or `text`."""
     buckets: tuple[int, ...] = setting(
         (20, 60, 180, 540, 1620, 4860), Kind("list of whole numbers", _read_buckets), example=[20, 60, 180]
@@ -167,7 +152,7 @@ class LabelBalance(Section):
 class Templates(Section):
     """The mean score of each template and identity."""
 
-    column: str = setting(REQUIRED, string(), example="template")
+    column: str = setting(REQUIRED, kinds.string(), example="template")
     """The column of the template from which a row's text was made."""
 
 
@@ -175,9 +160,9 @@ class Templates(Section):
 class MinimumCellRows(Section):
     """The fewest rows that each of the two cells of a metric must have for the metric to have a value."""
 
-    min_rows: int = setting(0, whole())
+    min_rows: int = setting(0, kinds.whole())
     """Of every suite metric, and of `auc`."""
-    metrics: dict[str, int] = setting({}, named("a metric", whole()))
+    metrics: dict[str, int] = setting({}, kinds.named("a metric", kinds.whole()))
     """Of single metrics, in place of `min_rows`."""
 
     def check(self, written: Written) -> Iterator[Fault]:
@@ -199,7 +184,7 @@ class MinimumCellRows(Section):
 class Privacy(Section):
     """Small-cell suppression: the numbers of smaller groups are not published."""
 
-    min_group_rows: int = setting(10, whole(1))
+    min_group_rows: int = setting(10, kinds.whole(1))
     """The fewest rows of a group whose numbers are published."""
 
 

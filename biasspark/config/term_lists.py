@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting, string
+from biasspark.config import kinds
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting
 from biasspark.config.paths import URI_SCHEME, locate
 from biasspark.config.reader import Written
 from biasspark.config.toml_file import decode_utf8, describe_undecodable, describe_unreadable
@@ -56,7 +57,7 @@ class Terms(Section):
     Once read, ``list`` maps each identity to its terms, of which one must be in the text, wherever they come from.
     """
 
-    column: str = setting(REQUIRED, string(), example="comment_text")
+    column: str = setting(REQUIRED, kinds.string(), example="comment_text")
     """The column of the text."""
     file: Any = setting(None, Kind("text", _read_file))
     """A file of terms, one per line, or `name: a, b, c` for a group. Give this or `list`."""

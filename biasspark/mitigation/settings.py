@@ -7,20 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from biasspark.config import Config, Corpus, Terms
-from biasspark.config.declaration import (
-    Kind,
-    Section,
-    Spot,
-    declarations,
-    list_of,
-    named,
-    number,
-    setting,
-    string,
-    table,
-    whole,
-)
+from biasspark.config import Config, Corpus, Terms, kinds
+from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
 from biasspark.config.reader import Reader, Written
 from biasspark.config.toml_file import apply_overrides, read_toml
 from biasspark.errors import ABSENT, Fault, Setting, redact
@@ -35,20 +23,20 @@ TEXT, LABEL, TEMPLATE = "comment_text", "label", "template"
 MADE = ("corpus", "label", "models", "identities")
 """The tables of a configuration that the experiment fills in itself."""
 
-_SHARE = number(0, 1)
+_SHARE = kinds.number(0, 1)
 
 
 def _read_terms(spot: Spot) -> Any:
     """Read a file of terms, as ``[identities.terms]`` does, or a list of terms. Terms of groups count one by one."""
     if isinstance(spot.value, list | tuple):
-        return list_of(nonempty=True).read(spot)
+        return kinds.list_of(nonempty=True).read(spot)
     groups = declarations(Terms)["file"].kind.read(spot)
     return groups if groups is ABSENT else tuple(dict.fromkeys(term for terms in groups.values() for term in terms))
 
 
 def _read_imbalanced(spot: Spot) -> Any:
     """Read the shares of terms, of which there is at least one."""
-    shares = named("an identity term", _SHARE).read(spot)
+    shares = kinds.named("an identity term", _SHARE).read(spot)
     if not shares and not spot.reader.faults.within(spot.path):
         spot.complain("no term is named. At least one is required.")
     return shares
@@ -58,13 +46,13 @@ def _read_imbalanced(spot: Spot) -> Any:
 class Mitigation(Section):
     """The corpora of the mitigation experiment, and the files to read in place of generated comments."""
 
-    corpus: str = setting("mitigation", string())
+    corpus: str = setting("mitigation", kinds.string())
     """The name of the scored test set in the tables."""
-    rows: int = setting(127_820, whole(1))
+    rows: int = setting(127_820, kinds.whole(1))
     """Comments of the training corpus."""
-    test_rows: int = setting(50_000, whole(1))
+    test_rows: int = setting(50_000, kinds.whole(1))
     """Sentences of the test set."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """The seed of the training corpus and of the test set."""
     terms: tuple[str, ...] = setting(IDENTITY_TERMS, Kind("text, or list of text", _read_terms))
     """A file of identity terms, one per line, or a list of them. By default the fifty of `conf/identity_terms.txt`."""
@@ -72,14 +60,14 @@ class Mitigation(Section):
         IMBALANCED, Kind("table of numbers", _read_imbalanced), example={"gay": 0.005}
     )
     """The imbalanced terms, and the share of the comments that mention each."""
-    debiasing: str | None = setting(None, string(is_path=True))
+    debiasing: str | None = setting(None, kinds.string(is_path=True))
     """A Parquet file of harmless comments to add for the mitigated model. Give this and `random`, or neither: then
     comments are generated, those of the mitigated model as the plan asks."""
-    random: str | None = setting(None, string(is_path=True))
+    random: str | None = setting(None, kinds.string(is_path=True))
     """A Parquet file of harmless comments to add for the control."""
-    text: str = setting(TEXT, string(), example="comment")
+    text: str = setting(TEXT, kinds.string(), example="comment")
     """The column of the comments in these files."""
-    filter: str | None = setting(None, string(multiline=True))
+    filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate that chooses rows of these files."""
 
     @property
@@ -118,7 +106,7 @@ class Mitigation(Section):
 class Experiment(Config):
     """The configuration of the experiment, and of the main job that measures the three models."""
 
-    mitigation: Mitigation = setting(Mitigation(), table(Mitigation))
+    mitigation: Mitigation = setting(Mitigation(), kinds.table(Mitigation))
 
     def resolved(self) -> dict[str, Any]:
         """Return every table and key, as ``Config.resolved``, without passwords."""
