@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import OVERALL
 from biasspark.config import kinds
 from biasspark.config.declaration import Kind, Section, Spot, guess, setting
-from biasspark.config.reader import Written
-from biasspark.errors import Fault
 from biasspark.text import list_choices, quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
@@ -144,31 +142,29 @@ class Attribution(Section):
         """How rows are split into those that search and those that estimate, also where no tree is grown."""
         return self.tree or TreeSettings()
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of features that are two kinds at once, and of parts that lack features or a tree."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of features that are two kinds at once, and of parts that lack features or a tree."""
         for name in [name for name in self.numeric if name in self.categorical]:
             what = f"{quote(name)} is numeric, too. A feature is one of the two."
-            yield written.complain("categorical", what, "Remove one.")
+            written["categorical"].complain(what, "Remove one.")
         for key in ("tree", "pairs", "slice_search"):
             if key in written and not self.features:
                 what = "there is no feature to split on. At least one is required."
-                yield written.complain(key, what, written.write(numeric=["comment_length"]))
+                written[key].complain(what, written.write(numeric=["comment_length"]))
         for key, is_default in (("compare", not self.compare), ("targets", self.targets == TARGETS[:1])):
             if not is_default and "tree" not in written:
-                yield written.fault(
-                    key, "Only a tree uses it, and there is none.", "Add tree = {}, or remove the line."
-                )
+                written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or remove the line.")
         if OVERALL in self.segments:
             rule = "This name stands for all rows."
-            yield written.table("segments").fault(OVERALL, rule, "Rename the segment.")
+            written["segments"][OVERALL].refuse(rule, "Rename the segment.")
 
-    def check_models(self, written: Written, models: Sequence[str]) -> Iterator[Fault]:
-        """Yield the faults of models that do not exist."""
+    def check_models(self, written: Spot, models: Sequence[str]) -> None:
+        """Note the faults of models that do not exist."""
         for pair in self.compare:
             for name in [name for name in pair if name not in models]:
                 rule = f"There is no model {quote(name)}. The models are {list_choices(models)}."
-                yield written.entry_fault("compare", pair, rule, guess(name, models, "Correct it."))
-        link = written.table("link")
+                written.refuse_entry("compare", pair, rule, guess(name, models, "Correct it."))
+        link = written["link"]
         for name in [name for name in link.keys if name not in models]:
             what = f"there is no such model. The models are {list_choices(models)}."
-            yield link.complain(str(name), what, guess(name, models))
+            link[str(name)].complain(what, guess(name, models))

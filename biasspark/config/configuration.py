@@ -6,7 +6,7 @@ import hashlib
 import json
 import numbers
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -37,7 +37,7 @@ from biasspark.config.optional_metrics import (
     Thresholds,
 )
 from biasspark.config.paths import is_within, unusable_path
-from biasspark.config.reader import Written, plain
+from biasspark.config.reader import plain
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 
@@ -136,18 +136,18 @@ class Corpus(Section):
         asks = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
         return bool(self.path) and self.format.lower() == "csv" and self.schema is None and asks != "true"
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of where it is read from, and of ids to compare without an id."""
-        yield from written.need_one("path", "table", path="data/civil")
+    def check(self, written: Spot) -> None:
+        """Note the faults of where it is read from, and of ids to compare without an id."""
+        written.need_one("path", "table", path="data/civil")
         if "schema" in written and "table" in written:
-            yield written.fault("schema", "A catalog table has its own schema.", "Remove the line.")
-        if written.keys.get("duplicates") in DUPLICATES[:2] and "id" not in written:
+            written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
+        if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
             rule = "Without an id nothing can be compared."
-            yield written.fault("duplicates", rule, 'Name the id column, id = "...", or remove the line.')
+            written["duplicates"].refuse(rule, 'Name the id column, id = "...", or remove the line.')
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the corpus; without an id nothing is done about repeated ids."""
-        return self if "id" in written else replace(self, duplicates="allow")
+        return self if self.id else replace(self, duplicates="allow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,15 +166,15 @@ class Label(Section):
     range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """A label outside this closed interval is rejected."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of a label that is decided twice, and of its range."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of a label that is decided twice, and of its range."""
         if "threshold" in written and "positive" in written:
             rule: Text = (Key(("label", "positive")), " is given, too. A label is decided by one of the two.")
-            yield written.fault("threshold", rule, "Remove one.")
+            written["threshold"].refuse(rule, "Remove one.")
         if self.range and self.positive and isinstance(self.positive[0], str):
             rule = "Only a label that is a number has a range, and positive holds text."
-            yield written.fault("range", rule, "Remove the line.")
-        yield from check_threshold(written, self.threshold, self.range)
+            written["range"].refuse(rule, "Remove the line.")
+        check_threshold(written, self.threshold, self.range)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,31 +264,31 @@ class Measures(Section):
         """SHA-256 of ``json``, in hexadecimal: equal for configurations that mean the same."""
         return hashlib.sha256(self.json.encode("ascii")).hexdigest()
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other."""
         models, skew = tuple(self.models), self.pinned_skew
         if ALL_ROWS in self.slices:
             rule = f"The slice {ALL_ROWS} is always there and holds every row."
-            yield written.table("slices").fault(ALL_ROWS, rule, "Rename the slice.")
+            written["slices"][ALL_ROWS].refuse(rule, "Rename the slice.")
         if models and self.compare:
-            yield from self.compare.check_models(written.table("compare"), models)
+            self.compare.check_models(written["compare"], models)
         if models and self.attribution:
-            yield from self.attribution.check_models(written.table("attribution"), models)
+            self.attribution.check_models(written["attribution"], models)
         if self.pinned_auc and self.pinned_auc.trials and self.ranking.engine == "windows":
             rule = 'The engine is "windows", and trials are drawn from sorted blocks.'
             fix = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            yield written.table("pinned_auc").fault("trials", rule, fix)
+            written["pinned_auc"]["trials"].refuse(rule, fix)
         if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
-            yield unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names)
+            written.note(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
         for name, publishes in {
             "attribution": "numbers of single rows",
             "compare": "numbers of every identity",
         }.items():
             if self.privacy and name in written:
                 what = f"it is given together with [{name}], which publishes {publishes} and suppresses nothing."
-                yield written.complain("privacy", what, f"Keep [{name}] in a configuration of its own.")
+                written["privacy"].complain(what, f"Keep [{name}] in a configuration of its own.")
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the measures with the models that are compared, and the links of all models."""
         compare, attribution = self.compare, self.attribution
         if compare:
@@ -336,18 +336,18 @@ class Output(Section):
     views: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of names and formats that a folder or a catalog cannot have."""
-        yield from written.need_one("path", "catalog", path="warehouse")
+    def check(self, written: Spot) -> None:
+        """Note the faults of names and formats that a folder or a catalog cannot have."""
+        written.need_one("path", "catalog", path="warehouse")
         for key, name in (("catalog", self.catalog), ("views", self.views)):
             if name is not None and not _TWO_NAMES.fullmatch(name):
                 rule = "It must be catalog.schema, two names of letters, digits, _ and -."
-                yield written.fault(key, rule, written.write(**{key: "spark_catalog.bias"}))
+                written[key].refuse(rule, written.write(**{key: "spark_catalog.bias"}))
         if "path" in written and self.format == "iceberg":
             rule = "Iceberg keeps its tables in a catalog."
-            yield written.fault("format", rule, 'Write catalog = "lake.bias" in place of path.')
+            written["format"].refuse(rule, 'Write catalog = "lake.bias" in place of path.')
         if "path" in written and "views" in written:
-            yield written.fault("views", "A path has its views in files next to the tables.", "Remove the line.")
+            written["views"].refuse("A path has its views in files next to the tables.", "Remove the line.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,29 +407,29 @@ class Config(Measures, _Source):
                 part["path"] = redact(part["path"])
         return tables
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other."""
-        yield from super().check(written)
-        yield from self._check_id(written)
-        yield from self._check_paths()
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other."""
+        super().check(written)
+        self._check_id(written)
+        self._check_paths(written)
         if self.gate:
-            yield from self._check_gate(self.gate, written)
+            self._check_gate(self.gate, written)
         keeps = bool(self.state and self.state.keep)
         if keeps and self.ranking.engine != ENGINES[0]:
             rule = f'The engine is "{self.ranking.engine}", which sorts no blocks.'
             fix: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            yield written.table("state").fault("keep", rule, fix)
+            written["state"]["keep"].refuse(rule, fix)
         suppresses_nothing = {
             "[state], which keeps the score, label and identities of every row.": keeps,
             "[gate] paired, which publishes counts that reveal single rows.": self.gate and self.gate.paired,
         }
         for what in [what for what, holds in suppresses_nothing.items() if holds and self.privacy]:
             fix = "Remove one of them, or move it to a configuration of its own."
-            yield written.complain("privacy", f"it is given together with {what}", fix)
+            written["privacy"].complain(f"it is given together with {what}", fix)
 
-    def _check_id(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of what needs an id, where there is none."""
-        if self.corpus.id or not written.table("corpus").sound("id"):
+    def _check_id(self, written: Spot) -> None:
+        """Note the faults of what needs an id, where there is none."""
+        if self.corpus.id or not written["corpus"].sound("id"):
             return
         reasons = {
             "[attribution] splits and samples by it": self.attribution is not None,
@@ -438,39 +438,39 @@ class Config(Measures, _Source):
             "[gate] paired groups rows by it": self.gate is not None and self.gate.paired,
         }
         for reason in [reason for reason, holds in reasons.items() if holds]:
-            corpus = written.table("corpus")
-            yield corpus.complain("id", f"missing. {reason}.", corpus.write(id="row_id"))
+            corpus = written["corpus"]
+            corpus["id"].complain(f"missing. {reason}.", corpus.write(id="row_id"))
 
-    def _check_paths(self) -> Iterator[Fault]:
-        """Yield the faults of paths to which tables or reports cannot be written."""
+    def _check_paths(self, written: Spot) -> None:
+        """Note the faults of paths to which tables or reports cannot be written."""
         output, corpus = self.output.path, self.corpus.path
         rule, fix = unusable_path(output) if output else ("", "")
         if rule:
-            yield Fault(("output", "path"), output, rule, fix)
+            written.note(Fault(("output", "path"), output, rule, fix))
         for part, path in (("output", None if rule else output), ("report", self.report.path)):
             if path and corpus and is_within(path, corpus):
                 rule = "It lies in the path of [corpus], and the next run would read its files as rows."
-                yield Fault((part, "path"), path, rule, "Name a folder outside.")
+                written.note(Fault((part, "path"), path, rule, "Name a folder outside."))
 
-    def _check_gate(self, gate: Gate, written: Written) -> Iterator[Fault]:
-        """Yield the faults of rules on what the other tables do not have."""
-        models, tables = tuple(self.models), written.table("gate")
+    def _check_gate(self, gate: Gate, written: Spot) -> None:
+        """Note the faults of rules on what the other tables do not have."""
+        models, rules = tuple(self.models), written["gate"]["rule"]
         identities = self.identities if written.sound("identities") else None
         for index, rule in enumerate(gate.rule):
-            of_rule = tables.table("rule", rule.name or index + 1, index)
-            yield from rule.check_names(of_rule, models, tuple(self.slices), identities)
+            of_rule = rules.within(rule.name or index + 1, rules.entries[index])
+            rule.check_names(of_rule, models, tuple(self.slices), identities)
             if rule.baseline is not None and models:
-                yield from rule.check_baseline(of_rule, models, self.compare, written.sound("compare"))
+                rule.check_baseline(of_rule, models, self.compare, written.sound("compare"))
             if rule.metric in AT_THRESHOLDS and rule.threshold is not None and written.sound("thresholds"):
                 at = self.thresholds.at if self.thresholds else ()
                 if rule.threshold not in at:
                     known = f"[thresholds] has {list_choices(at)}." if at else "[thresholds] is missing."
                     fix = ("Add it: ", Setting(("thresholds", "at"), [rule.threshold]), ".")
-                    yield of_rule.fault("threshold", known, fix)
+                    of_rule["threshold"].refuse(known, fix)
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the configuration with the models of every rule."""
-        config = super().resolve(written)
+        config = super().resolve()
         gate, compare, models = config.gate, config.compare, tuple(config.models)
         if gate:
             rules = [

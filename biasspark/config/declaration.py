@@ -14,7 +14,7 @@ import math
 import numbers
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
@@ -22,7 +22,7 @@ from biasspark.errors import ABSENT, Fault, KeyPath, Setting, Text, Value, Words
 from biasspark.text import closest_match, show_value
 
 if TYPE_CHECKING:
-    from biasspark.config.reader import Reader, Written
+    from biasspark.config.reader import Reader
 
 REQUIRED = ABSENT
 CORRECT = Words("Correct it, or remove the line.", "Correct it, or leave it out.")
@@ -35,11 +35,10 @@ Entry = TypeVar("Entry", bound=Hashable)
 class Section:
     """A table of the configuration. Its fields are its keys, each a `setting`, in the order of the documentation."""
 
-    def check(self, written: Written) -> Iterator[Fault]:  # noqa: ARG002 - for those that have something to check
-        """Yield the faults that lie in several keys together."""
-        yield from ()
+    def check(self, written: Spot) -> None:
+        """Note the faults that lie in several keys together, by the table as it is written."""
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the table with the values that follow from other keys."""
         return self
 
@@ -51,7 +50,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Spot:
-    """A value that is being read: where it is, what to do about its faults, and the reader."""
+    """A value as it is written: where it is, what to do about its faults, and the reader, which notes them.
+
+    Of a table, ``key in spot`` and ``spot[key]`` are its keys; those whose value is None are absent.
+    """
 
     path: KeyPath
     value: Any
@@ -67,6 +69,52 @@ class Spot:
         """Note a fault without showing the value; return `ABSENT`."""
         self.reader.faults.append(Fault(self.path, ABSENT, what, fix or self.fix))
         return ABSENT
+
+    def note(self, fault: Fault) -> None:
+        """Note a fault."""
+        self.reader.faults.append(fault)
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Its keys and their values, none of what is not a table."""
+        table = self.value if isinstance(self.value, Mapping) else {}
+        return {key: value for key, value in table.items() if value is not None}
+
+    @property
+    def entries(self) -> Sequence[Any]:
+        """Its entries; a value that is no list is a single one."""
+        return self.value if isinstance(self.value, list | tuple) else [self.value]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys
+
+    def __getitem__(self, key: str) -> Spot:
+        return self.within(key, self.keys.get(key, ABSENT))
+
+    def sound(self, *keys: str) -> bool:
+        """Return whether no fault was noted in these keys; in the whole of it where none is given."""
+        paths = [(*self.path, key) for key in keys] or [self.path]
+        return not any(map(self.reader.faults.within, paths))
+
+    def refuse_entry(self, key: str, entry: object, rule: Text, fix: Text, single: str = "") -> None:
+        """Note the fault of an entry of a list, or of the key that holds a single one in its place."""
+        if single in self:
+            self[single].refuse(rule, fix)
+        else:
+            listed = [tuple(value) if isinstance(value, list) else value for value in self.keys.get(key, ())]
+            self[key].within(listed.index(entry) + 1, entry).refuse(rule, fix)
+
+    def need_one(self, first: str, second: str, **example: object) -> None:
+        """Note the fault that both of two keys are written, or neither."""
+        rule = "Exactly one of them is required."
+        if first in self and second in self:
+            self.complain(f"{first} and {second} are both given. {rule}", "Remove one.")
+        elif first not in self and second not in self:
+            self.complain(f"neither {first} nor {second} is given. {rule}", self.write(**example))
+
+    def write(self, **example: object) -> Text:
+        """Return the advice to write some of its keys."""
+        return write(self.path, example)
 
     def within(self, key: object, value: object, fix: Text = "") -> Spot:
         """Return a key of the value, which is a table, or an entry of it, which is a list."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ from biasspark.config.comparison_settings import Compare
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS
-from biasspark.config.reader import Written
-from biasspark.errors import Fault, Text
+from biasspark.errors import Text
 from biasspark.text import list_choices, quote
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
@@ -112,50 +111,51 @@ class Rule(Section):
     def _is_compared(self) -> bool:
         return self.baseline is not None and self.metric not in AT_THRESHOLDS
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of a rule by itself: of its threshold, its selectors and its bound."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of a rule by itself: of its threshold, its selectors and its bound."""
         if "threshold" in written and self.metric in SUITE_METRICS:
             fix = f"Remove it, or take {RATE_GAPS[1]}."
-            yield written.fault("threshold", f"{self.metric} has no threshold.", fix)
+            written["threshold"].refuse(f"{self.metric} has no threshold.", fix)
         if "threshold" not in written and self.metric in AT_THRESHOLDS:
-            yield written.complain("threshold", f"missing. {self.metric} needs one.", written.write(threshold=0.5))
+            written["threshold"].complain(f"missing. {self.metric} needs one.", written.write(threshold=0.5))
         keys = ("identity", "identities", "crossed", "worst")
-        if self.metric == OVERALL_METRIC and (given := [key for key in keys if written.keys.get(key)]):
+        if self.metric == OVERALL_METRIC and (given := [key for key in keys if key in written and written[key].value]):
             what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
-            yield written.complain("", what, "Remove that, or take another metric.")
+            written.complain(what, "Remove that, or take another metric.")
         bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
         if len(bounds) != 1:
             listed = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
             what = f"{' and '.join(bounds)} are given" if bounds else "there is no bound"
             example = {"min": 0.8} if "min" in allowed and not self.is_gap else {allowed[-1]: 0.1}
             fix_number = "Write one, or split the rule." if bounds else written.write(**example)
-            yield written.complain("", f"{what}. A rule has exactly one bound: {listed}.", fix_number)
+            written.complain(f"{what}. A rule has exactly one bound: {listed}.", fix_number)
         for kind in bounds:
             if kind in allowed:
-                yield from self._check_range(kind, written)
+                self._check_range(kind, written)
             elif len(bounds) == 1:
-                yield self._refuse_bound(kind, written)
+                self._refuse_bound(kind, written)
 
-    def _refuse_bound(self, kind: str, written: Written) -> Fault:
+    def _refuse_bound(self, kind: str, written: Spot) -> None:
         if self._is_compared and kind not in CHANGES:
             rule = "A rule with a baseline bounds how much worse a model is than the baseline."
-            return written.fault(kind, rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
+            written[kind].refuse(rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
+            return
         right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
-        return written.fault(kind, f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
+        written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
 
-    def _check_range(self, kind: str, written: Written) -> Iterator[Fault]:
+    def _check_range(self, kind: str, written: Spot) -> None:
         high = 0.5 if self.metric in SUITE_GAPS else 1.0
         low = -high if self.is_gap and kind in ("min", "max") else 0.0
         bound = getattr(self, kind)
         if written.sound(kind) and not (low < bound < high or (kind in CHANGES and bound == low)):
             excluded = f"{high} excluded" if kind in CHANGES else "both excluded"
             rule = f"It must lie between {low} and {high}, {excluded}. Otherwise every value would pass, or none."
-            yield written.fault(kind, rule, "Correct it.")
+            written[kind].refuse(rule, "Correct it.")
 
     def check_names(
-        self, written: Written, models: Sequence[str], slices: Sequence[str], identities: Identities | None
-    ) -> Iterator[Fault]:
-        """Yield the faults of models, slices and identities that do not exist.
+        self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
+    ) -> None:
+        """Note the faults of models, slices and identities that do not exist.
 
         Parameters
         ----------
@@ -167,16 +167,14 @@ class Rule(Section):
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
-                yield written.entry_fault(key, name, rule, guess(name, known), _SINGLE[key])
+                written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
         if identities is not None and self.metric != OVERALL_METRIC:
             for name in dict.fromkeys(self.identities or ()):
                 if unknown := _unknown_identity(name, identities):
-                    yield written.entry_fault("identities", name, *unknown, _SINGLE["identities"])
+                    written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])
 
-    def check_baseline(
-        self, written: Written, models: Sequence[str], compare: Compare | None, is_sound: bool
-    ) -> Iterator[Fault]:
-        """Yield the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
+    def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
+        """Note the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
         compared = compare.compared(models) if compare else ()
         uncompared = [name for name in self.models if name not in compared]
         rule: Text = ""
@@ -199,7 +197,7 @@ class Rule(Section):
             listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
             rule = f"[compare] compares {listed} with it, and not {list_choices(uncompared)}."
         if rule:
-            yield written.fault("baseline", rule, fix)
+            written["baseline"].refuse(rule, fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,15 +244,15 @@ class Gate(Section):
         """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
         return tuple(rule for rule in self.rule if rule.baseline is not None)
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that there is no rule, or two of one name, or none for what is paired."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that there is no rule, or two of one name, or none for what is paired."""
         if not self.rule:
-            yield written.complain("", "there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
+            written.complain("there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
         for name in repeated(rule.name for rule in self.rule if rule.name):
-            yield written.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
+            written.complain(f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
             rule = "No rule is on a change of an AUC since the last accepted run."
-            yield written.fault("paired", rule, "Remove the line, or write a rule with max_drop or max_rise.")
+            written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")
 
 
 def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | None:

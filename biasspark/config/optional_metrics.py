@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -12,8 +11,6 @@ from typing import Any, Self
 from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
-from biasspark.config.reader import Written
-from biasspark.errors import Fault
 from biasspark.text import show_value
 
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
@@ -71,11 +68,11 @@ class Grid(Section):
     steps: int = setting(100, kinds.whole(1, MOST_THRESHOLDS - 1))
     """The number of steps from one to the other."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the fault that the grid has no width."""
+    def check(self, written: Spot) -> None:
+        """Note the fault that the grid has no width."""
         if not self.low < self.high and written.sound("low", "high"):
             what = f"low = {show_value(self.low)} is not below high = {show_value(self.high)}."
-            yield written.complain("", what, "Swap them.")
+            written.complain(what, "Swap them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +87,16 @@ class Thresholds(Section):
     grid: Grid | None = setting(None, kinds.table(Grid), example={"steps": 100})
     """Equally spaced thresholds: both ends and what lies between."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that there are no thresholds, or too many."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that there are no thresholds, or too many."""
         if "at" not in written and "grid" not in written:
             what = "neither at nor grid is given. A threshold is required."
-            yield written.complain("", what, written.write(at=[0.5]))
+            written.complain(what, written.write(at=[0.5]))
         if (n_thresholds := len(self._all())) > MOST_THRESHOLDS:
             what = f"there are {n_thresholds:,} thresholds. At most {MOST_THRESHOLDS:,} are allowed."
-            yield written.complain("", what, "Take a coarser grid.")
+            written.complain(what, "Take a coarser grid.")
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return all thresholds as a list."""
         return replace(self, at=self._all(), grid=None)
 
@@ -138,14 +135,14 @@ class LabelBalance(Section):
     )
     """The cuts between lengths, ascending: each begins a bucket, and the last one ends the bucket before it."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that lengths come from two columns, or are cut without one."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that lengths come from two columns, or are cut without one."""
         if "text" in written and "length" in written:
             what = "text and length are both given. A length comes from one of them."
-            yield written.complain("", what, "Remove one.")
+            written.complain(what, "Remove one.")
         if "buckets" in written and "text" not in written and "length" not in written:
             rule = "Without text or length nothing is put into them."
-            yield written.fault("buckets", rule, written.write(text="comment_text"))
+            written["buckets"].refuse(rule, written.write(text="comment_text"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,13 +162,13 @@ class MinimumCellRows(Section):
     metrics: dict[str, int] = setting({}, kinds.named("a metric", kinds.whole()))
     """Of single metrics, in place of `min_rows`."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of metrics that are not those of the suite."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of metrics that are not those of the suite."""
         for name in [name for name in self.metrics if name not in SUITE_METRICS]:
             what = f"there is no such metric. The metrics are {', '.join(SUITE_METRICS)}."
-            yield written.table("metrics").complain(name, what, guess(name, SUITE_METRICS))
+            written["metrics"][name].complain(what, guess(name, SUITE_METRICS))
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the settings with the metrics in the order of the suite."""
         return replace(self, metrics={name: self.metrics[name] for name in SUITE_METRICS if name in self.metrics})
 

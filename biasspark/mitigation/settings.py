@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from biasspark.config import Config, Corpus, Terms, kinds
 from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
-from biasspark.config.reader import Reader, Written
+from biasspark.config.reader import Reader
 from biasspark.config.toml_file import apply_overrides, read_toml
 from biasspark.errors import ABSENT, Fault, Setting, redact
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
@@ -86,20 +86,20 @@ class Mitigation(Section):
         paths = {CONTROL: self.random, MITIGATED: self.debiasing}
         return {model: Corpus(name=model, path=path, filter=self.filter) for model, path in paths.items() if path}
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of the files, and those that the generators find."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of the files, and those that the generators find."""
         given = [key for key in ("debiasing", "random") if key in written]
         if len(given) == 1:
             what = f"{given[0]} is given alone. The mitigated model and the control get comments of one kind."
-            yield written.complain("", what, "Name both.")
+            written.complain(what, "Name both.")
         for key in ("text", "filter"):
             if key in written and not given:
                 rule = "Without debiasing and random nothing is read."
-                yield written.fault(key, rule, "Name them, or remove the line.")
+                written[key].refuse(rule, "Name them, or remove the line.")
         if written.sound():
             for fault in dict.fromkeys((*self.training_request.list_faults(), *self.test_request.list_faults())):
                 key, _, what = fault.partition(": ")
-                yield written.complain(key, what, "")
+                written[key].complain(what, "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,17 +114,17 @@ class Experiment(Config):
         files = {key: redact(path) for key in ("debiasing", "random") if (path := tables["mitigation"].get(key))}
         return tables | {"mitigation": tables["mitigation"] | files}
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other, and of an output that is no folder."""
-        yield from super().check(written)
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other, and of an output that is no folder."""
+        super().check(written)
         if self.output.catalog and not self.output.path:
             rule = "The corpora are written into a folder, next to the tables."
             fix = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")
-            yield written.table("output").fault("catalog", rule, fix)
+            written["output"]["catalog"].refuse(rule, fix)
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the configuration with the folder of the corpora."""
-        config = super().resolve(written)
+        config = super().resolve()
         return replace(config, corpus=replace(config.corpus, path=f"{config.output.path}/{FOLDER}"))
 
 
