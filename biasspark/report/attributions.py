@@ -22,7 +22,7 @@ from biasspark.report.cells import (
     show_name,
     show_number,
 )
-from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.report_data import ReportData, Rows, group_rows
 
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
 """How many groups a heat map shows, and up to how many its cells have room for an interval."""
@@ -110,9 +110,8 @@ class Tree(NamedTuple):
 
 def list_heat_maps(report: ReportData) -> list[HeatMap]:
     """Return a map of all rows for each grouping and model, of the groups with the most rows."""
-    rows = report.rows("auc_crosses", slice=ALL_ROWS)
-    keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
-    return [_heat_map([row for row in rows if (row["grouping"], row["model"]) == key], *key) for key in keys]
+    groups = group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model")
+    return [_heat_map(rows, *key) for key, rows in groups.items()]
 
 
 def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
@@ -178,26 +177,22 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
 def list_segment_trees(report: ReportData) -> list[Tree]:
     """Return the trees on all rows: per model or pair of models that of attribution, then those of losses."""
     rows = report.rows("attribution_segments", slice=ALL_ROWS)
-    keys = dict.fromkeys((row["target"], row["baseline_model"], row["model"]) for row in rows)
+    groups = group_rows(rows, "target", "baseline_model", "model")
     trees = []
-    for key in sorted(keys, key=lambda key: (key[0] != "auc", key)):
-        target, baseline, model = key
-        nodes = [row for row in rows if (row["target"], row["baseline_model"], row["model"]) == key]
+    for target, baseline, model in sorted(groups, key=lambda key: (key[0] != "auc", key)):
         subject = f"{show_name(model)} minus {show_name(baseline)}" if baseline else show_name(model)
         title = f"{subject}, {'attribution' if target == 'auc' else show_name(target)}"
         best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
         color = gap_color if baseline else _attribution_color if target == "auc" else _no_color
-        trees.append(Tree(title, best, _grow(nodes, color)))
+        trees.append(Tree(title, best, _grow(groups[target, baseline, model], color)))
     return trees
 
 
 def list_pair_trees(report: ReportData) -> list[Tree]:
     """Return the trees of pairs on all rows, one per model."""
-    by_model: dict[str, list[Row]] = {}
-    for row in report.rows("pair_segments", slice=ALL_ROWS):
-        by_model.setdefault(row["model"], []).append(row)
+    groups = group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model")
     best = "1 is best, 0.5 is chance"
-    return [Tree(f"{show_name(model)}, pairs", best, _grow(rows, auc_color)) for model, rows in by_model.items()]
+    return [Tree(f"{show_name(model)}, pairs", best, _grow(rows, auc_color)) for (model,), rows in groups.items()]
 
 
 def _attribution_color(value: float | None) -> str:
@@ -271,10 +266,11 @@ def list_losing_slices(report: ReportData) -> list[TreeNode]:
 
 def list_named_segments(report: ReportData) -> dict[str, dict[str, Row]]:
     """Return the rows of the named segments by name and model."""
-    segments: dict[str, dict[str, Row]] = {}
-    for row in sorted(report.rows("loss_by_segment", slice=ALL_ROWS), key=lambda row: str(row["segment"])):
-        segments.setdefault(row["segment"], {})[row["model"]] = row
-    return segments
+    groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
+    return {
+        segment: {row["model"]: row for row in rows}
+        for (segment,), rows in sorted(groups.items(), key=lambda one: one[0])
+    }
 
 
 SEGMENT_COLORS: Mapping[str, ColorOf] = {

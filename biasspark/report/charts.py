@@ -33,6 +33,9 @@ WIDTH, PIXELS = 1116, 72
 LETTER = 6.6
 """The width of a letter in pixels, generously: the reader's browser chooses the font."""
 
+_ALPHAS = {True: 0.4, False: 1.0}
+"""How pale points are, those that rest on too few rows and the others."""
+
 _SLOPE = 60
 """The angle of the names of columns, in degrees."""
 
@@ -97,13 +100,10 @@ def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], mod
     for number, model in enumerate(models):
         shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
         color, marker = model_style(number)
-        for weak, alpha in ((True, 0.4), (False, 1)):
-            points = [
-                (lines[row["identity"]] + shift, row)
-                for row in rows
-                if row["model"] == model and is_weak(row[f"{name}_low"], row[f"{name}_high"]) == weak
-            ]
-            _draw_points(axes, name, points, color=color, alpha=alpha, marker=marker)
+        points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
+        for weak, alpha in _ALPHAS.items():
+            some = [one for one in points if is_weak(one[1][f"{name}_low"], one[1][f"{name}_high"]) == weak]
+            _draw_points(axes, name, some, color=color, alpha=alpha, marker=marker)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", labeltop=True)
 
@@ -159,8 +159,8 @@ def draw_pinned(report: ReportData) -> Markup | None:
             color, marker = model_style(number)
             if of_model:
                 axes.axhline(of_model[0]["overall_auc"], color=color, linewidth=1.2, dashes=(4, 3))
-            for is_weak_point, alpha in ((True, 0.4), (False, 1)):
-                points = [row for row in of_model if ((row["identity"], model) in weak) == is_weak_point]
+            for is_pale, alpha in _ALPHAS.items():
+                points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
                 across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
                 style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
                 axes.plot(across, values, marker, **style)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
+from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
@@ -130,11 +131,10 @@ def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     AUC is left out: that of a small identity is nearly the AUC of all rows.
     """
     rows = comparisons.to_pylist()
-    changes: dict[tuple[str, str, bool], list[Row]] = {}
-    for row in rows:
-        if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc":
-            changes.setdefault((row["model"], row["baseline_model"], row["verdict"] != WORSE), []).append(row)
-    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in sorted(changes)]
+    changed = (row for row in rows if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc")
+    changes = group_rows(changed, "model", "baseline_model", "verdict")
+    in_order = sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE))
+    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in in_order]
     everything = f"latest_{MODEL_COMPARISONS.name} has every comparison, those of background_auc too."
     return "\n\n".join([*shown, _show_verdicts(rows), everything])
 

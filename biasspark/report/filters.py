@@ -22,6 +22,7 @@ from biasspark.report.report_data import (
     Rows,
     choose_thresholds,
     find_lowest,
+    group_rows,
     order_worst_first,
 )
 
@@ -64,8 +65,7 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
     """
     metrics, summaries = night["bias_metrics"], night["model_summary"]
-    measured = _on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist()
-    singles = _single(measured)
+    singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
     worst = order_worst_first(singles)[:MAX_IDENTITIES]
     shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
     tables = {
@@ -130,14 +130,15 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
 
 def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]) -> Rows:
     """Return how many identities are in each sum X, ``X_n``, and how many of these rest on too few rows, ``X_weak``."""
-    counted: dict[tuple[Any, ...], Counter[str]] = {}
-    for row in rows:
-        counts = counted.setdefault(tuple(row[name] for name in by), Counter())
+    counted = []
+    for key, of_key in group_rows(rows, *by).items():
+        counts = dict(zip(by, key, strict=True))
         for total, parts in sums.items():
-            defined = [name for name in parts if row[name] is not None]
-            counts[f"{total}_n"] += bool(defined)
-            counts[f"{total}_weak"] += any(is_weak(row[f"{name}_low"], row[f"{name}_high"]) for name in defined)
-    return [{**dict(zip(by, key, strict=True)), **counts} for key, counts in counted.items()]
+            defined = [(row, names) for row in of_key if (names := [name for name in parts if row[name] is not None])]
+            weak = [any(is_weak(row[f"{name}_low"], row[f"{name}_high"]) for name in names) for row, names in defined]
+            counts |= {f"{total}_n": len(weak), f"{total}_weak": sum(weak)}
+        counted.append(counts)
+    return counted
 
 
 def worst_alerts(alerts: Rows) -> Rows:
@@ -188,12 +189,11 @@ def mean_over_templates(scores: Rows) -> Rows:
     """
     known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in known:
-        if row["identity"] != OVERALL and (row["model"], row["template"]) in overall:
-            groups.setdefault((row["model"], row["identity"]), []).append(row)
+    compared = (row for row in known if row["identity"] != OVERALL and (row["model"], row["template"]) in overall)
+    groups = group_rows(compared, "model", "identity")
     means = []
-    for (model, identity), rows in sorted(groups.items()):
+    for model, identity in sorted(groups):
+        rows = groups[model, identity]
         scores_by_template = [row["mean_score"] for row in rows]
         departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
         mean = {"model": model, "identity": identity, "n_templates": len(rows)}
@@ -272,10 +272,8 @@ def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
     is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
     others = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
     others.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
-    by_pair: dict[tuple[str, str], list[Row]] = {}
-    for row in others:
-        by_pair.setdefault((row["model"], row["baseline_model"]), []).append(row)
-    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair.values() for row in rows[:MAX_WORSE])]
+    by_pair = group_rows(others, "model", "baseline_model").values()
+    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair for row in rows[:MAX_WORSE])]
 
 
 def _rule_of(alert: Row) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.report.cells import DASH, Row, TableCell, is_weak, metric_cell, sum_cell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import WORST, ReportData, Rows, find_lowest
+from biasspark.report.report_data import WORST, ReportData, Rows, find_lowest, group_rows
 
 MAX_WORST = 8
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
@@ -115,9 +115,7 @@ def list_worst_by_model(report: ReportData) -> dict[str, list[WorstIdentity]]:
 
 def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
     """Return by model the worst crossed pairs on all rows."""
-    pairs = report.rows("crossed_pairs")
-    models = dict.fromkeys(row["model"] for row in pairs)
-    return {model: _sort_worst(row for row in pairs if row["model"] == model) for model in models}
+    return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple, TypeAlias
@@ -57,14 +57,12 @@ class PastRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """The rows of one night.
+    """The rows of one night, ``run_date`` of a ``corpus``.
 
     Attributes
     ----------
-    corpus, run_date
-        The night.
-    run
-        The ledger's row of the main job's run.
+    run, acceptances
+        The ledger's row of the main job's run, and those by which people accepted runs.
     tables
         The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
@@ -75,8 +73,6 @@ class ReportData:
         The nights before, oldest first, each with the run that readers see.
     baseline, baseline_label
         The run that the night is compared with, None without one, and why it was chosen.
-    acceptances
-        The ledger's rows by which people accepted runs.
     n_identities
         How many identities were measured. The worst of them are shown.
     missing_identities
@@ -103,9 +99,8 @@ class ReportData:
 
     def count(self, table: str) -> Counter[tuple[Any, ...]]:
         """Return how many rows a table of `COUNTED_BY` has by the values of these columns, shown or not."""
-        if table in self.counts:
-            return Counter(self.counts[table])
-        return Counter(tuple(row[name] for name in COUNTED_BY[table]) for row in self.rows(table))
+        counted = {key: len(rows) for key, rows in group_rows(self.rows(table), *COUNTED_BY[table]).items()}
+        return Counter(self.counts.get(table, counted))
 
     def alerts(self) -> list[Row]:
         """Return the alerts of the night and of the comparison of its models, the worst first.
@@ -160,6 +155,14 @@ class ReportData:
 
     def _setting(self, part: str, key: str, default: float) -> float:
         return float((read_config(self.run).get(part) or {}).get(key, default))
+
+
+def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values of some columns, in their order."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return groups
 
 
 def _alert_order(row: Row) -> tuple[Any, ...]:

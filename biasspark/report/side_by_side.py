@@ -39,23 +39,9 @@ NEEDED = (
 class Request:
     """The two models A and B to compare, and the rows to show.
 
-    Attributes
-    ----------
-    models
-        Two different names.
-    slices
-        Names of slices. Without any, all slices, ``all`` first.
-    sort
-        One of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0.
-    crossed
-        Whether crossed pairs are shown.
-    limit
-        The most rows of a slice; all if None.
-
-    Raises
-    ------
-    ConfigError
-        If both models are the same.
+    Without ``slices`` all are shown, ``all`` first; without ``limit`` all rows of a slice; ``crossed`` adds crossed
+    pairs. ``sort`` is one of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0. Raises as
+    `check_models`.
     """
 
     models: tuple[str, str]
