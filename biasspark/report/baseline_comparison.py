@@ -32,6 +32,7 @@ from biasspark.report.cells import (
 )
 from biasspark.report.definitions import TITLES
 from biasspark.report.report_data import ReportData
+from biasspark.text import format_count
 
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
 MAX_DIFFERENCES = 12
@@ -80,8 +81,9 @@ class BaselineComparison:
         """Whether the model is significantly worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
-        rest = f"{_count(n[BETTER], 'is', 'are')} significantly better, {_count(n[NO_EVIDENCE], 'is', 'are')} not "
-        rest += f"significant, {_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
+        better, no_evidence = (format_count(n[verdict], "is", "are") for verdict in (BETTER, NO_EVIDENCE))
+        rest = f"{better} significantly better, {no_evidence} not significant, "
+        rest += f"{format_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
         if not n[WORSE]:
             return f"{model} is not significantly worse than {baseline} in any of {total}; {rest}"
         largest = ""
@@ -187,7 +189,3 @@ def _difference_cell(row: Row) -> TableCell:
 def name_or_all_rows(identity: str) -> str:
     """Return the name of an identity, ``all rows`` for the whole slice."""
     return "all rows" if identity == OVERALL else show_name(identity)
-
-
-def _count(n: int, singular: str, plural: str) -> str:
-    return f"{n:,} {singular if n == 1 else plural}"
