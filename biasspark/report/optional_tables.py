@@ -260,20 +260,18 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
     """Return pinned AUC in the order of the other tables."""
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
-    rows.sort(key=lambda row: (order[row["identity"]], row["model"]))
-    suite = report.suite()
-    return [_pinned_row(row, suite.get((row["model"], row["identity"]), {})) for row in rows]
-
-
-def _pinned_row(row: Row, suite: Row) -> PinnedRow:
-    parts = [_pinned_part(row, suite, part) for part in PINNED_PARTS]
-    cell = TableCell(
-        text=show_number(row["pinned_auc"]),
-        value=row["pinned_auc"],
-        note=describe_reason(row["reason"]) if row["reason"] else "",
-        weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
-    )
-    return PinnedRow(row, suite, cell, parts)
+    suite, pinned = report.suite(), []
+    for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
+        of_suite = suite.get((row["model"], row["identity"]), {})
+        parts = [_pinned_part(row, of_suite, part) for part in PINNED_PARTS]
+        cell = TableCell(
+            text=show_number(row["pinned_auc"]),
+            value=row["pinned_auc"],
+            note=describe_reason(row["reason"]) if row["reason"] else "",
+            weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
+        )
+        pinned.append(PinnedRow(row, of_suite, cell, parts))
+    return pinned
 
 
 def _pinned_part(row: Row, suite: Row, part: str) -> tuple[TableCell, str]:
