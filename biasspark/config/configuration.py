@@ -91,7 +91,7 @@ def _read_models(spot: Spot) -> Any:
     else:
         rule = Words("It must be a table.", "It must be text, a list or a dict.")
         return spot.complain(("this is ", type_of(spot.value), ". ", rule))
-    if not models and not spot.reader.faults.within(spot.path):
+    if not models and spot.sound():
         spot.complain("no model is named. At least one is required.")
     return models
 

@@ -94,7 +94,7 @@ class Spot:
     def sound(self, *keys: str) -> bool:
         """Return whether no fault was noted in these keys; in the whole of it where none is given."""
         paths = [(*self.path, key) for key in keys] or [self.path]
-        return not any(map(self.reader.faults.within, paths))
+        return not any(fault.path[: len(path)] == path for fault in self.reader.faults for path in paths)
 
     def refuse_entry(self, key: str, entry: object, rule: Text, fix: Text, single: str = "") -> None:
         """Note the fault of an entry of a list, or of the key that holds a single one in its place."""

@@ -16,14 +16,6 @@ from biasspark.errors import ABSENT, ConfigError, Fault, Key, KeyPath, Words, ty
 AnySection = TypeVar("AnySection", bound=Section)
 
 
-class Faults(list[Fault]):
-    """Faults in the order in which they were noted."""
-
-    def within(self, path: KeyPath) -> bool:
-        """Return whether there is a fault at a path or within it."""
-        return any(fault.path[: len(path)] == path for fault in self)
-
-
 class Reader:
     """Reads tables of a configuration, and notes their faults.
 
@@ -36,7 +28,8 @@ class Reader:
     """
 
     def __init__(self, base: Path, left_out: Collection[str] = ()) -> None:
-        self.base, self.left_out, self.faults = base, left_out, Faults()
+        self.base, self.left_out = base, left_out
+        self.faults: list[Fault] = []
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration.
@@ -47,11 +40,12 @@ class Reader:
             With every fault, in the order of the tables.
         """
         order = {name: index for index, name in enumerate(declarations(section))}
+        top = Spot((), given, "", self)
         for name in [name for name in given if name not in order]:
             tables = ", ".join(f"[{known}]" for known in order)
             rule = f"there is no such table. The tables are {tables}."
-            self.faults.append(Fault((str(name),), ABSENT, rule, guess(name, order)))
-        read = self._build(section, Spot((), given, "", self).keys, ())
+            top.within(str(name), ABSENT).complain(rule, guess(name, order))
+        read = self._build(section, top.keys, ())
         if self.faults:
             raise ConfigError(
                 *sorted(self.faults, key=lambda fault: order.get(str(fault.path[0]), -1) if fault.path else -1)

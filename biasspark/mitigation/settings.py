@@ -37,7 +37,7 @@ def _read_terms(spot: Spot) -> Any:
 def _read_imbalanced(spot: Spot) -> Any:
     """Read the shares of terms, of which there is at least one."""
     shares = kinds.named("an identity term", _SHARE).read(spot)
-    if not shares and not spot.reader.faults.within(spot.path):
+    if not shares and spot.sound():
         spot.complain("no term is named. At least one is required.")
     return shares
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from math import sqrt
 from typing import Any
 
@@ -134,9 +135,11 @@ def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]
     for key, of_key in group_rows(rows, *by).items():
         counts = dict(zip(by, key, strict=True))
         for total, parts in sums.items():
-            defined = [(row, names) for row in of_key if (names := [name for name in parts if row[name] is not None])]
-            weak = [any(is_weak(row[f"{name}_low"], row[f"{name}_high"]) for name in names) for row, names in defined]
-            counts |= {f"{total}_n": len(weak), f"{total}_weak": sum(weak)}
+            intervals = [
+                [(row[f"{name}_low"], row[f"{name}_high"]) for name in parts if row[name] is not None] for row in of_key
+            ]
+            counts[f"{total}_n"] = sum(map(bool, intervals))
+            counts[f"{total}_weak"] = sum(any(starmap(is_weak, ends)) for ends in intervals)
         counted.append(counts)
     return counted
 
