@@ -20,14 +20,11 @@ from biasspark.config.configuration import (
     Output,
     RankingSettings,
     Rejects,
-    ReportSettings,
-    SketchSettings,
 )
 from biasspark.config.gate_rules import Gate, Rule
 from biasspark.config.identities import Crossed, Identities, too_many_pairs, unknown_identity
 from biasspark.config.load import load_config, parse_config, parse_identities, parse_measures
 from biasspark.config.optional_metrics import (
-    Grid,
     Histograms,
     LabelBalance,
     MinimumCellRows,
@@ -52,7 +49,6 @@ __all__ = [
     "Corpus",
     "Crossed",
     "Gate",
-    "Grid",
     "Histograms",
     "Identities",
     "Intervals",
@@ -68,9 +64,7 @@ __all__ = [
     "Privacy",
     "RankingSettings",
     "Rejects",
-    "ReportSettings",
     "Rule",
-    "SketchSettings",
     "SliceSearch",
     "Templates",
     "Terms",

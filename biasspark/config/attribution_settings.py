@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import OVERALL
-from biasspark.config.declaration import (
-    Kind,
-    Section,
-    Spot,
-    choice,
-    flag,
-    guess,
-    list_of,
-    named,
-    number,
-    setting,
-    string,
-    table,
-    whole,
-)
-from biasspark.config.reader import Written
-from biasspark.errors import Fault
+from biasspark.config import kinds
+from biasspark.config.declaration import Kind, Section, Spot, guess, setting
 from biasspark.text import list_choices, quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
@@ -40,17 +25,17 @@ MOST_SEGMENTS = 50
 class TreeSettings(Section):
     """How trees of segments are grown, and how rows are split: some grow the trees, the others only estimate."""
 
-    max_depth: int = setting(4, whole(1, MOST_DEPTH))
+    max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
     """Levels of splits."""
-    min_leaf: int = setting(100, whole(2))
+    min_leaf: int = setting(100, kinds.whole(2))
     """The fewest rows of a leaf, both of those that grow the tree and of those that estimate."""
-    min_gain: float = setting(0.0, number(0, 1, "low"))
+    min_gain: float = setting(0.0, kinds.number(0, 1, "low"))
     """The least share of the target's variance that a split must explain."""
-    max_bins: int = setting(256, whole(2, MOST_BINS))
+    max_bins: int = setting(256, kinds.whole(2, MOST_BINS))
     """The most bins of a numeric feature: with more distinct values it is cut at quantiles."""
-    honest_fraction: float = setting(0.5, number(0, 1))
+    honest_fraction: float = setting(0.5, kinds.number(0, 1))
     """The share of rows, by a hash of the id, that only estimate."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """The seed of that hash."""
 
 
@@ -58,19 +43,19 @@ class TreeSettings(Section):
 class Pairs(Section):
     """How pair segments are grown."""
 
-    positives: int = setting(1000, whole(2, MOST_SAMPLED))
+    positives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
     """The most examples of this label that are sampled to grow the tree; as many others are sampled to estimate."""
-    negatives: int = setting(1000, whole(2, MOST_SAMPLED))
+    negatives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
     """See `positives`."""
-    max_depth: int = setting(4, whole(1, MOST_DEPTH))
+    max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
     """Levels of splits."""
-    min_leaf: int | None = setting(None, whole(1))
+    min_leaf: int | None = setting(None, kinds.whole(1))
     """The fewest pairs of a leaf; left out, it is a tenth of all pairs. Rare groups have fewer: lower it to look for
     them."""
-    min_side: int = setting(30, whole(2))
+    min_side: int = setting(30, kinds.whole(2))
     """The fewest distinct examples of a leaf on either side, both of those that grow the tree and of those that
     estimate."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """The seed of the samples."""
 
 
@@ -78,13 +63,13 @@ class Pairs(Section):
 class SliceSearch(Section):
     """How slices are searched, with the same split of the rows as for trees."""
 
-    max_predicates: int = setting(3, whole(1, MOST_PREDICATES))
+    max_predicates: int = setting(3, kinds.whole(1, MOST_PREDICATES))
     """The most conditions, each on a different feature, that a slice may combine: 1 to 3."""
-    most: int = setting(10, whole(1, MOST_SLICES))
+    most: int = setting(10, kinds.whole(1, MOST_SLICES))
     """The most slices that are found. Adjoining ones are then joined, so fewer may be reported."""
-    min_rows: int = setting(100, whole(2))
+    min_rows: int = setting(100, kinds.whole(2))
     """The fewest rows of a slice, both of those that search and of those that estimate."""
-    max_bins: int = setting(8, whole(2, 64))
+    max_bins: int = setting(8, kinds.whole(2, 64))
     """The most intervals, of about equally many rows, into which a numeric feature is cut."""
 
 
@@ -97,8 +82,8 @@ def _read_pair(spot: Spot) -> Any:
 
 def _read_link(spot: Spot) -> Any:
     """Read one link for all models, or a table of model = link."""
-    link = choice(*LINKS)
-    return (named("a model's name", link) if isinstance(spot.value, Mapping) else link).read(spot)
+    link = kinds.choice(*LINKS)
+    return (kinds.named("a model's name", link) if isinstance(spot.value, Mapping) else link).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,38 +93,38 @@ class Attribution(Section):
     Once read, ``link`` maps models to their links; models left out have probabilities.
     """
 
-    write_examples: bool = setting(False, flag())
+    write_examples: bool = setting(False, kinds.flag())
     """Whether the attribution of every row is written."""
-    numeric: tuple[str, ...] = setting((), list_of())
+    numeric: tuple[str, ...] = setting((), kinds.list_of())
     """Columns that trees, slices and pairs may split on."""
-    categorical: tuple[str, ...] = setting((), list_of())
+    categorical: tuple[str, ...] = setting((), kinds.list_of())
     """See `numeric`."""
     groupings: dict[str, str] = setting(
         {},
-        named("a grouping's name", string(multiline=True), "the expression", most=MOST_SEGMENTS),
+        kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS),
         example={"language": "lang"},
     )
     """Names of groupings, each with its column or SQL expression, for `auc_crosses`."""
     segments: dict[str, str] = setting(
         {},
-        named("a segment's name", string(multiline=True), "the predicate", most=MOST_SEGMENTS),
+        kinds.expressions("a segment's name", most=MOST_SEGMENTS),
         example={"long": "length(text) > 500"},
     )
     """Names of segments, each with its SQL predicate, for `loss_by_segment`."""
     compare: tuple[tuple[str, str], ...] = setting(
-        (), list_of(Kind("two models each", _read_pair)), example=[["new", "old"]]
+        (), kinds.list_of(Kind("two models each", _read_pair)), example=[["new", "old"]]
     )
     """Pairs of models, the baseline second, for trees on the difference."""
-    targets: tuple[str, ...] = setting(TARGETS[:1], list_of(choice(*TARGETS)))
+    targets: tuple[str, ...] = setting(TARGETS[:1], kinds.list_of(kinds.choice(*TARGETS)))
     """What trees predict: `auc` (the attribution), `cross_entropy`, `gini`."""
     link: dict[str, str] = setting({}, Kind("text, or table of text", _read_link))
     """`"logit"` where the scores of all models are log-odds, as the losses need probabilities; or model = `"logit"` for
     each model where they are."""
-    tree: TreeSettings | None = setting(None, table(TreeSettings), example={"max_depth": 3})
+    tree: TreeSettings | None = setting(None, kinds.table(TreeSettings), example={"max_depth": 3})
     """How trees of segments are grown."""
-    pairs: Pairs | None = setting(None, table(Pairs), example={"max_depth": 3})
+    pairs: Pairs | None = setting(None, kinds.table(Pairs), example={"max_depth": 3})
     """How trees over pairs are grown."""
-    slice_search: SliceSearch | None = setting(None, table(SliceSearch), example={"max_predicates": 2})
+    slice_search: SliceSearch | None = setting(None, kinds.table(SliceSearch), example={"max_predicates": 2})
     """How slices are searched."""
 
     @property
@@ -157,31 +142,29 @@ class Attribution(Section):
         """How rows are split into those that search and those that estimate, also where no tree is grown."""
         return self.tree or TreeSettings()
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of features that are two kinds at once, and of parts that lack features or a tree."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of features that are two kinds at once, and of parts that lack features or a tree."""
         for name in [name for name in self.numeric if name in self.categorical]:
             what = f"{quote(name)} is numeric, too. A feature is one of the two."
-            yield written.complain("categorical", what, "Remove one.")
+            written["categorical"].complain(what, "Remove one.")
         for key in ("tree", "pairs", "slice_search"):
             if key in written and not self.features:
                 what = "there is no feature to split on. At least one is required."
-                yield written.complain(key, what, written.write(numeric=["comment_length"]))
+                written[key].complain(what, written.write(numeric=["comment_length"]))
         for key, is_default in (("compare", not self.compare), ("targets", self.targets == TARGETS[:1])):
             if not is_default and "tree" not in written:
-                yield written.fault(
-                    key, "Only a tree uses it, and there is none.", "Add tree = {}, or remove the line."
-                )
+                written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or remove the line.")
         if OVERALL in self.segments:
             rule = "This name stands for all rows."
-            yield written.table("segments").fault(OVERALL, rule, "Rename the segment.")
+            written["segments"][OVERALL].refuse(rule, "Rename the segment.")
 
-    def check_models(self, written: Written, models: Sequence[str]) -> Iterator[Fault]:
-        """Yield the faults of models that do not exist."""
+    def check_models(self, written: Spot, models: Sequence[str]) -> None:
+        """Note the faults of models that do not exist."""
         for pair in self.compare:
             for name in [name for name in pair if name not in models]:
                 rule = f"There is no model {quote(name)}. The models are {list_choices(models)}."
-                yield written.entry_fault("compare", pair, rule, guess(name, models, "Correct it."))
-        link = written.table("link")
+                written.refuse_entry("compare", pair, rule, guess(name, models, "Correct it."))
+        link = written["link"]
         for name in [name for name in link.keys if name not in models]:
             what = f"there is no such model. The models are {list_choices(models)}."
-            yield link.complain(str(name), what, guess(name, models))
+            link[str(name)].complain(what, guess(name, models))

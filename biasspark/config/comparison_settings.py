@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from biasspark.config.declaration import OR_REMOVE, REQUIRED, Section, choice, list_of, setting, string, whole
-from biasspark.config.reader import Written
-from biasspark.errors import Fault
+from biasspark.config import kinds
+from biasspark.config.declaration import OR_REMOVE, REQUIRED, Section, Spot, setting
 from biasspark.text import list_choices
 
 JACKKNIFE = "jackknife"
@@ -20,23 +19,23 @@ FEWEST_GROUPS, GROUPS, MOST_GROUPS = 10, 100, 1000
 class Compare(Section):
     """Which models are compared with a baseline."""
 
-    baseline: str = setting(REQUIRED, string(), example="old")
+    baseline: str = setting(REQUIRED, kinds.string(), example="old")
     """The model to compare with: its values are subtracted."""
     models: tuple[str, ...] = setting(
         (),
-        list_of(nonempty=True),
+        kinds.list_of(nonempty=True),
         default_text="all but the baseline",
         fix="Remove the line to compare all with the baseline.",
     )
     """Models to compare with the baseline, each on the rows that both score; by default all others."""
-    method: str = setting(COMPARE_METHODS[0], choice(*COMPARE_METHODS))
+    method: str = setting(COMPARE_METHODS[0], kinds.choice(*COMPARE_METHODS))
     """How variances are made: `delong`, from the placements of rows, or `jackknife`, by leaving out one group of rows
     after another."""
     groups: int | None = setting(
-        None, whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
+        None, kinds.whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
     )
     """How many groups the jackknife divides the rows into, by a hash. `delong` has none."""
-    cluster: str | None = setting(None, string(), example="author")
+    cluster: str | None = setting(None, kinds.string(), example="author")
     """A column, such as the author: the jackknife keeps rows with equal values in one group, and takes a row on which
     it is NULL or NaN for independent of all others; left out where rows are independent."""
 
@@ -44,26 +43,26 @@ class Compare(Section):
         """Return the models that are compared with the baseline, of all that there are."""
         return self.models or tuple(name for name in models if name != self.baseline)
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of keys that the method does not use."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of keys that the method does not use."""
         for key in ("groups", "cluster"):
             if key in written and self.method != JACKKNIFE and written.sound("method", key):
                 fix = ('Set method = "jackknife"', OR_REMOVE)
-                yield written.fault(key, "Only the jackknife uses it.", fix)
+                written[key].refuse("Only the jackknife uses it.", fix)
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the settings with the number of groups, which only the jackknife has."""
         return replace(self, groups=(self.groups or GROUPS) if self.method == JACKKNIFE else None)
 
-    def check_models(self, written: Written, models: Sequence[str]) -> Iterator[Fault]:
-        """Yield the faults of models that do not exist."""
+    def check_models(self, written: Spot, models: Sequence[str]) -> None:
+        """Note the faults of models that do not exist."""
         candidates = [name for name in models if name != self.baseline]
         if self.baseline and self.baseline not in models:
             rule = f"It must be one of the models {list_choices(models)}."
-            yield written.fault("baseline", rule, "Name one of them.")
+            written["baseline"].refuse(rule, "Name one of them.")
         if "models" not in written and not candidates:
-            yield written.complain("", "there is one model. A comparison needs two.", "Add another model.")
+            written.complain("there is one model. A comparison needs two.", "Add another model.")
         for name in [name for name in dict.fromkeys(self.models) if name not in candidates]:
             known = f"one of {list_choices(candidates)}" if candidates else "one of the models"
             rule = f"It must be {known}, and not the baseline."
-            yield written.entry_fault("models", name, rule, "Correct or remove it.")
+            written.refuse_entry("models", name, rule, "Correct or remove it.")

@@ -6,11 +6,12 @@ import hashlib
 import json
 import numbers
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from biasspark.columns import ALL_ROWS
+from biasspark.config import kinds
 from biasspark.config.attribution_settings import Attribution
 from biasspark.config.comparison_settings import JACKKNIFE, Compare
 from biasspark.config.declaration import (
@@ -20,17 +21,8 @@ from biasspark.config.declaration import (
     Section,
     Spot,
     broken_text_rule,
-    choice,
-    flag,
     is_finite_number,
-    list_of,
-    named,
-    number,
     setting,
-    span,
-    string,
-    table,
-    whole,
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
@@ -45,7 +37,7 @@ from biasspark.config.optional_metrics import (
     Thresholds,
 )
 from biasspark.config.paths import is_within, unusable_path
-from biasspark.config.reader import Written, plain
+from biasspark.config.reader import plain
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 
@@ -93,13 +85,13 @@ def _read_values(spot: Spot) -> Any:
 def _read_models(spot: Spot) -> Any:
     """Read names of models and their score columns, or a list of columns that name models."""
     if isinstance(spot.value, list | tuple):
-        models = {name: name for name in list_of().read(spot)}
+        models = {name: name for name in kinds.list_of().read(spot)}
     elif isinstance(spot.value, Mapping):
-        models = named("a model's name", string(), "the score column").read(spot)
+        models = kinds.named("a model's name", kinds.string(), "the score column").read(spot)
     else:
         rule = Words("It must be a table.", "It must be text, a list or a dict.")
         return spot.complain(("this is ", type_of(spot.value), ". ", rule))
-    if not models and not spot.reader.faults.within(spot.path):
+    if not models and spot.sound():
         spot.complain("no model is named. At least one is required.")
     return models
 
@@ -108,33 +100,33 @@ def _read_engine(spot: Spot) -> Any:
     """Read the name of an engine; ``binned`` was one."""
     if spot.value == "binned":
         return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), OR_REMOVE))
-    return choice(*ENGINES).read(spot)
+    return kinds.choice(*ENGINES).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Section):
     """What is read: a path or a catalog table, and which of its rows."""
 
-    name: str = setting(REQUIRED, string(), example="civil")
+    name: str = setting(REQUIRED, kinds.string(), example="civil")
     """The corpus in the key of every table."""
-    path: str | None = setting(None, string(is_path=True))
+    path: str | None = setting(None, kinds.string(is_path=True))
     """Folder, file pattern or URI to read. A relative path is looked up next to the configuration file, then in the
     working folder. Give this or `table`."""
-    table: str | None = setting(None, string())
+    table: str | None = setting(None, kinds.string())
     """Catalog table to read. Give this or `path`."""
-    format: str = setting("parquet", string())
+    format: str = setting("parquet", kinds.string())
     """Format of the files: `parquet`, `csv` (with a header line), `json`, `orc` or any other that Spark knows."""
     options: dict[str, str] = setting({}, Kind("table of text", _read_options), is_shown=False)
     """Options of Spark's reader. Their values are never shown or stored."""
-    schema: str | None = setting(None, string(multiline=True))
+    schema: str | None = setting(None, kinds.string(multiline=True))
     """Columns and types as DDL, where the files do not have them."""
-    filter: str | None = setting(None, string(multiline=True))
+    filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate; the rows for which it is true are the corpus."""
-    run_date_column: str | None = setting(None, string())
+    run_date_column: str | None = setting(None, kinds.string())
     """If set, only rows in which this column equals the run date are read."""
-    id: str | None = setting(None, string())
+    id: str | None = setting(None, kinds.string())
     """The column that identifies a row in rejects and attributions."""
-    duplicates: str = setting(DUPLICATES[0], choice(*DUPLICATES))
+    duplicates: str = setting(DUPLICATES[0], kinds.choice(*DUPLICATES))
     """What to do about repeated ids: `estimate` how many there are and warn, `reject` them, or `allow` them. Without an
     `id` always `allow`."""
 
@@ -144,45 +136,45 @@ class Corpus(Section):
         asks = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
         return bool(self.path) and self.format.lower() == "csv" and self.schema is None and asks != "true"
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of where it is read from, and of ids to compare without an id."""
-        yield from written.need_one("path", "table", path="data/civil")
+    def check(self, written: Spot) -> None:
+        """Note the faults of where it is read from, and of ids to compare without an id."""
+        written.need_one("path", "table", path="data/civil")
         if "schema" in written and "table" in written:
-            yield written.fault("schema", "A catalog table has its own schema.", "Remove the line.")
-        if written.keys.get("duplicates") in DUPLICATES[:2] and "id" not in written:
+            written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
+        if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
             rule = "Without an id nothing can be compared."
-            yield written.fault("duplicates", rule, 'Name the id column, id = "...", or remove the line.')
+            written["duplicates"].refuse(rule, 'Name the id column, id = "...", or remove the line.')
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the corpus; without an id nothing is done about repeated ids."""
-        return self if "id" in written else replace(self, duplicates="allow")
+        return self if self.id else replace(self, duplicates="allow")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Label(Section):
     """Which rows are positive: a boolean column, a number at or above `threshold`, or one of the values `positive`."""
 
-    column: str = setting(REQUIRED, string(), example="target")
+    column: str = setting(REQUIRED, kinds.string(), example="target")
     """The column of the label."""
-    threshold: float | None = setting(None, number())
+    threshold: float | None = setting(None, kinds.number())
     """A row is positive at or above it."""
     positive: tuple[str | bool | int | float, ...] | None = setting(
         None, Kind("list of values", _read_values), example=["Charged Off"]
     )
     """The values that are positive. In a text column, a boolean or a number matches every text that reads as that
     value: `TRUE`, `1.0`."""
-    range: tuple[float, float] | None = setting(None, span(), example=AN_INTERVAL)
+    range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """A label outside this closed interval is rejected."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of a label that is decided twice, and of its range."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of a label that is decided twice, and of its range."""
         if "threshold" in written and "positive" in written:
             rule: Text = (Key(("label", "positive")), " is given, too. A label is decided by one of the two.")
-            yield written.fault("threshold", rule, "Remove one.")
+            written["threshold"].refuse(rule, "Remove one.")
         if self.range and self.positive and isinstance(self.positive[0], str):
             rule = "Only a label that is a number has a range, and positive holds text."
-            yield written.fault("range", rule, "Remove the line.")
-        yield from check_threshold(written, self.threshold, self.range)
+            written["range"].refuse(rule, "Remove the line.")
+        check_threshold(written, self.threshold, self.range)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +183,7 @@ class RankingSettings(Section):
 
     engine: str = setting(ENGINES[0], Kind(list_choices(ENGINES), _read_engine))
     """`blocks` sorts blocks of scores with numpy; `windows` ranks in Spark SQL alone."""
-    ranges: int = setting(0, whole(0, MOST_RANGES))
+    ranges: int = setting(0, kinds.whole(0, MOST_RANGES))
     """How many ranges of scores the work is cut into; 0: chosen from the rows."""
 
     @classmethod
@@ -205,7 +197,7 @@ class RankingSettings(Section):
 class Intervals(Section):
     """The confidence intervals."""
 
-    level: float = setting(0.95, number(0, 1))
+    level: float = setting(0.95, kinds.number(0, 1))
     """The level of all confidence intervals."""
 
 
@@ -218,30 +210,30 @@ class Measures(Section):
     always there and never in ``slices``. The parts that may be None are measured only where they are there.
     """
 
-    label: Label = setting(REQUIRED, table(Label), example={"column": "target", "threshold": 0.5})
+    label: Label = setting(REQUIRED, kinds.table(Label), example={"column": "target", "threshold": 0.5})
     models: dict[str, str] = setting(
         REQUIRED,
         Kind("table of text", _read_models, {}),
         fix=("Write, for example, ", Words('[models] toxicity = "toxicity"', 'models = ["toxicity"]'), "."),
     )
     """name = score column. Higher is more likely positive. At least one."""
-    identities: Identities = setting(REQUIRED, table(Identities, "columns"), example={"columns": ["male", "female"]})
-    slices: dict[str, str] = setting(
-        {}, named("a slice's name", string(multiline=True), "the predicate"), example={"short": "length(text) < 100"}
+    identities: Identities = setting(
+        REQUIRED, kinds.table(Identities, "columns"), example={"columns": ["male", "female"]}
     )
+    slices: dict[str, str] = setting({}, kinds.expressions("a slice's name"), example={"short": "length(text) < 100"})
     """name = predicate of Spark SQL. The slice `all` is always there."""
-    ranking: RankingSettings = setting(RankingSettings(), table(RankingSettings))
-    intervals: Intervals = setting(Intervals(), table(Intervals))
-    pinned_auc: PinnedAuc | None = setting(None, table(PinnedAuc))
-    thresholds: Thresholds | None = setting(None, table(Thresholds))
-    histograms: Histograms | None = setting(None, table(Histograms))
-    label_balance: LabelBalance | None = setting(None, table(LabelBalance))
-    templates: Templates | None = setting(None, table(Templates))
-    pinned_skew: PinnedSkew | None = setting(None, table(PinnedSkew))
-    attribution: Attribution | None = setting(None, table(Attribution))
-    compare: Compare | None = setting(None, table(Compare))
-    evidence: MinimumCellRows | None = setting(None, table(MinimumCellRows))
-    privacy: Privacy | None = setting(None, table(Privacy))
+    ranking: RankingSettings = setting(RankingSettings(), kinds.table(RankingSettings))
+    intervals: Intervals = setting(Intervals(), kinds.table(Intervals))
+    pinned_auc: PinnedAuc | None = setting(None, kinds.table(PinnedAuc))
+    thresholds: Thresholds | None = setting(None, kinds.table(Thresholds))
+    histograms: Histograms | None = setting(None, kinds.table(Histograms))
+    label_balance: LabelBalance | None = setting(None, kinds.table(LabelBalance))
+    templates: Templates | None = setting(None, kinds.table(Templates))
+    pinned_skew: PinnedSkew | None = setting(None, kinds.table(PinnedSkew))
+    attribution: Attribution | None = setting(None, kinds.table(Attribution))
+    compare: Compare | None = setting(None, kinds.table(Compare))
+    evidence: MinimumCellRows | None = setting(None, kinds.table(MinimumCellRows))
+    privacy: Privacy | None = setting(None, kinds.table(Privacy))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
@@ -272,31 +264,31 @@ class Measures(Section):
         """SHA-256 of ``json``, in hexadecimal: equal for configurations that mean the same."""
         return hashlib.sha256(self.json.encode("ascii")).hexdigest()
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other."""
         models, skew = tuple(self.models), self.pinned_skew
         if ALL_ROWS in self.slices:
             rule = f"The slice {ALL_ROWS} is always there and holds every row."
-            yield written.table("slices").fault(ALL_ROWS, rule, "Rename the slice.")
+            written["slices"][ALL_ROWS].refuse(rule, "Rename the slice.")
         if models and self.compare:
-            yield from self.compare.check_models(written.table("compare"), models)
+            self.compare.check_models(written["compare"], models)
         if models and self.attribution:
-            yield from self.attribution.check_models(written.table("attribution"), models)
+            self.attribution.check_models(written["attribution"], models)
         if self.pinned_auc and self.pinned_auc.trials and self.ranking.engine == "windows":
             rule = 'The engine is "windows", and trials are drawn from sorted blocks.'
             fix = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            yield written.table("pinned_auc").fault("trials", rule, fix)
+            written["pinned_auc"]["trials"].refuse(rule, fix)
         if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
-            yield unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names)
+            written.note(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
         for name, publishes in {
             "attribution": "numbers of single rows",
             "compare": "numbers of every identity",
         }.items():
             if self.privacy and name in written:
                 what = f"it is given together with [{name}], which publishes {publishes} and suppresses nothing."
-                yield written.complain("privacy", what, f"Keep [{name}] in a configuration of its own.")
+                written["privacy"].complain(what, f"Keep [{name}] in a configuration of its own.")
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the measures with the models that are compared, and the links of all models."""
         compare, attribution = self.compare, self.attribution
         if compare:
@@ -311,12 +303,12 @@ class Measures(Section):
 class Rejects(Section):
     """How many rejected rows are kept, and how many a run may have; all are counted."""
 
-    max_rows: int = setting(10000, whole())
+    max_rows: int = setting(10000, kinds.whole())
     """How many rejected rows are written for each reason."""
-    max_share: float | None = setting(None, number(0, 1, "low high"), example=0.5)
+    max_share: float | None = setting(None, kinds.number(0, 1, "low high"), example=0.5)
     """The largest share of rejects, 0 to 1, with which a run is published: of all rows, and for each model of its
     scores on the rows that are not rejected for all models. Not set, there is no limit."""
-    allow_missing_models: bool = setting(False, flag())
+    allow_missing_models: bool = setting(False, kinds.flag())
     """Whether a run is published although a model has no usable score. The gate, if there is one, then fails by every
     rule on that model."""
 
@@ -325,7 +317,7 @@ class Rejects(Section):
 class SketchSettings(Section):
     """Mergeable summaries of a run."""
 
-    keep: bool = setting(False, flag())
+    keep: bool = setting(False, kinds.flag())
     """Whether a run keeps its sorted scores, so that windows of runs are measured without reading the corpus again."""
 
 
@@ -333,36 +325,36 @@ class SketchSettings(Section):
 class Output(Section):
     """Where the tables go: a folder or a catalog."""
 
-    path: str | None = setting(None, string(is_path=True))
+    path: str | None = setting(None, kinds.string(is_path=True))
     """Folder or URI of the tables. A relative path that exists next to the configuration file is taken from there, any
     other from the working folder, where it is made. It must be neither the root of a file system, such as `/`, nor a
     pattern; the root of a bucket is allowed. Give this or `catalog`."""
-    catalog: str | None = setting(None, string(), example="spark_catalog.bias")
+    catalog: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` of the tables. Give this or `path`."""
-    format: str = setting(OUTPUT_FORMATS[0], choice(*OUTPUT_FORMATS))
+    format: str = setting(OUTPUT_FORMATS[0], kinds.choice(*OUTPUT_FORMATS))
     """Format of the tables: `parquet`, `delta` or, in a catalog only, `iceberg`."""
-    views: str | None = setting(None, string(), example="spark_catalog.bias")
+    views: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of names and formats that a folder or a catalog cannot have."""
-        yield from written.need_one("path", "catalog", path="warehouse")
+    def check(self, written: Spot) -> None:
+        """Note the faults of names and formats that a folder or a catalog cannot have."""
+        written.need_one("path", "catalog", path="warehouse")
         for key, name in (("catalog", self.catalog), ("views", self.views)):
             if name is not None and not _TWO_NAMES.fullmatch(name):
                 rule = "It must be catalog.schema, two names of letters, digits, _ and -."
-                yield written.fault(key, rule, written.write(**{key: "spark_catalog.bias"}))
+                written[key].refuse(rule, written.write(**{key: "spark_catalog.bias"}))
         if "path" in written and self.format == "iceberg":
             rule = "Iceberg keeps its tables in a catalog."
-            yield written.fault("format", rule, 'Write catalog = "lake.bias" in place of path.')
+            written["format"].refuse(rule, 'Write catalog = "lake.bias" in place of path.')
         if "path" in written and "views" in written:
-            yield written.fault("views", "A path has its views in files next to the tables.", "Remove the line.")
+            written["views"].refuse("A path has its views in files next to the tables.", "Remove the line.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSettings(Section):
     """Where `jobs/report.py --publish` writes reports."""
 
-    path: str | None = setting(None, string(is_path=True), example="reports")
+    path: str | None = setting(None, kinds.string(is_path=True), example="reports")
     """Folder or URI of the reports, on any file system that Spark can write: `s3a://`, `hdfs://`, `file:/`; without a
     scheme on Spark's default file system, most often the disks of the driver. A relative path is taken as that of
     `[output]`. By default the folder `reports` in the `path` of `[output]`; with a `catalog` there is no default."""
@@ -372,11 +364,11 @@ class ReportSettings(Section):
 class Maintenance(Section):
     """What `jobs/maintain.py` keeps, and whether it compacts."""
 
-    keep_days: int = setting(30, whole(0, LONGEST_DAYS))
+    keep_days: int = setting(30, kinds.whole(0, LONGEST_DAYS))
     """How long a superseded run is kept."""
-    grace_hours: int = setting(168, whole(1, 24 * LONGEST_DAYS))
+    grace_hours: int = setting(168, kinds.whole(1, 24 * LONGEST_DAYS))
     """How long after its start a run may still be running, and how long a reader may go on using old files."""
-    compact: bool = setting(True, flag())
+    compact: bool = setting(True, kinds.flag())
     """Whether a run that lies in many small files is rewritten into few."""
 
 
@@ -384,19 +376,19 @@ class Maintenance(Section):
 class _Source(Section):
     """The table that comes first: a base of its own, since the fields of the last base come first."""
 
-    corpus: Corpus = setting(REQUIRED, table(Corpus), example={"name": "civil", "path": "data/civil"})
+    corpus: Corpus = setting(REQUIRED, kinds.table(Corpus), example={"name": "civil", "path": "data/civil"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Measures, _Source):
     """A job's whole configuration: what is measured, of which corpus, and where the tables go."""
 
-    output: Output = setting(REQUIRED, table(Output), example={"path": "warehouse"})
-    rejects: Rejects = setting(Rejects(), table(Rejects))
-    gate: Gate | None = setting(None, table(Gate))
-    state: SketchSettings | None = setting(None, table(SketchSettings))
-    report: ReportSettings = setting(ReportSettings(), table(ReportSettings))
-    maintenance: Maintenance = setting(Maintenance(), table(Maintenance))
+    output: Output = setting(REQUIRED, kinds.table(Output), example={"path": "warehouse"})
+    rejects: Rejects = setting(Rejects(), kinds.table(Rejects))
+    gate: Gate | None = setting(None, kinds.table(Gate))
+    state: SketchSettings | None = setting(None, kinds.table(SketchSettings))
+    report: ReportSettings = setting(ReportSettings(), kinds.table(ReportSettings))
+    maintenance: Maintenance = setting(Maintenance(), kinds.table(Maintenance))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
@@ -415,29 +407,29 @@ class Config(Measures, _Source):
                 part["path"] = redact(part["path"])
         return tables
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other."""
-        yield from super().check(written)
-        yield from self._check_id(written)
-        yield from self._check_paths()
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other."""
+        super().check(written)
+        self._check_id(written)
+        self._check_paths(written)
         if self.gate:
-            yield from self._check_gate(self.gate, written)
+            self._check_gate(self.gate, written)
         keeps = bool(self.state and self.state.keep)
         if keeps and self.ranking.engine != ENGINES[0]:
             rule = f'The engine is "{self.ranking.engine}", which sorts no blocks.'
             fix: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            yield written.table("state").fault("keep", rule, fix)
+            written["state"]["keep"].refuse(rule, fix)
         suppresses_nothing = {
             "[state], which keeps the score, label and identities of every row.": keeps,
             "[gate] paired, which publishes counts that reveal single rows.": self.gate and self.gate.paired,
         }
         for what in [what for what, holds in suppresses_nothing.items() if holds and self.privacy]:
             fix = "Remove one of them, or move it to a configuration of its own."
-            yield written.complain("privacy", f"it is given together with {what}", fix)
+            written["privacy"].complain(f"it is given together with {what}", fix)
 
-    def _check_id(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of what needs an id, where there is none."""
-        if self.corpus.id or not written.table("corpus").sound("id"):
+    def _check_id(self, written: Spot) -> None:
+        """Note the faults of what needs an id, where there is none."""
+        if self.corpus.id or not written["corpus"].sound("id"):
             return
         reasons = {
             "[attribution] splits and samples by it": self.attribution is not None,
@@ -446,39 +438,39 @@ class Config(Measures, _Source):
             "[gate] paired groups rows by it": self.gate is not None and self.gate.paired,
         }
         for reason in [reason for reason, holds in reasons.items() if holds]:
-            corpus = written.table("corpus")
-            yield corpus.complain("id", f"missing. {reason}.", corpus.write(id="row_id"))
+            corpus = written["corpus"]
+            corpus["id"].complain(f"missing. {reason}.", corpus.write(id="row_id"))
 
-    def _check_paths(self) -> Iterator[Fault]:
-        """Yield the faults of paths to which tables or reports cannot be written."""
+    def _check_paths(self, written: Spot) -> None:
+        """Note the faults of paths to which tables or reports cannot be written."""
         output, corpus = self.output.path, self.corpus.path
         rule, fix = unusable_path(output) if output else ("", "")
         if rule:
-            yield Fault(("output", "path"), output, rule, fix)
+            written.note(Fault(("output", "path"), output, rule, fix))
         for part, path in (("output", None if rule else output), ("report", self.report.path)):
             if path and corpus and is_within(path, corpus):
                 rule = "It lies in the path of [corpus], and the next run would read its files as rows."
-                yield Fault((part, "path"), path, rule, "Name a folder outside.")
+                written.note(Fault((part, "path"), path, rule, "Name a folder outside."))
 
-    def _check_gate(self, gate: Gate, written: Written) -> Iterator[Fault]:
-        """Yield the faults of rules on what the other tables do not have."""
-        models, tables = tuple(self.models), written.table("gate")
+    def _check_gate(self, gate: Gate, written: Spot) -> None:
+        """Note the faults of rules on what the other tables do not have."""
+        models, rules = tuple(self.models), written["gate"]["rule"]
         identities = self.identities if written.sound("identities") else None
         for index, rule in enumerate(gate.rule):
-            of_rule = tables.table("rule", rule.name or index + 1, index)
-            yield from rule.check_names(of_rule, models, tuple(self.slices), identities)
+            of_rule = rules.within(rule.name or index + 1, rules.entries[index])
+            rule.check_names(of_rule, models, tuple(self.slices), identities)
             if rule.baseline is not None and models:
-                yield from rule.check_baseline(of_rule, models, self.compare, written.sound("compare"))
+                rule.check_baseline(of_rule, models, self.compare, written.sound("compare"))
             if rule.metric in AT_THRESHOLDS and rule.threshold is not None and written.sound("thresholds"):
                 at = self.thresholds.at if self.thresholds else ()
                 if rule.threshold not in at:
                     known = f"[thresholds] has {list_choices(at)}." if at else "[thresholds] is missing."
                     fix = ("Add it: ", Setting(("thresholds", "at"), [rule.threshold]), ".")
-                    yield of_rule.fault("threshold", known, fix)
+                    of_rule["threshold"].refuse(known, fix)
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the configuration with the models of every rule."""
-        config = super().resolve(written)
+        config = super().resolve()
         gate, compare, models = config.gate, config.compare, tuple(config.models)
         if gate:
             rules = [

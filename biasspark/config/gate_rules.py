@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.config import kinds
 from biasspark.config.comparison_settings import Compare
-from biasspark.config.declaration import (
-    REQUIRED,
-    Kind,
-    Section,
-    Spot,
-    choice,
-    flag,
-    guess,
-    list_of,
-    number,
-    repeated,
-    setting,
-    string,
-    tables,
-    write,
-)
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS
-from biasspark.config.reader import Written
-from biasspark.errors import Fault, Text
+from biasspark.errors import Text
 from biasspark.text import list_choices, quote
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
@@ -46,47 +31,47 @@ _SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
 def _read_metric(spot: Spot) -> Any:
     if spot.value == "pinned_auc":
         return spot.refuse("The gate does not judge pinned AUC.", f"Name one of {list_choices(METRICS)}.")
-    return choice(*METRICS).read(spot)
+    return kinds.choice(*METRICS).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(Section):
     """One rule: a metric, where the rule applies, and one bound."""
 
-    name: str = setting(REQUIRED, string(), example="bpsn")
+    name: str = setting(REQUIRED, kinds.string(), example="bpsn")
     """What the alerts call it."""
     metric: str = setting(REQUIRED, Kind("text", _read_metric, ""), example="bpsn_auc")
     """A metric of the suite; `auc`, the AUC of a whole slice; or a rate at a threshold, or the gap of such a rate."""
-    threshold: float | None = setting(None, number(), example=0.5)
+    threshold: float | None = setting(None, kinds.number(), example=0.5)
     """The threshold of a rate or its gap. Other metrics have none."""
-    models: tuple[str, ...] = setting((), list_of(nonempty=True), default_text="every one", single="model")
+    models: tuple[str, ...] = setting((), kinds.list_of(nonempty=True), default_text="every one", single="model")
     """Models the rule applies to."""
-    slices: tuple[str, ...] = setting((ALL_ROWS,), list_of(nonempty=True), single="slice")
+    slices: tuple[str, ...] = setting((ALL_ROWS,), kinds.list_of(nonempty=True), single="slice")
     """Slices the rule applies to."""
-    baseline: str | None = setting(None, string(), example="old")
+    baseline: str | None = setting(None, kinds.string(), example="old")
     """The model to compare with, on the same rows; left out where the rule looks at one model at a time."""
     identities: tuple[str, ...] | None = setting(
-        None, list_of(nonempty=True), default_text="every one", single="identity"
+        None, kinds.list_of(nonempty=True), default_text="every one", single="identity"
     )
     """Identities the rule applies to; by default all configured ones."""
-    crossed: bool = setting(False, flag())
+    crossed: bool = setting(False, kinds.flag())
     """Whether this default includes crossed pairs."""
-    min: float | None = setting(None, number(), example=0.1)
+    min: float | None = setting(None, kinds.number(), example=0.1)
     """Bounds of the value. `max_abs` bounds the size of a gap, whatever its sign."""
-    max: float | None = setting(None, number(), example=0.1)
+    max: float | None = setting(None, kinds.number(), example=0.1)
     """See `min`."""
-    max_abs: float | None = setting(None, number(), example=0.1)
+    max_abs: float | None = setting(None, kinds.number(), example=0.1)
     """See `min`."""
-    max_drop: float | None = setting(None, number(), example=0.1)
+    max_drop: float | None = setting(None, kinds.number(), example=0.1)
     """Bounds of the change since the last accepted run, or from the baseline. `max_drop`: how far an AUC or a rate may
     fall. `max_rise`: how far a rate may rise, or a gap move away from 0."""
-    max_rise: float | None = setting(None, number(), example=0.1)
+    max_rise: float | None = setting(None, kinds.number(), example=0.1)
     """See `max_drop`."""
-    worst: bool = setting(False, flag())
+    worst: bool = setting(False, kinds.flag())
     """Whether the worst identity is also judged."""
-    severity: str = setting(SEVERITIES[0], choice(*SEVERITIES))
+    severity: str = setting(SEVERITIES[0], kinds.choice(*SEVERITIES))
     """What a broken rule does: `fail` or `warn`."""
-    insufficient: str | None = setting(None, choice(*COUNTS_AS), default_text="that of `[gate]`")
+    insufficient: str | None = setting(None, kinds.choice(*COUNTS_AS), default_text="that of `[gate]`")
     """What insufficient evidence counts as for this rule, in place of what `[gate]` says."""
 
     @property
@@ -126,50 +111,51 @@ class Rule(Section):
     def _is_compared(self) -> bool:
         return self.baseline is not None and self.metric not in AT_THRESHOLDS
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of a rule by itself: of its threshold, its selectors and its bound."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of a rule by itself: of its threshold, its selectors and its bound."""
         if "threshold" in written and self.metric in SUITE_METRICS:
             fix = f"Remove it, or take {RATE_GAPS[1]}."
-            yield written.fault("threshold", f"{self.metric} has no threshold.", fix)
+            written["threshold"].refuse(f"{self.metric} has no threshold.", fix)
         if "threshold" not in written and self.metric in AT_THRESHOLDS:
-            yield written.complain("threshold", f"missing. {self.metric} needs one.", written.write(threshold=0.5))
+            written["threshold"].complain(f"missing. {self.metric} needs one.", written.write(threshold=0.5))
         keys = ("identity", "identities", "crossed", "worst")
-        if self.metric == OVERALL_METRIC and (given := [key for key in keys if written.keys.get(key)]):
+        if self.metric == OVERALL_METRIC and (given := [key for key in keys if key in written and written[key].value]):
             what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
-            yield written.complain("", what, "Remove that, or take another metric.")
+            written.complain(what, "Remove that, or take another metric.")
         bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
         if len(bounds) != 1:
             listed = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
             what = f"{' and '.join(bounds)} are given" if bounds else "there is no bound"
             example = {"min": 0.8} if "min" in allowed and not self.is_gap else {allowed[-1]: 0.1}
             fix_number = "Write one, or split the rule." if bounds else written.write(**example)
-            yield written.complain("", f"{what}. A rule has exactly one bound: {listed}.", fix_number)
+            written.complain(f"{what}. A rule has exactly one bound: {listed}.", fix_number)
         for kind in bounds:
             if kind in allowed:
-                yield from self._check_range(kind, written)
+                self._check_range(kind, written)
             elif len(bounds) == 1:
-                yield self._refuse_bound(kind, written)
+                self._refuse_bound(kind, written)
 
-    def _refuse_bound(self, kind: str, written: Written) -> Fault:
+    def _refuse_bound(self, kind: str, written: Spot) -> None:
         if self._is_compared and kind not in CHANGES:
             rule = "A rule with a baseline bounds how much worse a model is than the baseline."
-            return written.fault(kind, rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
+            written[kind].refuse(rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
+            return
         right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
-        return written.fault(kind, f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
+        written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
 
-    def _check_range(self, kind: str, written: Written) -> Iterator[Fault]:
+    def _check_range(self, kind: str, written: Spot) -> None:
         high = 0.5 if self.metric in SUITE_GAPS else 1.0
         low = -high if self.is_gap and kind in ("min", "max") else 0.0
         bound = getattr(self, kind)
         if written.sound(kind) and not (low < bound < high or (kind in CHANGES and bound == low)):
             excluded = f"{high} excluded" if kind in CHANGES else "both excluded"
             rule = f"It must lie between {low} and {high}, {excluded}. Otherwise every value would pass, or none."
-            yield written.fault(kind, rule, "Correct it.")
+            written[kind].refuse(rule, "Correct it.")
 
     def check_names(
-        self, written: Written, models: Sequence[str], slices: Sequence[str], identities: Identities | None
-    ) -> Iterator[Fault]:
-        """Yield the faults of models, slices and identities that do not exist.
+        self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
+    ) -> None:
+        """Note the faults of models, slices and identities that do not exist.
 
         Parameters
         ----------
@@ -181,16 +167,14 @@ class Rule(Section):
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
-                yield written.entry_fault(key, name, rule, guess(name, known), _SINGLE[key])
+                written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
         if identities is not None and self.metric != OVERALL_METRIC:
             for name in dict.fromkeys(self.identities or ()):
                 if unknown := _unknown_identity(name, identities):
-                    yield written.entry_fault("identities", name, *unknown, _SINGLE["identities"])
+                    written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])
 
-    def check_baseline(
-        self, written: Written, models: Sequence[str], compare: Compare | None, is_sound: bool
-    ) -> Iterator[Fault]:
-        """Yield the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
+    def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
+        """Note the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
         compared = compare.compared(models) if compare else ()
         uncompared = [name for name in self.models if name not in compared]
         rule: Text = ""
@@ -213,23 +197,23 @@ class Rule(Section):
             listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
             rule = f"[compare] compares {listed} with it, and not {list_choices(uncompared)}."
         if rule:
-            yield written.fault("baseline", rule, fix)
+            written["baseline"].refuse(rule, fix)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate(Section):
     """The rules that a run must keep."""
 
-    alpha: float = setting(0.05, number(0, 0.5))
+    alpha: float = setting(0.05, kinds.number(0, 0.5))
     """The level of significance, for p-values adjusted over the rows of a rule."""
-    paired: bool = setting(False, flag())
+    paired: bool = setting(False, kinds.flag())
     """Whether changes of AUCs since the last accepted run are judged on rows paired by their ids."""
-    insufficient: str = setting(COUNTS_AS[0], choice(*COUNTS_AS))
+    insufficient: str = setting(COUNTS_AS[0], kinds.choice(*COUNTS_AS))
     """What insufficient evidence counts as: `pass` lets the run be accepted, `warn` does so with a warning, and `fail`
     fails the gate. A rule may say otherwise."""
     rule: tuple[Rule, ...] = setting(
         (),
-        tables(Rule, MOST_RULES, "Let one rule cover more identities."),
+        kinds.tables(Rule, MOST_RULES, "Let one rule cover more identities."),
         default_text="required",
         example={"name": "bpsn", "metric": "bpsn_auc"},
     )
@@ -260,15 +244,15 @@ class Gate(Section):
         """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
         return tuple(rule for rule in self.rule if rule.baseline is not None)
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that there is no rule, or two of one name, or none for what is paired."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that there is no rule, or two of one name, or none for what is paired."""
         if not self.rule:
-            yield written.complain("", "there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
+            written.complain("there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
         for name in repeated(rule.name for rule in self.rule if rule.name):
-            yield written.complain("", f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
+            written.complain(f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
             rule = "No rule is on a change of an AUC since the last accepted run."
-            yield written.fault("paired", rule, "Remove the line, or write a rule with max_drop or max_rise.")
+            written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")
 
 
 def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | None:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from biasspark.columns import OVERALL, PAIR
-from biasspark.config.declaration import (
-    Section,
-    choice,
-    flag,
-    list_of,
-    named,
-    number,
-    repeated,
-    setting,
-    span,
-    string,
-    table,
-    whole,
-)
-from biasspark.config.reader import Written
+from biasspark.config import kinds
+from biasspark.config.declaration import Section, Spot, repeated, setting
 from biasspark.config.term_lists import Terms
 from biasspark.errors import Fault, KeyPath, Setting, Text, Value
 from biasspark.text import closest_match, list_first, quote
@@ -36,11 +23,11 @@ AN_INTERVAL = [0.0, 1.0]
 class Crossed(Section):
     """Whether each pair of identities is an identity too."""
 
-    pairs: bool = setting(False, flag(), example=True)
+    pairs: bool = setting(False, kinds.flag(), example=True)
     """True for all pairs of all identities, including the values of columns."""
-    min_rows: int = setting(1000, whole())
+    min_rows: int = setting(1000, kinds.whole())
     """The fewest rows with which a pair is reported. All pairs are ranked, whatever their rows."""
-    max_pairs: int | None = setting(None, whole())
+    max_pairs: int | None = setting(None, kinds.whole())
     """The most pairs allowed: with more the job stops before anything is ranked. 20,000 if not set."""
 
 
@@ -48,28 +35,30 @@ class Crossed(Section):
 class Identities(Section):
     """The identities, from five kinds of sources. Tables and pairs keep the order in which they are given."""
 
-    columns: tuple[str, ...] = setting((), list_of(), example=["male", "female"])
+    columns: tuple[str, ...] = setting((), kinds.list_of(), example=["male", "female"])
     """Boolean columns, or numeric ones: a value at or above `threshold` puts the row into the identity, and one outside
     the closed interval `range` is unknown."""
-    threshold: float = setting(0.5, number())
+    threshold: float = setting(0.5, kinds.number())
     """See `columns`."""
-    range: tuple[float, float] | None = setting(None, span(), example=AN_INTERVAL)
+    range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """See `columns`."""
-    unannotated: str = setting(UNANNOTATED[0], choice(*UNANNOTATED))
+    unannotated: str = setting(UNANNOTATED[0], kinds.choice(*UNANNOTATED))
     """What a missing annotation means: `exclude` (unknown: in neither subgroup nor background) or `background`."""
-    categorical: tuple[str, ...] = setting((), list_of())
+    categorical: tuple[str, ...] = setting((), kinds.list_of())
     """Columns in which each value is an identity, `column=value`."""
-    array: str | None = setting(None, string())
+    array: str | None = setting(None, kinds.string())
     """A column of arrays of text, in which each value is an identity."""
     predicates: dict[str, str] = setting(
-        {}, named("an identity's name", string(multiline=True), "the predicate"), example={"young": "age < 30"}
+        {},
+        kinds.expressions("an identity's name"),
+        example={"young": "age < 30"},
     )
     """Names of identities, each with its Spark SQL predicate."""
     terms: Terms | None = setting(
-        None, table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
+        None, kinds.table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
     )
     """Identities found in text."""
-    crossed: Crossed = setting(Crossed(), table(Crossed), example={"pairs": True})
+    crossed: Crossed = setting(Crossed(), kinds.table(Crossed), example={"pairs": True})
     """Pairs of identities, `a & b`, as identities of their own."""
 
     @property
@@ -137,22 +126,22 @@ class Identities(Section):
             crossed=Crossed(),
         )
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of identities that the tables could not tell apart, and of none."""
-        yield from check_threshold(written, self.threshold, self.range)
+    def check(self, written: Spot) -> None:
+        """Note the faults of identities that the tables could not tell apart, and of none."""
+        check_threshold(written, self.threshold, self.range)
         keys: dict[str, str] = {}
         for key, name in self.named_sources:
             if name == OVERALL:
                 what = f"{quote(name)} is the name of the whole slice."
-                yield written.complain(key, what, "Rename the identity.")
+                written[key].complain(what, "Rename the identity.")
             if keys.setdefault(name, key) != key:
                 what = f"{quote(name)} is named in {keys[name]}, too. Identities must differ."
-                yield written.complain(key, what, "Rename or remove one.")
+                written[key].complain(what, "Rename or remove one.")
         if self.crossed.pairs:
-            yield from _check_pairs(written, tuple(keys), self.crossed)
+            _check_pairs(written, tuple(keys), self.crossed)
         if written.sound() and not self.has_sources:
             what = "no identity is named. At least one of columns, categorical, array, predicates, terms is required."
-            yield written.complain("", what, written.write(columns=["male", "female"]))
+            written.complain(what, written.write(columns=["male", "female"]))
 
     @classmethod
     def explain_unknown(cls, path: KeyPath, key: str) -> Text:
@@ -160,11 +149,11 @@ class Identities(Section):
         return ("For an identity of that name write ", Setting((*path, "predicates", key), "..."), ".")
 
 
-def check_threshold(written: Written, threshold: float | None, span: tuple[float, float] | None) -> Iterator[Fault]:
-    """Yield the fault that the key ``threshold`` lies outside the key ``range``."""
+def check_threshold(written: Spot, threshold: float | None, span: tuple[float, float] | None) -> None:
+    """Note the fault that the key ``threshold`` lies outside the key ``range``."""
     if span and threshold is not None and not span[0] <= threshold <= span[1]:
         rule = ("It lies outside range = ", Value(span), ", so every row would fall on the same side.")
-        yield Fault((*written.path, "threshold"), threshold, rule, "Change one of the two.")
+        written.note(Fault((*written.path, "threshold"), threshold, rule, "Change one of the two."))
 
 
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
@@ -186,10 +175,10 @@ def too_many_pairs(n_identities: int, crossed: Crossed) -> Fault | None:
     return Fault(("identities", "crossed", "pairs"), True, rule, fix)
 
 
-def _check_pairs(written: Written, names: tuple[str, ...], crossed: Crossed) -> Iterator[Fault]:
+def _check_pairs(written: Spot, names: tuple[str, ...], crossed: Crossed) -> None:
     if fault := too_many_pairs(len(names), crossed):
-        yield fault
+        written.note(fault)
         return
     for name in repeated([*names, *(f"{first}{PAIR}{second}" for first, second in combinations(names, 2))]):
         rule = f"A pair would be the second identity named {quote(name)}. Identities must differ."
-        yield Fault((*written.path, "crossed", "pairs"), True, rule, "Rename one.")
+        written.note(Fault((*written.path, "crossed", "pairs"), True, rule, "Rename one."))

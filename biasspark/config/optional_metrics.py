@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Self
 
 from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
-from biasspark.config.declaration import (
-    REQUIRED,
-    Kind,
-    Section,
-    Spot,
-    choice,
-    flag,
-    guess,
-    is_finite_number,
-    list_of,
-    named,
-    number,
-    setting,
-    string,
-    table,
-    whole,
-)
-from biasspark.config.reader import Written
-from biasspark.errors import Fault
+from biasspark.config import kinds
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
 from biasspark.text import show_value
 
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
@@ -43,11 +25,11 @@ LONGEST = 2**31 - 1
 class PinnedAuc(Section):
     """Pinned AUC: always by its closed form, and with `trials` also sampled, as it was published."""
 
-    trials: int = setting(0, whole(0, MOST_TRIALS))
+    trials: int = setting(0, kinds.whole(0, MOST_TRIALS))
     """How often the pinned set is also drawn."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """Fixes the draws."""
-    include_subgroup_in_background: bool = setting(True, flag())
+    include_subgroup_in_background: bool = setting(True, kinds.flag())
     """True draws the background from all rows, as the papers say; false from the rows outside the subgroup, as the
     authors' published code does."""
 
@@ -56,15 +38,15 @@ class PinnedAuc(Section):
 class PinnedSkew(Section):
     """How pinned AUC moves although the model does not: a part of one cell of an identity is dropped at random."""
 
-    identity: str = setting(REQUIRED, string(), example="gay")
+    identity: str = setting(REQUIRED, kinds.string(), example="gay")
     """The identity, which cannot be a crossed pair."""
-    cell: str = setting(FOUR_CELLS[0], choice(*FOUR_CELLS))
+    cell: str = setting(FOUR_CELLS[0], kinds.choice(*FOUR_CELLS))
     """The cell whose rows are dropped."""
-    fraction: float = setting(0.5, number(0, 1))
+    fraction: float = setting(0.5, kinds.number(0, 1))
     """The part of the cell that is dropped."""
-    trials: int = setting(100, whole(1, MOST_TRIALS))
+    trials: int = setting(100, kinds.whole(1, MOST_TRIALS))
     """How often rows are dropped."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """Fixes which rows are dropped."""
 
     def n_dropped(self, n_rows: int) -> int:
@@ -79,18 +61,18 @@ class PinnedSkew(Section):
 class Grid(Section):
     """Equally spaced thresholds: both ends and what lies between."""
 
-    low: float = setting(0.0, number())
+    low: float = setting(0.0, kinds.number())
     """The lowest threshold."""
-    high: float = setting(1.0, number())
+    high: float = setting(1.0, kinds.number())
     """The highest threshold."""
-    steps: int = setting(100, whole(1, MOST_THRESHOLDS - 1))
+    steps: int = setting(100, kinds.whole(1, MOST_THRESHOLDS - 1))
     """The number of steps from one to the other."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the fault that the grid has no width."""
+    def check(self, written: Spot) -> None:
+        """Note the fault that the grid has no width."""
         if not self.low < self.high and written.sound("low", "high"):
             what = f"low = {show_value(self.low)} is not below high = {show_value(self.high)}."
-            yield written.complain("", what, "Swap them.")
+            written.complain(what, "Swap them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,21 +82,21 @@ class Thresholds(Section):
     Once read, ``at`` holds all of them, ascending.
     """
 
-    at: tuple[float, ...] = setting((), list_of(number(), nonempty=True), example=[0.5, 0.8])
+    at: tuple[float, ...] = setting((), kinds.list_of(kinds.number(), nonempty=True), example=[0.5, 0.8])
     """Single thresholds. Give these, a grid, or both."""
-    grid: Grid | None = setting(None, table(Grid), example={"steps": 100})
+    grid: Grid | None = setting(None, kinds.table(Grid), example={"steps": 100})
     """Equally spaced thresholds: both ends and what lies between."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that there are no thresholds, or too many."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that there are no thresholds, or too many."""
         if "at" not in written and "grid" not in written:
             what = "neither at nor grid is given. A threshold is required."
-            yield written.complain("", what, written.write(at=[0.5]))
+            written.complain(what, written.write(at=[0.5]))
         if (n_thresholds := len(self._all())) > MOST_THRESHOLDS:
             what = f"there are {n_thresholds:,} thresholds. At most {MOST_THRESHOLDS:,} are allowed."
-            yield written.complain("", what, "Take a coarser grid.")
+            written.complain(what, "Take a coarser grid.")
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return all thresholds as a list."""
         return replace(self, at=self._all(), grid=None)
 
@@ -127,7 +109,7 @@ class Thresholds(Section):
 class Histograms(Section):
     """The scores of each model, counted in bins of equal width."""
 
-    bins: int = setting(100, whole(1, MOST_BINS))
+    bins: int = setting(100, kinds.whole(1, MOST_BINS))
     """The number of bins; fewer where scores hardly differ."""
 
 
@@ -144,30 +126,30 @@ def _read_buckets(spot: Spot) -> Any:
 class LabelBalance(Section):
     """Label balance, by text length where `text` or `length` is given."""
 
-    text: str | None = setting(None, string())
+    text: str | None = setting(None, kinds.string())
     """The column of the text, whose length counts."""
-    length: str | None = setting(None, string())
+    length: str | None = setting(None, kinds.string())
     """The column of the length. Give this or `text`."""
     buckets: tuple[int, ...] = setting(
         (20, 60, 180, 540, 1620, 4860), Kind("list of whole numbers", _read_buckets), example=[20, 60, 180]
     )
     """The cuts between lengths, ascending: each begins a bucket, and the last one ends the bucket before it."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults that lengths come from two columns, or are cut without one."""
+    def check(self, written: Spot) -> None:
+        """Note the faults that lengths come from two columns, or are cut without one."""
         if "text" in written and "length" in written:
             what = "text and length are both given. A length comes from one of them."
-            yield written.complain("", what, "Remove one.")
+            written.complain(what, "Remove one.")
         if "buckets" in written and "text" not in written and "length" not in written:
             rule = "Without text or length nothing is put into them."
-            yield written.fault("buckets", rule, written.write(text="comment_text"))
+            written["buckets"].refuse(rule, written.write(text="comment_text"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Templates(Section):
     """The mean score of each template and identity."""
 
-    column: str = setting(REQUIRED, string(), example="template")
+    column: str = setting(REQUIRED, kinds.string(), example="template")
     """The column of the template from which a row's text was made."""
 
 
@@ -175,18 +157,18 @@ class Templates(Section):
 class MinimumCellRows(Section):
     """The fewest rows that each of the two cells of a metric must have for the metric to have a value."""
 
-    min_rows: int = setting(0, whole())
+    min_rows: int = setting(0, kinds.whole())
     """Of every suite metric, and of `auc`."""
-    metrics: dict[str, int] = setting({}, named("a metric", whole()))
+    metrics: dict[str, int] = setting({}, kinds.named("a metric", kinds.whole()))
     """Of single metrics, in place of `min_rows`."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of metrics that are not those of the suite."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of metrics that are not those of the suite."""
         for name in [name for name in self.metrics if name not in SUITE_METRICS]:
             what = f"there is no such metric. The metrics are {', '.join(SUITE_METRICS)}."
-            yield written.table("metrics").complain(name, what, guess(name, SUITE_METRICS))
+            written["metrics"][name].complain(what, guess(name, SUITE_METRICS))
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the settings with the metrics in the order of the suite."""
         return replace(self, metrics={name: self.metrics[name] for name in SUITE_METRICS if name in self.metrics})
 
@@ -199,7 +181,7 @@ class MinimumCellRows(Section):
 class Privacy(Section):
     """Small-cell suppression: the numbers of smaller groups are not published."""
 
-    min_group_rows: int = setting(10, whole(1))
+    min_group_rows: int = setting(10, kinds.whole(1))
     """The fewest rows of a group whose numbers are published."""
 
 

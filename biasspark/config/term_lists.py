@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting, string
+from biasspark.config import kinds
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting
 from biasspark.config.paths import URI_SCHEME, locate
-from biasspark.config.reader import Written
 from biasspark.config.toml_file import decode_utf8, describe_undecodable, describe_unreadable
-from biasspark.errors import Fault, Line, type_of
+from biasspark.errors import Line, type_of
 
 _FORM = 'A line is one term, or a group as "name: a, b, c".'
 _NONE = "It must hold at least one term."
@@ -56,7 +56,7 @@ class Terms(Section):
     Once read, ``list`` maps each identity to its terms, of which one must be in the text, wherever they come from.
     """
 
-    column: str = setting(REQUIRED, string(), example="comment_text")
+    column: str = setting(REQUIRED, kinds.string(), example="comment_text")
     """The column of the text."""
     file: Any = setting(None, Kind("text", _read_file))
     """A file of terms, one per line, or `name: a, b, c` for a group. Give this or `list`."""
@@ -65,11 +65,11 @@ class Terms(Section):
     )
     """The same lines, or name = list of terms."""
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the fault that both a file and a list are given, or neither."""
-        yield from written.need_one("file", "list", list=["christian", "muslim"])
+    def check(self, written: Spot) -> None:
+        """Note the fault that both a file and a list are given, or neither."""
+        written.need_one("file", "list", list=["christian", "muslim"])
 
-    def resolve(self, written: Written) -> Self:  # noqa: ARG002
+    def resolve(self) -> Self:
         """Return the terms as a list."""
         return replace(self, list=self.file or self.list, file=None)
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from biasspark.config import Config, Corpus, Terms
-from biasspark.config.declaration import (
-    Kind,
-    Section,
-    Spot,
-    declarations,
-    list_of,
-    named,
-    number,
-    setting,
-    string,
-    table,
-    whole,
-)
-from biasspark.config.reader import Reader, Written
+from biasspark.config import Config, Corpus, Terms, kinds
+from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
+from biasspark.config.reader import Reader
 from biasspark.config.toml_file import apply_overrides, read_toml
 from biasspark.errors import ABSENT, Fault, Setting, redact
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
@@ -35,21 +23,21 @@ TEXT, LABEL, TEMPLATE = "comment_text", "label", "template"
 MADE = ("corpus", "label", "models", "identities")
 """The tables of a configuration that the experiment fills in itself."""
 
-_SHARE = number(0, 1)
+_SHARE = kinds.number(0, 1)
 
 
 def _read_terms(spot: Spot) -> Any:
     """Read a file of terms, as ``[identities.terms]`` does, or a list of terms. Terms of groups count one by one."""
     if isinstance(spot.value, list | tuple):
-        return list_of(nonempty=True).read(spot)
+        return kinds.list_of(nonempty=True).read(spot)
     groups = declarations(Terms)["file"].kind.read(spot)
     return groups if groups is ABSENT else tuple(dict.fromkeys(term for terms in groups.values() for term in terms))
 
 
 def _read_imbalanced(spot: Spot) -> Any:
     """Read the shares of terms, of which there is at least one."""
-    shares = named("an identity term", _SHARE).read(spot)
-    if not shares and not spot.reader.faults.within(spot.path):
+    shares = kinds.named("an identity term", _SHARE).read(spot)
+    if not shares and spot.sound():
         spot.complain("no term is named. At least one is required.")
     return shares
 
@@ -58,13 +46,13 @@ def _read_imbalanced(spot: Spot) -> Any:
 class Mitigation(Section):
     """The corpora of the mitigation experiment, and the files to read in place of generated comments."""
 
-    corpus: str = setting("mitigation", string())
+    corpus: str = setting("mitigation", kinds.string())
     """The name of the scored test set in the tables."""
-    rows: int = setting(127_820, whole(1))
+    rows: int = setting(127_820, kinds.whole(1))
     """Comments of the training corpus."""
-    test_rows: int = setting(50_000, whole(1))
+    test_rows: int = setting(50_000, kinds.whole(1))
     """Sentences of the test set."""
-    seed: int = setting(1, whole())
+    seed: int = setting(1, kinds.whole())
     """The seed of the training corpus and of the test set."""
     terms: tuple[str, ...] = setting(IDENTITY_TERMS, Kind("text, or list of text", _read_terms))
     """A file of identity terms, one per line, or a list of them. By default the fifty of `conf/identity_terms.txt`."""
@@ -72,14 +60,14 @@ class Mitigation(Section):
         IMBALANCED, Kind("table of numbers", _read_imbalanced), example={"gay": 0.005}
     )
     """The imbalanced terms, and the share of the comments that mention each."""
-    debiasing: str | None = setting(None, string(is_path=True))
+    debiasing: str | None = setting(None, kinds.string(is_path=True))
     """A Parquet file of harmless comments to add for the mitigated model. Give this and `random`, or neither: then
     comments are generated, those of the mitigated model as the plan asks."""
-    random: str | None = setting(None, string(is_path=True))
+    random: str | None = setting(None, kinds.string(is_path=True))
     """A Parquet file of harmless comments to add for the control."""
-    text: str = setting(TEXT, string(), example="comment")
+    text: str = setting(TEXT, kinds.string(), example="comment")
     """The column of the comments in these files."""
-    filter: str | None = setting(None, string(multiline=True))
+    filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate that chooses rows of these files."""
 
     @property
@@ -98,27 +86,27 @@ class Mitigation(Section):
         paths = {CONTROL: self.random, MITIGATED: self.debiasing}
         return {model: Corpus(name=model, path=path, filter=self.filter) for model, path in paths.items() if path}
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of the files, and those that the generators find."""
+    def check(self, written: Spot) -> None:
+        """Note the faults of the files, and those that the generators find."""
         given = [key for key in ("debiasing", "random") if key in written]
         if len(given) == 1:
             what = f"{given[0]} is given alone. The mitigated model and the control get comments of one kind."
-            yield written.complain("", what, "Name both.")
+            written.complain(what, "Name both.")
         for key in ("text", "filter"):
             if key in written and not given:
                 rule = "Without debiasing and random nothing is read."
-                yield written.fault(key, rule, "Name them, or remove the line.")
+                written[key].refuse(rule, "Name them, or remove the line.")
         if written.sound():
             for fault in dict.fromkeys((*self.training_request.list_faults(), *self.test_request.list_faults())):
                 key, _, what = fault.partition(": ")
-                yield written.complain(key, what, "")
+                written[key].complain(what, "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Config):
     """The configuration of the experiment, and of the main job that measures the three models."""
 
-    mitigation: Mitigation = setting(Mitigation(), table(Mitigation))
+    mitigation: Mitigation = setting(Mitigation(), kinds.table(Mitigation))
 
     def resolved(self) -> dict[str, Any]:
         """Return every table and key, as ``Config.resolved``, without passwords."""
@@ -126,17 +114,17 @@ class Experiment(Config):
         files = {key: redact(path) for key in ("debiasing", "random") if (path := tables["mitigation"].get(key))}
         return tables | {"mitigation": tables["mitigation"] | files}
 
-    def check(self, written: Written) -> Iterator[Fault]:
-        """Yield the faults of tables that do not fit each other, and of an output that is no folder."""
-        yield from super().check(written)
+    def check(self, written: Spot) -> None:
+        """Note the faults of tables that do not fit each other, and of an output that is no folder."""
+        super().check(written)
         if self.output.catalog and not self.output.path:
             rule = "The corpora are written into a folder, next to the tables."
             fix = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")
-            yield written.table("output").fault("catalog", rule, fix)
+            written["output"]["catalog"].refuse(rule, fix)
 
-    def resolve(self, written: Written) -> Self:
+    def resolve(self) -> Self:
         """Return the configuration with the folder of the corpora."""
-        config = super().resolve(written)
+        config = super().resolve()
         return replace(config, corpus=replace(config.corpus, path=f"{config.output.path}/{FOLDER}"))
 
 

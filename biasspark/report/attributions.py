@@ -21,14 +21,12 @@ from biasspark.report.cells import (
     show_interval,
     show_name,
     show_number,
-    show_p,
-    show_percent,
 )
-from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.report_data import ReportData, Rows, group_rows
 
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
 """How many groups a heat map shows, and up to how many its cells have room for an interval."""
-MAX_SLICES = 10
+MAX_SLICES, MAX_CROSSES = 10, 10
 
 # An "and" between conditions: up to the next "and" there is a comparison, as `biasspark.features.describe_condition`
 # writes it. An "and" within a value is followed by none.
@@ -39,8 +37,6 @@ _LOSSES = ("cross_entropy", "gini_impurity")
 ColorOf = Callable[[float | None], str]
 Rules: TypeAlias = Mapping[str, str]
 """The rule of each side of a pair; of a segment one rule, under an empty name."""
-_NodeText: TypeAlias = tuple[Rules, str, str]
-"""The rules of a node, the SQL that selects it, and its rows."""
 
 
 class HeatMap(NamedTuple):
@@ -71,23 +67,34 @@ class HeatMap(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A node of a tree of segments: ``rule`` is what its split adds to the nodes above, ``whole_rule`` is all."""
+    """A node of a tree of segments or pairs: its row, and the rules that select its rows.
 
+    ``rule`` is what its split adds to the nodes above, ``whole_rule`` is all of it, ``predicate`` is it as SQL.
+    """
+
+    row: Row
     rule: str
     whole_rule: str
     predicate: str
     n: str
     cell: TableCell
-    p: str
-    loss: str
-    is_leaf: bool
-    verdict: str
-    false_discovery: bool
     children: Sequence[TreeNode] = ()
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether it is a leaf and a false discovery."""
+        return bool(self.row["false_discovery"]) and self.row["is_leaf"]
+
+    @property
+    def verdict(self) -> str:
+        """Whether a leaf or slice differs by more than chance."""
+        if self.row["found"]:
+            return "found, may be chance" if self.row["confirmed"] is False else "found"
+        return "false discovery" if self.row["false_discovery"] else "not significant"
 
     def leaves(self) -> Iterator[TreeNode]:
         """Return the leaves at and below the node, from left to right."""
-        if self.is_leaf:
+        if self.row["is_leaf"]:
             yield self
         for child in self.children:
             yield from child.leaves()
@@ -101,20 +108,10 @@ class Tree(NamedTuple):
     root: TreeNode
 
 
-class NamedSegment(NamedTuple):
-    """A named segment: its rows of ``loss_by_segment`` by model, and its cells by model and column."""
-
-    name: str
-    predicate: str | None
-    models: Mapping[str, Row]
-    cells: Mapping[str, Mapping[str, TableCell]]
-
-
 def list_heat_maps(report: ReportData) -> list[HeatMap]:
     """Return a map of all rows for each grouping and model, of the groups with the most rows."""
-    rows = report.rows("auc_crosses", slice=ALL_ROWS)
-    keys = dict.fromkeys((row["grouping"], row["model"]) for row in rows)
-    return [_heat_map([row for row in rows if (row["grouping"], row["model"]) == key], *key) for key in keys]
+    groups = group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model")
+    return [_heat_map(rows, *key) for key, rows in groups.items()]
 
 
 def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
@@ -139,6 +136,11 @@ def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
         max_headroom=largest,
         is_spacious=is_spacious,
     )
+
+
+def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
+    """Return the pairs of groups with the largest headroom of a map, the largest first."""
+    return sorted(one.headroom, key=lambda pair: (-(one.headroom[pair].value or 0.0), pair))[:MAX_CROSSES]
 
 
 def _pair(row: Row) -> tuple[str, str]:
@@ -175,30 +177,22 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
 def list_segment_trees(report: ReportData) -> list[Tree]:
     """Return the trees on all rows: per model or pair of models that of attribution, then those of losses."""
     rows = report.rows("attribution_segments", slice=ALL_ROWS)
-    keys = dict.fromkeys((row["target"], row["baseline_model"], row["model"]) for row in rows)
+    groups = group_rows(rows, "target", "baseline_model", "model")
     trees = []
-    for key in sorted(keys, key=lambda key: (key[0] != "auc", key)):
-        target, baseline, model = key
-        nodes = [row for row in rows if (row["target"], row["baseline_model"], row["model"]) == key]
+    for target, baseline, model in sorted(groups, key=lambda key: (key[0] != "auc", key)):
         subject = f"{show_name(model)} minus {show_name(baseline)}" if baseline else show_name(model)
         title = f"{subject}, {'attribution' if target == 'auc' else show_name(target)}"
         best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
         color = gap_color if baseline else _attribution_color if target == "auc" else _no_color
-        trees.append(Tree(title=title, best=best, root=_grow(nodes, _segment_text, color)))
+        trees.append(Tree(title, best, _grow(groups[target, baseline, model], color)))
     return trees
 
 
 def list_pair_trees(report: ReportData) -> list[Tree]:
     """Return the trees of pairs on all rows, one per model."""
-    rows = report.rows("pair_segments", slice=ALL_ROWS)
-    return [
-        Tree(
-            title=f"{show_name(model)}, pairs",
-            best="1 is best, 0.5 is chance",
-            root=_grow([row for row in rows if row["model"] == model], _pair_text, auc_color),
-        )
-        for model in dict.fromkeys(row["model"] for row in rows)
-    ]
+    groups = group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model")
+    best = "1 is best, 0.5 is chance"
+    return [Tree(f"{show_name(model)}, pairs", best, _grow(rows, auc_color)) for (model,), rows in groups.items()]
 
 
 def _attribution_color(value: float | None) -> str:
@@ -210,64 +204,43 @@ def _no_color(_: float | None) -> str:
     return ""
 
 
-def _grow(rows: Rows, describe: Callable[[Row], _NodeText], color: ColorOf) -> TreeNode:
+def _grow(rows: Rows, color: ColorOf) -> TreeNode:
     """Return the root with all nodes below; node k is split into 2k and 2k + 1."""
     by_id = {row["node_id"]: row for row in rows}
 
     def grow(node_id: int, above: Rules) -> TreeNode:
         row = by_id[node_id]
-        rules, predicate, n = describe(row)
+        rules = _rules_of(row)
         whole_rule = _join_rules(rules) or "all rows"
+        children = [grow(child, rules) for child in (2 * node_id, 2 * node_id + 1) if child in by_id]
+        mean, low, high = (row[f"mean_honest{end}"] for end in ("", "_low", "_high"))
         return TreeNode(
+            row=row,
             rule=_join_rules(_added_conditions(rules, above)) or whole_rule,
             whole_rule=whole_rule,
-            predicate=predicate,
-            n=n,
-            cell=_mean_cell(row, color),
-            p=show_p(row["p_adjusted"]),
-            loss=show_percent(row["loss_share"]) if row.get("loss_share") is not None else "",
-            is_leaf=row["is_leaf"],
-            verdict=_verdict(row),
-            false_discovery=bool(row["false_discovery"]) and row["is_leaf"],
-            children=[grow(child, rules) for child in (2 * node_id, 2 * node_id + 1) if child in by_id],
+            predicate="; ".join(_with_side(side, row[f"{side[:-1]}_predicate".lstrip("_")]) for side in rules),
+            n=" × ".join(show_count(row["_".join(filter(None, ("n", side, "honest")))]) for side in rules),
+            cell=interval_cell(mean, low, high, color=color(mean)),
+            children=children,
         )
 
     return grow(1, {})
 
 
-def _mean_cell(row: Row, color: ColorOf) -> TableCell:
-    """Return the mean over the rows used to estimate."""
-    value = row["mean_honest"]
-    return interval_cell(value, row["mean_honest_low"], row["mean_honest_high"], color=color(value))
+def _rules_of(row: Row) -> Rules:
+    if "negative_rule" in row:
+        return {"negatives": row["negative_rule"] or "", "positives": row["positive_rule"] or ""}
+    return {"": row["rule"] or ""}
 
 
-def _verdict(row: Row) -> str:
-    """Return whether a leaf or slice differs by more than chance."""
-    if row["found"]:
-        return "found, may be chance" if row["confirmed"] is False else "found"
-    return "false discovery" if row["false_discovery"] else "not significant"
-
-
-def _slice_text(row: Row) -> _NodeText:
-    return {"": row["rule"] or ""}, show_name(row["predicate"]), show_count(row["n_honest"])
-
-
-def _segment_text(row: Row) -> _NodeText:
-    rules, predicate, n = _slice_text(row)
-    return rules, predicate, f"{n} rows"
-
-
-def _pair_text(row: Row) -> _NodeText:
-    rules = {"negatives": row["negative_rule"] or "", "positives": row["positive_rule"] or ""}
-    n = f"{show_count(row['n_negatives_honest'])} × {show_count(row['n_positives_honest'])} rows"
-    predicate = f"negatives: {show_name(row['negative_predicate'])}; positives: {show_name(row['positive_predicate'])}"
-    return rules, predicate, n
+def _with_side(side: str, text: str | None) -> str:
+    return f"{side}: {show_name(text)}" if side else show_name(text)
 
 
 def _join_rules(rules: Rules) -> str:
     """Return the rules that are not of all rows, each with its side."""
     joined = {side: " and ".join(_conditions(rule)) for side, rule in rules.items()}
-    return "; ".join(f"{side}: {show_name(rule)}" if side else show_name(rule) for side, rule in joined.items() if rule)
+    return "; ".join(_with_side(side, rule) for side, rule in joined.items() if rule)
 
 
 def _added_conditions(rules: Rules, above: Rules) -> Rules:
@@ -282,37 +255,35 @@ def _conditions(rule: str) -> list[str]:
     return [part for part in _BETWEEN_CONDITIONS.split(rule) if part and part not in {"all", "all rows"}]
 
 
-def list_losing_slices(report: ReportData) -> list[tuple[str, TreeNode]]:
+def list_losing_slices(report: ReportData) -> list[TreeNode]:
     """Return the conjunctions of conditions that lose the most attribution, the first of each model, as leaves."""
     rows = [row for row in report.rows("attribution_slices", slice=ALL_ROWS) if row["rank"] <= MAX_SLICES]
     return [
-        (row["model"], _grow([{**row, "node_id": 1, "is_leaf": True}], _slice_text, _attribution_color))
+        _grow([{**row, "node_id": 1, "is_leaf": True}], _attribution_color)
         for row in sorted(rows, key=lambda row: (row["model"], row["rank"]))
     ]
 
 
-def list_named_segments(report: ReportData) -> list[NamedSegment]:
-    """Return the named segments of all rows with their AUC, mean attribution and losses by model."""
-    rows = report.rows("loss_by_segment", slice=ALL_ROWS)
-    segments = []
-    for name in sorted({row["segment"] for row in rows}):
-        models = {row["model"]: row for row in rows if row["segment"] == name}
-        cells = {
-            model: {column: _segment_cell(row, column) for column in _SEGMENT_COLORS} for model, row in models.items()
-        }
-        segments.append(NamedSegment(name, next(iter(models.values()))["predicate"], models, cells))
-    return segments
+def list_named_segments(report: ReportData) -> dict[str, dict[str, Row]]:
+    """Return the rows of the named segments by name and model."""
+    groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
+    return {
+        segment: {row["model"]: row for row in rows}
+        for (segment,), rows in sorted(groups.items(), key=lambda one: one[0])
+    }
 
 
-_SEGMENT_COLORS: Mapping[str, ColorOf] = {
+SEGMENT_COLORS: Mapping[str, ColorOf] = {
     "auc": auc_color,
     "mean_normalized_attribution": _attribution_color,
     **dict.fromkeys(_LOSSES, _no_color),
 }
+"""The measures of a named segment, and their colors."""
 
 
-def _segment_cell(row: Row, column: str) -> TableCell:
+def segment_cell(row: Row, column: str) -> TableCell:
+    """Return a measure of a named segment."""
     value = row[column]
     if value is None:
         return TableCell(text=DASH, note="no rows, or no probabilities" if column in _LOSSES else "no rows of a label")
-    return interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=_SEGMENT_COLORS[column](value))
+    return interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))

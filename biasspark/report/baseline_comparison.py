@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from biasspark.report.cells import (
 )
 from biasspark.report.definitions import TITLES
 from biasspark.report.report_data import ReportData
+from biasspark.text import format_count
 
 METRICS = (*SUITE_AUCS, *SUITE_GAPS)
 MAX_DIFFERENCES = 12
@@ -39,33 +40,15 @@ _ARROWS = {WORSE: "▼ ", BETTER: "▲ "}
 
 
 class Difference(NamedTuple):
-    """A metric of one identity that both models have, and by how much they differ.
+    """A row of ``model_comparisons``: the values of both models, and by how much they differ.
 
-    The two values have intervals where the suite counts the same rows. ``rows`` counts the low and the high cell, of a
-    gap the background and the subgroup.
+    The two values have intervals where the suite counts the same rows.
     """
 
-    identity: str
-    metric: str
+    row: Row
     value: TableCell
     baseline: TableCell
     difference: TableCell
-    p: str
-    rows: str
-
-    @property
-    def title(self) -> str:
-        """The title of the metric."""
-        return TITLES[self.metric]
-
-
-class ComparedIdentity(NamedTuple):
-    """All differences of one identity by metric, with its positives and negatives."""
-
-    identity: str
-    n_positive: str
-    n_negative: str
-    differences: Mapping[str, Difference]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +65,7 @@ class BaselineComparison:
     overall
         The AUC of all rows.
     rows
-        The shown identities.
+        The differences of each shown identity, by metric.
     """
 
     model: str
@@ -91,22 +74,23 @@ class BaselineComparison:
     worse: Sequence[Difference]
     better: Sequence[Difference]
     overall: Difference | None
-    rows: Sequence[ComparedIdentity]
+    rows: Mapping[str, Mapping[str, Difference]]
 
     @property
     def sentence(self) -> str:
         """Whether the model is significantly worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
-        rest = f"{_count(n[BETTER], 'is', 'are')} significantly better, {_count(n[NO_EVIDENCE], 'is', 'are')} not "
-        rest += f"significant, {_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
+        better, no_evidence = (format_count(n[verdict], "is", "are") for verdict in (BETTER, NO_EVIDENCE))
+        rest = f"{better} significantly better, {no_evidence} not significant, "
+        rest += f"{format_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
         if not n[WORSE]:
             return f"{model} is not significantly worse than {baseline} in any of {total}; {rest}"
         largest = ""
         if self.worse:
-            loss, *_ = self.worse
-            size = show_number(loss.difference.value, signed=True)
-            largest = f", most of all in {loss.title} of {name_or_all_rows(loss.identity)} ({size})"
+            row = self.worse[0].row
+            size = show_number(row["difference"], signed=True)
+            largest = f", most of all in {TITLES[row['metric']]} of {name_or_all_rows(row['identity'])} ({size})"
         return f"{model} is significantly worse than {baseline} in {n[WORSE]:,} of {total}{largest}; {rest}"
 
 
@@ -141,31 +125,27 @@ def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
 def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
     rows = report.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
     suite = _suite_cells(report)
-    differences = [(row, _difference(row, suite)) for row in rows]
-    by_identity: dict[str, dict[str, tuple[Row, Difference]]] = {}
-    for row, difference in differences:
-        if not row["crossed"]:
-            by_identity.setdefault(row["identity"], {})[row["metric"]] = (row, difference)
-    _, overall = by_identity.get(OVERALL, {}).get("auc", (None, None))
+    differences = [
+        Difference(
+            row,
+            value=_value_cell(row, "value", model, suite),
+            baseline=_value_cell(row, "baseline_value", baseline, suite),
+            difference=_difference_cell(row),
+        )
+        for row in rows
+    ]
+    by_identity: dict[str, dict[str, Difference]] = {}
+    for one in differences:
+        if not one.row["crossed"]:
+            by_identity.setdefault(one.row["identity"], {})[one.row["metric"]] = one
     return BaselineComparison(
         model=model,
         baseline=baseline,
         counts=counts,
-        worse=_largest_first(differences, WORSE),
-        better=_largest_first(differences, BETTER),
-        overall=overall,
-        rows=[_compared_identity(name, by_identity[name]) for name in report.identities() if name in by_identity],
-    )
-
-
-def _compared_identity(identity: str, metrics: Mapping[str, tuple[Row, Difference]]) -> ComparedIdentity:
-    # The low cell of the subgroup AUC holds the negatives of the identity, the high cell its positives.
-    subgroup, _ = metrics.get("subgroup_auc", ({}, None))
-    return ComparedIdentity(
-        identity=identity,
-        n_positive=show_count(subgroup.get("n_high")),
-        n_negative=show_count(subgroup.get("n_low")),
-        differences={name: metrics[name][1] for name in METRICS if name in metrics},
+        worse=sorted((one for one in differences if one.row["verdict"] == WORSE), key=_largest_first),
+        better=sorted((one for one in differences if one.row["verdict"] == BETTER), key=_largest_first),
+        overall=by_identity.get(OVERALL, {}).get("auc"),
+        rows={name: by_identity[name] for name in report.identities() if name in by_identity},
     )
 
 
@@ -176,26 +156,10 @@ def _suite_cells(report: ReportData) -> dict[tuple[str, str, str], TableCell]:
     return cells | {(model, OVERALL, "auc"): metric_cell(row, "auc") for model, row in report.summaries().items()}
 
 
-def _largest_first(differences: Iterable[tuple[Row, Difference]], verdict: str) -> list[Difference]:
-    def order(one: tuple[Row, Difference]) -> tuple[bool, float, str, str]:
-        row, _ = one
-        wide = is_weak(row["difference_low"], row["difference_high"])
-        return wide, -abs(row["difference"]), row["identity"], row["metric"]
-
-    significant = [(row, difference) for row, difference in differences if row["verdict"] == verdict]
-    return [difference for _, difference in sorted(significant, key=order)]
-
-
-def _difference(row: Row, suite: Mapping[tuple[str, str, str], TableCell]) -> Difference:
-    return Difference(
-        identity=row["identity"],
-        metric=row["metric"],
-        value=_value_cell(row, "value", row["model"], suite),
-        baseline=_value_cell(row, "baseline_value", row["baseline_model"], suite),
-        difference=_difference_cell(row),
-        p=show_p(row["p_adjusted"]),
-        rows=f"{show_count(row['n_low'])}, {show_count(row['n_high'])}",
-    )
+def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
+    row = one.row
+    wide = is_weak(row["difference_low"], row["difference_high"])
+    return wide, -abs(row["difference"]), row["identity"], row["metric"]
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
@@ -225,7 +189,3 @@ def _difference_cell(row: Row) -> TableCell:
 def name_or_all_rows(identity: str) -> str:
     """Return the name of an identity, ``all rows`` for the whole slice."""
     return "all rows" if identity == OVERALL else show_name(identity)
-
-
-def _count(n: int, singular: str, plural: str) -> str:
-    return f"{n:,} {singular if n == 1 else plural}"

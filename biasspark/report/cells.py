@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from biasspark.columns import SUMMARIZED_GAPS
-from biasspark.report.color_scale import N_COLORS
 from biasspark.report.definitions import METHODS, describe_reason
 from biasspark.text import show_p_value, show_visibly
 
@@ -18,28 +17,20 @@ Row: TypeAlias = dict[str, Any]
 WIDE = 0.1
 """A value whose interval is wider rests on too few rows to act on."""
 
+N_COLORS = 21
+"""The colors of each scale."""
+
 DASH = "–"
 MINUS = "−"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCell:
-    """A number as a table shows it.
+    """A number as a table shows it, or a dash.
 
-    Attributes
-    ----------
-    text
-        The number, or a dash where there is none.
-    interval
-        Its ends, empty where there are none. Of a sum over identities, how many of them rest on too few rows.
-    color
-        The CSS class of its color, empty where it has none.
-    value
-        What rows are sorted by. None comes last.
-    note
-        The text of a hover: why there is no value, or how the interval was made.
-    weak
-        Whether it rests on too few rows: it has no value, no interval, or a wide one. Of a sum, whether a part does.
+    ``interval`` is empty where there is none; of a sum over identities it says how many of them rest on too few rows.
+    ``color`` is a CSS class. ``note`` is the text of a hover: why there is no value, or how the interval was made.
+    ``weak`` says whether it rests on too few rows: it has no interval or a wide one, or a part of a sum has.
     """
 
     text: str
@@ -135,8 +126,10 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
     return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=is_weak(low, high))
 
 
-def metric_cell(row: Row, name: str) -> TableCell:
-    """Return a metric of the suite, or an overall AUC, as a cell."""
+def metric_cell(row: Row | None, name: str) -> TableCell:
+    """Return a metric of the suite, or an overall AUC, as a cell; a dash without a row."""
+    if not row:
+        return TableCell(text=DASH)
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     is_gap = name in SUMMARIZED_GAPS
     if value is None:
@@ -145,8 +138,9 @@ def metric_cell(row: Row, name: str) -> TableCell:
     return interval_cell(value, low, high, signed=is_gap, color=color, note=note)
 
 
-def sum_cell(value: float | None, n_weak: int, n: int) -> TableCell:
-    """Return a sum or mean over n identities, of which ``n_weak`` rest on too few rows."""
+def sum_cell(row: Row, column: str, parts: Row) -> TableCell:
+    """Return a sum or mean over identities, with how many of these ``parts`` count, and how many on too few rows."""
+    value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
     counts = f"{n_weak:,} of {n:,} identities" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
     return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)

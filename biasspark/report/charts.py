@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -32,6 +32,9 @@ WIDTH, PIXELS = 1116, 72
 
 LETTER = 6.6
 """The width of a letter in pixels, generously: the reader's browser chooses the font."""
+
+_ALPHAS = {True: 0.4, False: 1.0}
+"""How pale points are, those that rest on too few rows and the others."""
 
 _SLOPE = 60
 """The angle of the names of columns, in degrees."""
@@ -97,13 +100,10 @@ def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], mod
     for number, model in enumerate(models):
         shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
         color, marker = model_style(number)
-        for weak, alpha in ((True, 0.4), (False, 1)):
-            points = [
-                (lines[row["identity"]] + shift, row)
-                for row in rows
-                if row["model"] == model and is_weak(row[f"{name}_low"], row[f"{name}_high"]) == weak
-            ]
-            _draw_points(axes, name, points, color=color, alpha=alpha, marker=marker)
+        points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
+        for weak, alpha in _ALPHAS.items():
+            some = [one for one in points if is_weak(one[1][f"{name}_low"], one[1][f"{name}_high"]) == weak]
+            _draw_points(axes, name, some, color=color, alpha=alpha, marker=marker)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", labeltop=True)
 
@@ -141,7 +141,7 @@ def _extents(rows: Rows, name: str) -> Iterator[float]:
 def draw_pinned(report: ReportData) -> Markup | None:
     """Draw the pinned AUC of every identity, a column per identity as in the slides; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
-    weak = {(row.identity, row.model) for row in list_pinned(report) if row.cell.weak}
+    weak = {(one.row["identity"], one.row["model"]) for one in list_pinned(report) if one.cell.weak}
     pinned = {row["identity"] for row in rows}
     names = [name for name in report.identities() if name in pinned][:MAX_IN_CHARTS]
     if not names:
@@ -159,8 +159,8 @@ def draw_pinned(report: ReportData) -> Markup | None:
             color, marker = model_style(number)
             if of_model:
                 axes.axhline(of_model[0]["overall_auc"], color=color, linewidth=1.2, dashes=(4, 3))
-            for is_weak_point, alpha in ((True, 0.4), (False, 1)):
-                points = [row for row in of_model if ((row["identity"], model) in weak) == is_weak_point]
+            for is_pale, alpha in _ALPHAS.items():
+                points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
                 across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
                 style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
                 axes.plot(across, values, marker, **style)
@@ -241,15 +241,6 @@ def choose_curves(report: ReportData) -> list[str]:
 # ---- trends over nights
 
 
-class _Point(NamedTuple):
-    """A value of one night with the ends of its interval, if it has one."""
-
-    day: date
-    value: float
-    low: float | None
-    high: float | None
-
-
 def draw_trends(report: ReportData) -> Markup | None:
     """Draw overall AUC, and the worst metric of the worst identities, over nights with bands; None for one night."""
     if not report.history:
@@ -277,30 +268,28 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     lowest: dict[tuple[str, str], tuple[bool, float]] = {}
     for model in report.models():
         for worst in list_worst(report, model, MAX_TRENDS):
-            lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.value))
+            lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.row[worst.metric]))
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
     return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
 
 
-def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[_Point]]:
-    """Return the values of a metric by model, oldest first; of the overall AUC if no identity is named."""
-    nights = [(past.run_date, past.metrics, past.summaries) for past in report.history]
-    nights.append((report.run_date, report.rows("bias_metrics"), report.rows("model_summary")))
-    points: dict[str, list[_Point]] = {model: [] for model in report.models()}
-    for day, metrics, summaries in nights:
-        for row in summaries if identity is None else metrics:
+def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
+    """Return by model and night a metric and its ends, NaN without; the overall AUC if no identity is named."""
+    points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
+    for night in report.nights():
+        for row in night.summaries if identity is None else night.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
-                points[row["model"]].append(_Point(day, row[name], row[f"{name}_low"], row[f"{name}_high"]))
+                ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
+                points[row["model"]].append((night.run_date, [math.nan if end is None else end for end in ends]))
     return points
 
 
-def _draw_trend(axes: Axes, points: Mapping[str, Sequence[_Point]]) -> None:
+def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float]]]]) -> None:
     for number, of_model in enumerate(points.values()):
-        days = [point.day.toordinal() for point in of_model]
-        lows = [math.nan if point.low is None else point.low for point in of_model]
-        highs = [math.nan if point.high is None else point.high for point in of_model]
+        days = [day.toordinal() for day, _ in of_model]
+        values, lows, highs = zip(*(ends for _, ends in of_model), strict=True) if of_model else ((), (), ())
         (color, marker), step = model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
@@ -308,10 +297,10 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[_Point]]) -> None:
         style: dict[str, Any] = {"color": color, "linewidth": 1.6, "marker": marker}
         style |= {"markersize": 3.5, "markeredgewidth": 0}
         every = [*range(len(of_model) - 1, -1, -step)]  # the last night always
-        axes.plot(days, [point.value for point in of_model], markevery=every, **style)
+        axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)
-    nights = [point.day for of_model in points.values() for point in of_model]
+    nights = [day for of_model in points.values() for day, _ in of_model]
     ends = sorted({min(nights), max(nights)}) if nights else []
     axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
     axes.locator_params(axis="y", nbins=4)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-N_COLORS = 21
+import numpy as np
+from matplotlib.colors import to_hex, to_rgb
+
+from biasspark.report.cells import N_COLORS
+
 LIGHT = {
     "a": ("#8a3206", "#c9570c", "#f2973a", "#fcc978", "#fdeccb", "#ffffff"),
     "g": ("#4a2a7a", "#8f83bb", "#d3d0e6", "#ffffff", "#fbd7a6", "#e6933a", "#9c4a06"),
@@ -37,14 +41,10 @@ def _rules(scales: dict[str, tuple[str, ...]]) -> str:
 
 def interpolate(anchors: Sequence[str], n: int = N_COLORS) -> list[str]:
     """Return n colors, evenly spaced on the line through the anchors."""
-    points = [_to_rgb(anchor) for anchor in anchors]
-    colors = []
-    for number in range(n):
-        at = number / (n - 1) * (len(points) - 1)
-        left = min(int(at), len(points) - 2)
-        pairs = zip(points[left], points[left + 1], strict=True)
-        colors.append("#" + "".join(f"{round(255 * (a + (b - a) * (at - left))):02x}" for a, b in pairs))
-    return colors
+    rgb = [to_rgb(anchor) for anchor in anchors]
+    scale = [number / (n - 1) * (len(rgb) - 1) for number in range(n)]
+    channels = (np.interp(scale, range(len(rgb)), values) for values in zip(*rgb, strict=True))
+    return [to_hex(color) for color in zip(*channels, strict=True)]
 
 
 def text_color(background: str) -> str:
@@ -60,10 +60,5 @@ def contrast(first: str, second: str) -> float:
 
 def luminance(color: str) -> float:
     """Return the relative luminance of a color by WCAG 2: 0 for black, 1 for white."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _to_rgb(color)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def _to_rgb(color: str) -> tuple[float, float, float]:
-    red, green, blue = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
-    return red, green, blue

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
+from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
@@ -32,20 +35,22 @@ _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted",
 _RULE = ("rule", "n_honest", *_ESTIMATE)
 
 
-class Excerpt(NamedTuple):
-    """Some rows of a table: which ones, sorted by a value with None last, and how many of their columns."""
+@dataclass(frozen=True)
+class Excerpt:
+    """Some rows of a table: which ones, sorted by a column or a value with None last, and how many of their columns."""
 
     title: str
     table: Table
-    where: Callable[[Row], Any]
-    by: Callable[[Row], Any]
     columns: tuple[str, ...]
+    by: str | Callable[[Row], Any] = "mean_honest"
+    where: Callable[[Row], Any] = bool
     n: int = 5
 
     def show(self, tables: Mapping[Table, pa.Table]) -> str:
         """Return the rows below the title, equal ones in the order of the key; nothing without rows."""
+        by = itemgetter(self.by) if isinstance(self.by, str) else self.by
         rows = [row for row in tables[self.table].to_pylist() if self.where(row)] if self.table in tables else []
-        rows.sort(key=lambda row: _nulls_last(self.by(row), *(row[name] for name in self.table.key_columns)))
+        rows.sort(key=lambda row: _nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
         return f"{self.title}:\n{format_table(rows[: self.n], self.columns)}" if rows else ""
 
 
@@ -53,49 +58,45 @@ ATTRIBUTION = (
     Excerpt(
         "leaves by mean attribution, lowest first",
         ATTRIBUTION_SEGMENTS,
-        lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
-        lambda row: row["mean_honest"],
         ("model", "slice", *_RULE),
-        10,
+        where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
+        n=10,
     ),
     Excerpt(
         "model minus baseline, largest difference first",
         ATTRIBUTION_SEGMENTS,
-        lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
-        lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
         ("model", "baseline_model", "slice", *_RULE),
-        10,
+        by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
+        where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
+        n=10,
     ),
     Excerpt(
         "slices by size times loss, worst of each model first",
         ATTRIBUTION_SLICES,
-        lambda _: True,
-        lambda row: row["rank"],
         ("model", "slice", "rank", *_RULE),
+        by="rank",
     ),
     Excerpt(
         "leaves of pairs by AUC, lowest first",
         PAIR_SEGMENTS,
-        lambda row: row["is_leaf"],
-        lambda row: row["mean_honest"],
         ("model", "slice", "negative_rule", "positive_rule", *_ESTIMATE),
+        where=itemgetter("is_leaf"),
     ),
     Excerpt(
         "pairs of groups by share of all wrongly ordered pairs, largest first",
         AUC_CROSSES,
-        lambda row: (row["headroom_share"] or 0) > 0,
-        lambda row: -row["headroom_share"],
         ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
+        by=lambda row: -row["headroom_share"],
+        where=itemgetter("headroom_share"),
     ),
 )
 
 LOSSES = Excerpt(
     "segments by AUC, lowest first",
     LOSS_BY_SEGMENT,
-    lambda _: True,
-    lambda row: row["auc"],
     ("model", "slice", "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution"),
-    10,
+    by="auc",
+    n=10,
 )
 """Shown where nothing was searched."""
 
@@ -130,11 +131,10 @@ def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     AUC is left out: that of a small identity is nearly the AUC of all rows.
     """
     rows = comparisons.to_pylist()
-    changes: dict[tuple[str, str, bool], list[Row]] = {}
-    for row in rows:
-        if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc":
-            changes.setdefault((row["model"], row["baseline_model"], row["verdict"] != WORSE), []).append(row)
-    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in sorted(changes)]
+    changed = (row for row in rows if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc")
+    changes = group_rows(changed, "model", "baseline_model", "verdict")
+    in_order = sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE))
+    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in in_order]
     everything = f"latest_{MODEL_COMPARISONS.name} has every comparison, those of background_auc too."
     return "\n\n".join([*shown, _show_verdicts(rows), everything])
 
@@ -198,14 +198,14 @@ def _show_verdicts(rows: Sequence[Row]) -> str:
 
 
 def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
-    sampled = {name: (f"{name}_sampled_mean", f"{name}_sampled_sd") for name in ("pinned_auc", *SUMMARIZED_AUCS)}
-    for metric, name, after, sd in (
+    sampled = ("pinned_auc", *SUMMARIZED_AUCS)
+    for metric, name, skewed, sd in (
         ("pinned_auc, closed form", "pinned_auc", "pinned_auc_skewed", None),
-        *((f"{name}, mean of trials", name, *columns) for name, columns in sampled.items()),
+        *((f"{name}, mean of trials", name, f"{name}_sampled_mean", f"{name}_sampled_sd") for name in sampled),
     ):
-        values = {"before": row[name], "after": row[after], "sd": sd and row[sd]}
-        change = None if None in (row[name], row[after]) else row[after] - row[name]
-        yield {**row, "metric": metric, **values, "change": change}
+        before, after = row[name], row[skewed]
+        change = None if before is None or after is None else after - before
+        yield {**row, "metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
 
 
 def _nulls_last(*values: Any) -> tuple[Any, ...]:

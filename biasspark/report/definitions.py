@@ -44,7 +44,6 @@ TITLES: Mapping[str, str] = {
     **SUITE_TITLES,
     "auc": "Overall AUC",
     "background_auc": "Background AUC",
-    "competition_score": "Competition score",
     "n_identities_undefined": "Identities missing a metric",
     "pinned_auc_equality_difference": "Pinned AUC equality difference",
     **{f"{name}_power_mean": f"Mean {SUITE_TITLES[name]}" for name in SUMMARIZED_AUCS},
@@ -72,7 +71,6 @@ TITLES: Mapping[str, str] = {
     "n_true_negative": "TN",
     "pinned_auc": "Pinned AUC",
     "p_adjusted": "Adjusted p",
-    "baseline_value": "Baseline value",
     "n_low": "Rows of the low cell",
     "n_high": "Rows of the high cell",
 }

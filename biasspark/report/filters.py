@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from math import sqrt
 from typing import Any
 
@@ -14,6 +15,7 @@ from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMM
 from biasspark.report.cells import Row, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import (
+    ALERTS,
     COUNTED_BY,
     MAX_ALERTS,
     WORST,
@@ -21,6 +23,7 @@ from biasspark.report.report_data import (
     Rows,
     choose_thresholds,
     find_lowest,
+    group_rows,
     order_worst_first,
 )
 
@@ -31,16 +34,16 @@ MAX_WORSE = 500
 """How many significant worsenings of two models are shown beyond those of the shown identities."""
 
 AUC_SUMS = {
-    "competition_score": {name: name for name in SUMMARIZED_AUCS},
-    **{f"{name}_power_mean": {name: name} for name in SUMMARIZED_AUCS},
-    "pinned_auc_equality_difference": {name: name for name in SUMMARIZED_AUCS},
+    **dict.fromkeys(("competition_score", "pinned_auc_equality_difference"), SUMMARIZED_AUCS),
+    **{f"{name}_power_mean": (name,) for name in SUMMARIZED_AUCS},
 }
 RATE_SUMS = {
-    "false_positive_equality_difference": {"fpr": "fpr_gap"},
-    "false_negative_equality_difference": {"fnr": "fnr_gap"},
+    "false_positive_equality_difference": ("fpr_gap",),
+    "false_negative_equality_difference": ("fnr_gap",),
 }
-"""Sums and means over identities: the columns that go into each, and for each the column that has its interval."""
+"""Sums and means over identities, and the columns that go into each."""
 
+_WHOLE = {"attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"}
 _SUITE_COLUMNS = ("model", "identity", "crossed", *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")))
 
 
@@ -63,8 +66,7 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
     """
     metrics, summaries = night["bias_metrics"], night["model_summary"]
-    measured = _on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist()
-    singles = [row for row in measured if not row["crossed"] and row["identity"] != OVERALL]
+    singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
     worst = order_worst_first(singles)[:MAX_IDENTITIES]
     shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
     tables = {
@@ -73,32 +75,30 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
         "auc_sums": count_parts(singles, ("model",), AUC_SUMS),
     }
-    for name in ("pinned_auc", "label_balance"):
-        if name in night:
-            tables[name] = _of_identities(_on_all_rows(night[name]), shown).to_pylist()
-    for name in ("bias_alerts", "comparison_alerts"):
-        if name in night:
-            tables[name] = worst_alerts(night[name].to_pylist())
-    for name in ("attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"):
-        if name in night:
-            tables[name] = _on_all_rows(night[name]).to_pylist()
-    if "model_comparisons" in night:
-        tables["model_comparisons"] = _shown_comparisons(_on_all_rows(night["model_comparisons"]), shown)
-    if "template_scores" in night:
-        tables["template_means"] = mean_over_templates(_of_identities(night["template_scores"], shown).to_pylist())
+    for name, table in night.items():
+        of_all_rows = _on_all_rows(table)
+        if name in ("pinned_auc", "label_balance"):
+            tables[name] = _of_identities(of_all_rows, shown).to_pylist()
+        elif name in ALERTS:
+            tables[name] = worst_alerts(table.to_pylist())
+        elif name in _WHOLE:
+            tables[name] = of_all_rows.to_pylist()
+        elif name == "model_comparisons":
+            tables[name] = _shown_comparisons(of_all_rows, shown)
+        elif name == "template_scores":
+            tables["template_means"] = mean_over_templates(_of_identities(table, shown).to_pylist())
+        elif name == "score_histograms":
+            bins = _of_identities(of_all_rows, shown)
+            tables[name] = merge_bins(bins, -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in night and "threshold_summary" in night:
         tables["threshold_summary"] = night["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
         rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
         tables["threshold_rates"] = _of_identities(rates, shown).to_pylist()
-        columns = ("model", "threshold", "identity", "crossed", *_columns_of(RATE_SUMS))
-        singles = [
-            row for row in rates.select(columns).to_pylist() if not row["crossed"] and row["identity"] != OVERALL
-        ]
+        parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
+        columns = ("model", "threshold", "identity", "crossed", *parts)
+        singles = _single(rates.select(columns).to_pylist())
         tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
-    if "score_histograms" in night:
-        bins = _of_identities(_on_all_rows(night["score_histograms"]), shown)
-        tables["score_histograms"] = merge_bins(bins, -(-n_bins // MAX_BINS)).to_pylist()
     return {name: rows for name, rows in tables.items() if rows}
 
 
@@ -129,16 +129,19 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
     )
 
 
-def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Mapping[str, str]]) -> Rows:
+def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]) -> Rows:
     """Return how many identities are in each sum X, ``X_n``, and how many of these rest on too few rows, ``X_weak``."""
-    counted: dict[tuple[Any, ...], Counter[str]] = {}
-    for row in rows:
-        counts = counted.setdefault(tuple(row[name] for name in by), Counter())
+    counted = []
+    for key, of_key in group_rows(rows, *by).items():
+        counts = dict(zip(by, key, strict=True))
         for total, parts in sums.items():
-            intervals = [interval for part, interval in parts.items() if row[part] is not None]
-            counts[f"{total}_n"] += bool(intervals)
-            counts[f"{total}_weak"] += any(is_weak(row[f"{name}_low"], row[f"{name}_high"]) for name in intervals)
-    return [{**dict(zip(by, key, strict=True)), **counts} for key, counts in counted.items()]
+            intervals = [
+                [(row[f"{name}_low"], row[f"{name}_high"]) for name in parts if row[name] is not None] for row in of_key
+            ]
+            counts[f"{total}_n"] = sum(map(bool, intervals))
+            counts[f"{total}_weak"] = sum(any(starmap(is_weak, ends)) for ends in intervals)
+        counted.append(counts)
+    return counted
 
 
 def worst_alerts(alerts: Rows) -> Rows:
@@ -163,8 +166,7 @@ def alert_excess(alert: Row) -> float | None:
     Below 0 where it reaches within. None without an interval.
     """
     bound = alert["bound"]
-    low, high = (alert.get(name) for name in ("value_low", "value_high"))
-    fall, rise = (alert.get(name) for name in ("change_low", "change_high"))
+    low, high, fall, rise = (alert.get(f"{what}_{end}") for what in ("value", "change") for end in ("low", "high"))
     excess: dict[str, float | None] = {
         "min": None if high is None else bound - high,
         "max": None if low is None else low - bound,
@@ -190,20 +192,17 @@ def mean_over_templates(scores: Rows) -> Rows:
     """
     known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in known:
-        if row["identity"] != OVERALL and (row["model"], row["template"]) in overall:
-            groups.setdefault((row["model"], row["identity"]), []).append(row)
+    compared = (row for row in known if row["identity"] != OVERALL and (row["model"], row["template"]) in overall)
+    groups = group_rows(compared, "model", "identity")
     means = []
-    for (model, identity), rows in sorted(groups.items()):
+    for model, identity in sorted(groups):
+        rows = groups[model, identity]
         scores_by_template = [row["mean_score"] for row in rows]
         departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
-        mean: dict[str, Any] = {"model": model, "identity": identity, "n_templates": len(rows)}
+        mean = {"model": model, "identity": identity, "n_templates": len(rows)}
         mean |= {"n_rows": sum(row["n_rows"] for row in rows)}
         mean |= {"lowest_score": min(scores_by_template), "highest_score": max(scores_by_template)}
-        for name, values in (("score", scores_by_template), ("departure", departures)):
-            mean[f"mean_{name}"], mean[f"{name}_deviation"] = _mean_and_deviation(values)
-        means.append(mean)
+        means.append(mean | _moments("score", scores_by_template) | _moments("departure", departures))
     return means
 
 
@@ -235,9 +234,9 @@ def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
     return table.filter(pc.is_in(table[column], pa.array(values, table.schema.field(column).type)))
 
 
-def _columns_of(sums: Mapping[str, Mapping[str, str]]) -> list[str]:
-    parts = [pair for pairs in sums.values() for pair in pairs.items()]
-    return [*(part for part, _ in parts), *(f"{interval}_{end}" for _, interval in parts for end in ("low", "high"))]
+def _single(rows: Rows) -> Rows:
+    """Return the rows of identities, without those of crossed pairs and of the whole slice."""
+    return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
 
 
 def _worst_of_summaries(summaries: pa.Table) -> set[str]:
@@ -276,10 +275,8 @@ def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
     is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
     others = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
     others.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
-    by_pair: dict[tuple[str, str], list[Row]] = {}
-    for row in others:
-        by_pair.setdefault((row["model"], row["baseline_model"]), []).append(row)
-    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair.values() for row in rows[:MAX_WORSE])]
+    by_pair = group_rows(others, "model", "baseline_model").values()
+    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair for row in rows[:MAX_WORSE])]
 
 
 def _rule_of(alert: Row) -> tuple[Any, ...]:
@@ -292,7 +289,8 @@ def _alert_order(alert: Row) -> tuple[Any, ...]:
     return OUTCOMES.index(alert["outcome"]), *size, *(alert[name] for name in ("rule", "model", "slice", "identity"))
 
 
-def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+def _moments(name: str, values: Sequence[float]) -> Row:
     """Return the mean and the standard deviation (n - 1), None of one value."""
-    mean = sum(values) / len(values)
-    return mean, sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else None
+    n, mean = len(values), sum(values) / len(values)
+    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    return {f"mean_{name}": mean, f"{name}_deviation": deviation}

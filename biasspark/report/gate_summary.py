@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple
 
-from biasspark.columns import ALL_ROWS, FAIL, INSUFFICIENT, OUTCOMES, OVERALL, PASS, SUMMARIZED_GAPS, WARN
-from biasspark.report.cells import Row, show_count, show_interval, show_name, show_number
+from biasspark.columns import (
+    ALL_ROWS,
+    FAIL,
+    INSUFFICIENT,
+    OUTCOMES,
+    OVERALL,
+    PASS,
+    RATE_GAPS,
+    SUITE_GAPS,
+    SUMMARIZED_GAPS,
+    WARN,
+)
+from biasspark.report.cells import Row, TableCell, interval_cell, show_count, show_interval, show_name, show_number
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, worst_outcome
 
@@ -46,22 +57,10 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSummary:
-    """What a reader sees first.
+    """What a reader sees first: the outcome, of all and of each model, and what changed.
 
-    Attributes
-    ----------
-    outcome, title
-        One of the gate's outcomes, or ``no_gate``; and the same in words.
-    decisions
-        Of each model, by name. None without a gate.
-    alerts, n_alerts
-        The gate's rows, the worst first, and how many the night has.
-    acceptance
-        The ledger's row by which a person accepted this run, if anyone did.
-    notes
-        What changed, in sentences.
-    changes
-        The changed values, those that got worse first, then by size.
+    ``outcome`` is one of the gate's outcomes, or ``no_gate``. ``alerts`` are the gate's rows, the worst first, and
+    ``n_alerts`` is how many the night has. ``acceptance`` is the ledger's row by which a person accepted this run.
     """
 
     outcome: str
@@ -72,6 +71,11 @@ class GateSummary:
     acceptance: Row | None
     notes: Sequence[str]
     changes: Sequence[Change]
+
+    @property
+    def has_p(self) -> bool:
+        """Whether any alert has adjusted p-values."""
+        return any(row.get("p_violation_adjusted") is not None for row in self.alerts)
 
     @property
     def all_broken(self) -> Rows:
@@ -167,6 +171,14 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     }[outcome]
 
 
+def alert_cell(row: Row) -> TableCell:
+    """Return what the bound of an alert is on: the value, or its change."""
+    what = "value" if row.get("change") is None else "change"
+    signed = what == "change" or row["metric"] in (*SUITE_GAPS, *RATE_GAPS)
+    value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
+    return replace(interval_cell(value, low, high, signed=signed), weak=False)
+
+
 def is_undecided_among_many(alert: Row, alpha: float) -> bool:
     """Return whether an alert is undecided only because its rule has many: its own p-value is below the level."""
     p_values = (alert.get(f"p_{side}") for side in ("violation", "compliance"))
@@ -210,21 +222,11 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
                 continue
             n_compared += 1
             if ends[2] > ends[1] or ends[0] > ends[3]:
-                changes.append(_change(row, past, name))
+                worse = abs(row[name]) > abs(past[name]) if name in SUMMARIZED_GAPS else row[name] < past[name]
+                values = _with_interval(past, name), _with_interval(row, name)
+                size = abs(row[name] - past[name])
+                changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
     return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
-
-
-def _change(row: Row, past: Row, name: str) -> Change:
-    worse = abs(row[name]) > abs(past[name]) if name in SUMMARIZED_GAPS else row[name] < past[name]
-    return Change(
-        model=row["model"],
-        identity=row["identity"],
-        metric=name,
-        worse=worse,
-        before=_with_interval(past, name),
-        after=_with_interval(row, name),
-        size=abs(row[name] - past[name]),
-    )
 
 
 def _with_interval(row: Row, name: str) -> str:

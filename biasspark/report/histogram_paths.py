@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
 from biasspark.report.cells import MINUS
-from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.report_data import ReportData, Rows, group_rows
 
 MAX_BARS = 25
 WIDTH, HEIGHT, GAP = 200, 100, 12
@@ -55,8 +55,7 @@ class RateCurve(NamedTuple):
 def read_histograms(report: ReportData) -> tuple[dict[str, Scale], dict[tuple[str, str], Cells]]:
     """Return the scale of each model, and the rows by bin of each (model, identity)."""
     rows = report.rows("score_histograms", slice=ALL_ROWS)
-    models = dict.fromkeys(row["model"] for row in rows)
-    scales = {model: _scale([row for row in rows if row["model"] == model]) for model in models}
+    scales = {model: _scale(of_model) for (model,), of_model in group_rows(rows, "model").items()}
     histograms: dict[tuple[str, str], dict[str, list[int]]] = {}
     for row in rows:
         cells = histograms.setdefault((row["model"], row["identity"]), {})

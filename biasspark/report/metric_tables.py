@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.report.cells import DASH, Row, TableCell, is_weak, metric_cell, show_count, sum_cell
+from biasspark.report.cells import DASH, Row, TableCell, is_weak, metric_cell, sum_cell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import WORST, ReportData, Rows, find_lowest
+from biasspark.report.report_data import WORST, ReportData, Rows, find_lowest, group_rows
 
 MAX_WORST = 8
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
+_UNMEASURED = TableCell(text=DASH, note="not measured for this model")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SummaryCell:
-    """One number of a model.
+class SummaryCell(NamedTuple):
+    """One number of a model, and whether no other model is better; of a worst value, whose it is.
 
-    Attributes
-    ----------
-    cell, identity
-        The number, and of a worst value whose it is.
-    best
-        Whether no other model is better.
-    weak_worst
-        The worst value of all identities where it rests on too few rows. Then ``cell`` is the worst with enough rows.
+    ``weak_worst`` is the worst value of all identities where it rests on too few rows. Then ``cell`` is the worst with
+    enough rows.
     """
 
     cell: TableCell
@@ -35,59 +28,41 @@ class SummaryCell:
     weak_worst: SummaryCell | None = None
 
 
-class SummaryRow(NamedTuple):
-    """One column of ``model_summary`` for all models, in their order."""
-
-    column: str
-    cells: Sequence[SummaryCell]
-
-
 class WorstIdentity(NamedTuple):
-    """One identity of one model: its lowest AUC with the interval, its rows and its gaps."""
+    """The lowest AUC of one identity and model, and the row of ``bias_metrics`` that has it."""
 
     identity: str
     metric: str
     cell: TableCell
-    low: float | None
-    high: float | None
-    value: float
-    n_positive: int
-    n_negative: int
-    gaps: Mapping[str, TableCell]
+    row: Row
 
 
 class MetricRow(NamedTuple):
     """One identity with the metrics of all models: cells by (metric, model).
 
-    The counts are those of the first model; ``n_differs`` where other models have others.
+    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` where other models have others.
     """
 
     identity: str
-    n_positive: int | None
-    n_negative: int | None
+    first: Row
     n_differs: bool
-    background: str
     cells: Mapping[tuple[str, str], TableCell]
 
 
-def summarize_models(report: ReportData) -> list[SummaryRow]:
-    """Return the measures of all rows with a cell per model. Worst values have the interval of their identity."""
+def summarize_models(report: ReportData) -> dict[str, list[SummaryCell]]:
+    """Return by measure of all rows a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(), report.models()
-    rows = [("auc", [_overall(summaries.get(model)) for model in models])]
-    rows += [(column, [_worst_value(report, model, name) for model in models]) for name, column in WORST.items()]
-    rows += [(column, [SummaryCell(cell=_mean(report, model, column)) for model in models]) for column in _MEANS]
-    return [SummaryRow(column=column, cells=_mark_best(cells, column)) for column, cells in rows]
-
-
-def _overall(summary: Row | None) -> SummaryCell:
-    return SummaryCell(cell=metric_cell(summary, "auc") if summary else TableCell(text=DASH))
+    rows = {"auc": [SummaryCell(metric_cell(summaries.get(model), "auc")) for model in models]}
+    rows |= {column: [_worst_value(report, model, name) for model in models] for name, column in WORST.items()}
+    rows |= {column: [SummaryCell(_mean(report, model, column)) for model in models] for column in _MEANS}
+    return {column: _mark_best(cells, column) for column, cells in rows.items()}
 
 
 def _worst_value(report: ReportData, model: str, name: str) -> SummaryCell:
     summary, suite = report.summaries().get(model), report.suite()
     identity = (summary and summary[f"{WORST[name]}_identity"]) or ""
     row = suite.get((model, identity))
-    worst = SummaryCell(cell=metric_cell(row, name) if row else TableCell(text=DASH), identity=identity)
+    worst = SummaryCell(metric_cell(row, name), identity)
     if not worst.cell.weak:
         return worst
     precise = [
@@ -98,7 +73,7 @@ def _worst_value(report: ReportData, model: str, name: str) -> SummaryCell:
     if not precise:
         return worst
     _, identity, row = min(precise, key=lambda one: one[:2])
-    return SummaryCell(cell=metric_cell(row, name), identity=identity, weak_worst=worst)
+    return SummaryCell(metric_cell(row, name), identity, weak_worst=worst)
 
 
 def _mean(report: ReportData, model: str, column: str) -> TableCell:
@@ -106,7 +81,7 @@ def _mean(report: ReportData, model: str, column: str) -> TableCell:
     if summary is None:
         return TableCell(text=DASH)
     parts: Row = next(iter(report.rows("auc_sums", model=model)), {})
-    return sum_cell(summary[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0))
+    return sum_cell(summary, column, parts)
 
 
 def pinned_differences(report: ReportData) -> dict[str, TableCell]:
@@ -125,7 +100,7 @@ def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     defined = [value for value in values if value is not None]
     if len(defined) < 2 or min(defined) == max(defined) or any(one.cell.weak or one.weak_worst for one in cells):
         return list(cells)
-    return [replace(one, best=value == max(defined)) for one, value in zip(cells, values, strict=True)]
+    return [one._replace(best=value == max(defined)) for one, value in zip(cells, values, strict=True)]
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
@@ -133,61 +108,47 @@ def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[Worst
     return _sort_worst(_identities(report, model))[:n]
 
 
+def list_worst_by_model(report: ReportData) -> dict[str, list[WorstIdentity]]:
+    """Return `list_worst` of every model."""
+    return {model: list_worst(report, model) for model in report.models()}
+
+
 def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
     """Return by model the worst crossed pairs on all rows."""
-    pairs = report.rows("crossed_pairs")
-    models = dict.fromkeys(row["model"] for row in pairs)
-    return {model: _sort_worst(row for row in pairs if row["model"] == model) for model in models}
+    return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
     """Return how many identities have an AUC below that of the worst with enough rows."""
     rows = _identities(report, model)
-    return sum(any(row[name] is not None and row[name] < worst.value for name in SUMMARIZED_AUCS) for row in rows)
+    return sum(
+        any(row[name] is not None and row[name] < worst.row[worst.metric] for name in SUMMARIZED_AUCS) for row in rows
+    )
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
     lowest = sorted(((find_lowest(row), row) for row in rows), key=lambda one: (one[0][:2], one[1]["identity"]))
-    return [_worst_identity(row, auc.metric) for auc, row in lowest if auc.metric]
-
-
-def _worst_identity(row: Row, name: str) -> WorstIdentity:
-    return WorstIdentity(
-        identity=row["identity"],
-        metric=name,
-        cell=metric_cell(row, name),
-        low=row[f"{name}_low"],
-        high=row[f"{name}_high"],
-        value=row[name],
-        n_positive=row["n_subgroup_positive"],
-        n_negative=row["n_subgroup_negative"],
-        gaps={gap: metric_cell(row, gap) for gap in SUMMARIZED_GAPS},
-    )
+    return [
+        WorstIdentity(row["identity"], auc.metric, metric_cell(row, auc.metric), row)
+        for auc, row in lowest
+        if auc.metric
+    ]
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
     """Return the identities of a slice with all metrics of all models, those with the lowest AUC first."""
     rows = {(row["identity"], row["model"]): row for row in report.rows("bias_metrics", slice=slice_name)}
-    return [_metric_row(identity, report.models(), rows) for identity in report.identities(slice_name)]
-
-
-def _metric_row(identity: str, models: Sequence[str], rows: Mapping[tuple[str, str], Row]) -> MetricRow:
-    measured = [rows[identity, model] for model in models if (identity, model) in rows]
-    first = measured[0]
-    positives, negatives = (show_count(first[f"n_background_{label}"]) for label in ("positive", "negative"))
-    unmeasured = TableCell(text=DASH, note="not measured for this model")
-    return MetricRow(
-        identity=identity,
-        n_positive=first["n_subgroup_positive"],
-        n_negative=first["n_subgroup_negative"],
-        n_differs=len({(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in measured}) > 1,
-        background=f"background: {positives} positives, {negatives} negatives",
-        cells={
-            (name, model): metric_cell(rows[identity, model], name) if (identity, model) in rows else unmeasured
-            for name in SUITE
-            for model in models
-        },
-    )
+    keys = [(name, model) for name in SUITE for model in report.models()]
+    tables = []
+    for identity in report.identities(slice_name):
+        measured = [rows[identity, model] for model in report.models() if (identity, model) in rows]
+        sizes = {(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in measured}
+        cells = {
+            (name, model): metric_cell(rows[identity, model], name) if (identity, model) in rows else _UNMEASURED
+            for name, model in keys
+        }
+        tables.append(MetricRow(identity, measured[0], len(sizes) > 1, cells))
+    return tables
 
 
 def count_weak(report: ReportData) -> tuple[int, int]:

@@ -27,9 +27,9 @@ from biasspark.report.cells import (
     show_percent,
     sum_cell,
 )
-from biasspark.report.definitions import DECISIONS, describe_reason
+from biasspark.report.definitions import describe_reason
 from biasspark.report.filters import RATE_SUMS
-from biasspark.report.report_data import ReportData, Rows, choose_thresholds
+from biasspark.report.report_data import ReportData, choose_thresholds
 
 Ends = tuple[float, float] | tuple[None, None]
 
@@ -51,15 +51,6 @@ class RateCell(NamedTuple):
     gap: TableCell
 
 
-class IdentityRates(NamedTuple):
-    """One identity and model: the counts of `DECISIONS`, and the rates by name."""
-
-    identity: str
-    model: str
-    counts: Sequence[str]
-    cells: Mapping[str, RateCell]
-
-
 class ModelRates(NamedTuple):
     """One model: its error rates on all rows, and its sums over identities, by column."""
 
@@ -69,10 +60,10 @@ class ModelRates(NamedTuple):
 
 
 class ThresholdRates(NamedTuple):
-    """The rates at one threshold."""
+    """The rates at one threshold: rows of ``threshold_rates``, each with its rates by name, and those of each model."""
 
     threshold: float
-    rows: Sequence[IdentityRates]
+    rows: Sequence[tuple[Row, Mapping[str, RateCell]]]
     totals: Sequence[ModelRates]
 
 
@@ -82,25 +73,13 @@ def list_rates(report: ReportData) -> list[ThresholdRates]:
 
 
 def _rates_at(report: ReportData, threshold: float) -> ThresholdRates:
-    rows = report.rows("threshold_rates", slice=ALL_ROWS, threshold=threshold)
+    rows, totals = (
+        report.rows(table, slice=ALL_ROWS, threshold=threshold) for table in ("threshold_rates", "threshold_summary")
+    )
     by_key = {(row["identity"], row["model"]): row for row in rows}
-    keys = [(name, model) for name in report.identities() for model in report.models()]
-    return ThresholdRates(
-        threshold=threshold,
-        rows=[_identity_rates(by_key[key]) for key in keys if key in by_key],
-        totals=[
-            _model_rates(report, row) for row in report.rows("threshold_summary", slice=ALL_ROWS, threshold=threshold)
-        ],
-    )
-
-
-def _identity_rates(row: Row) -> IdentityRates:
-    return IdentityRates(
-        identity=row["identity"],
-        model=row["model"],
-        counts=[show_count(row[name]) for name in DECISIONS],
-        cells={rate: _rate_cell(row, rate) for rate in RATES},
-    )
+    in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
+    shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
+    return ThresholdRates(threshold, shown, [_model_rates(report, total) for total in totals])
 
 
 def _rate_cell(row: Row, rate: str) -> RateCell:
@@ -116,23 +95,12 @@ def _rate_cell(row: Row, rate: str) -> RateCell:
 def _model_rates(report: ReportData, total: Row) -> ModelRates:
     summary = report.summaries().get(total["model"], {})
     parts: Row = next(iter(report.rows("rate_sums", model=total["model"], threshold=total["threshold"])), {})
-    return ModelRates(
-        model=total["model"],
-        rates={
-            name: _whole_rate_cell(total[name], summary.get(n) or 0, report.level) for name, n in _ROWS_OF_RATE.items()
-        },
-        sums={
-            name: sum_cell(total[name], parts.get(f"{name}_weak", 0), parts.get(f"{name}_n", 0)) for name in RATE_SUMS
-        },
-    )
-
-
-def _whole_rate_cell(rate: float | None, n: int, level: float) -> TableCell:
-    return (
-        interval_cell(rate, *share_interval(round(rate * n), n, level))
-        if rate is not None and n
-        else interval_cell(rate)
-    )
+    rates = {}
+    for name, size in _ROWS_OF_RATE.items():
+        rate, n = total[name], summary.get(size)
+        ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
+        rates[name] = interval_cell(rate, *ends)
+    return ModelRates(total["model"], rates, {name: sum_cell(total, name, parts) for name in RATE_SUMS})
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
@@ -144,30 +112,22 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 # ---- means over templates
 
 
-class Spread(NamedTuple):
-    """The identities that a model scores lowest and highest within a template, and how far they are apart."""
-
-    model: str
-    low: str
-    high: str
-    cells: Sequence[TableCell]
-    size: str
-
-
-class TemplateRow(NamedTuple):
-    """One identity: by model its mean score and its departure. The counts are those of the first model with scores."""
-
-    identity: str
-    n_templates: int
-    n_rows: int
-    cells: Mapping[str, Sequence[TableCell]]
-
-
 class TemplateScores(NamedTuple):
-    """The mean scores over templates, identities with the largest departure first."""
+    """The mean scores over templates.
 
-    spreads: Sequence[Spread]
-    rows: Sequence[TemplateRow]
+    Attributes
+    ----------
+    rows
+        A row of ``template_means`` for each identity, that of the first model; the largest departure first.
+    spreads
+        By model the rows of the identities that it scores lowest and highest within a template.
+    cells
+        By (identity, model) the mean score and the departure.
+    """
+
+    rows: Sequence[Row]
+    spreads: Mapping[str, tuple[Row, Row]]
+    cells: Mapping[tuple[str, str], Sequence[TableCell]]
 
 
 def list_templates(report: ReportData) -> TemplateScores | None:
@@ -175,41 +135,23 @@ def list_templates(report: ReportData) -> TemplateScores | None:
     means = report.rows("template_means")
     if not means:
         return None
-    models = [model for model in report.models() if any(row["model"] == model for row in means)]
-    by_model = {model: [row for row in means if row["model"] == model] for model in models}
-    cells = {}
-    for model, rows_of_model in by_model.items():
-        is_probability = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows_of_model)
-        for row in rows_of_model:
-            cells[row["identity"], model] = _template_cells(row, report.level, is_probability)
-    first: dict[str, Row] = {}
-    largest: dict[str, float] = {}
-    for row in means:
-        first.setdefault(row["identity"], row)
-        largest[row["identity"]] = max(largest.get(row["identity"], 0.0), abs(row["mean_departure"]))
-    missing = [TableCell(text=DASH)] * 2
-    rows = [
-        TemplateRow(
-            identity=name,
-            n_templates=first[name]["n_templates"],
-            n_rows=first[name]["n_rows"],
-            cells={model: cells.get((name, model), missing) for model in models},
-        )
-        for name in sorted(largest, key=lambda name: (-largest[name], name))
-    ]
-    return TemplateScores(spreads=[_spread(model, by_model[model], cells) for model in models], rows=rows)
+    spreads: dict[str, tuple[Row, Row]] = {}
+    cells: dict[tuple[str, str], Sequence[TableCell]] = {}
+    for model in report.models():
+        rows = sorted(report.rows("template_means", model=model), key=_by_departure)
+        is_probability = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows)
+        if rows:
+            spreads[model] = (rows[0], rows[-1])
+        cells |= {(row["identity"], model): _template_cells(row, report.level, is_probability) for row in rows}
+    first = {row["identity"]: row for row in reversed(means)}
+    largest = {name: max(abs(row["mean_departure"]) for row in means if row["identity"] == name) for name in first}
+    names = sorted(first, key=lambda name: (-largest[name], name))
+    missing = {(name, model): [TableCell(text=DASH)] * 2 for name in names for model in spreads}
+    return TemplateScores([first[name] for name in names], spreads, missing | cells)
 
 
-def _spread(model: str, means: Rows, cells: Mapping[tuple[str, str], Sequence[TableCell]]) -> Spread:
-    ordered = sorted(means, key=lambda row: (row["mean_departure"], row["identity"]))
-    low, high = ordered[0], ordered[-1]
-    return Spread(
-        model=model,
-        low=low["identity"],
-        high=high["identity"],
-        cells=[cells[row["identity"], model][1] for row in (low, high)],
-        size=show_number(high["mean_departure"] - low["mean_departure"]),
-    )
+def _by_departure(row: Row) -> tuple[float, str]:
+    return row["mean_departure"], row["identity"]
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
@@ -252,7 +194,7 @@ class BalanceTable(NamedTuple):
     """Shares of positives: the titles of the length bins, and the cells of each identity, all rows first."""
 
     bins: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[TableCell]]]
+    rows: Mapping[str, Sequence[TableCell]]
 
 
 def list_balance(report: ReportData) -> BalanceTable | None:
@@ -266,26 +208,25 @@ def list_balance(report: ReportData) -> BalanceTable | None:
         return None
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
-    cells = {(row["identity"], row["bucket"]): _balance_cell(row, report.level) for row in rows}
-    lows = {row["identity"]: _balance_low(row, report.level) for row in rows if row["bucket"] == EVERY_LENGTH}
+    intervals = {
+        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], report.level)
+        for row in rows
+        if row["positive_rate"] is not None
+    }
+    cells = {key: _balance_cell(row, intervals.get(key)) for row in rows for key in [(row["identity"], row["bucket"])]}
 
     def order(name: str) -> tuple[bool, bool, float, str]:
-        low = lows.get(name)
+        low, _ = intervals.get((name, EVERY_LENGTH), (None, None))
         return name != OVERALL, low is None or cells[name, EVERY_LENGTH].weak, -(low or 0.0), name
 
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
-    return BalanceTable(titles, [(name, [cells.get((name, one), _NO_ROWS) for one in bins]) for name in names])
+    return BalanceTable(titles, {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names})
 
 
-def _balance_low(row: Row, level: float) -> float | None:
-    return None if row["positive_rate"] is None else share_interval(row["n_positive"], row["n_rows"], level)[0]
-
-
-def _balance_cell(row: Row, level: float) -> TableCell:
-    if row["positive_rate"] is None:
+def _balance_cell(row: Row, ends: tuple[float, float] | None) -> TableCell:
+    if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
-    ends = share_interval(row["n_positive"], row["n_rows"], level)
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(
         text=show_percent(row["positive_rate"], 0),
@@ -304,17 +245,14 @@ PINNED_PARTS = ("background", "subgroup", "bpsn", "bnsp")
 
 
 class PinnedRow(NamedTuple):
-    """One identity and model: pinned AUC, the mean and deviation of samples, and the parts with their weights.
+    """One row of ``pinned_auc`` and that of ``bias_metrics``: the value, and the AUCs of its parts with their weights.
 
     Pinned AUC has no interval. It is weak where one of its parts is.
     """
 
-    identity: str
-    model: str
-    n_positive: int | None
-    n_negative: int | None
+    row: Row
+    suite: Row
     cell: TableCell
-    sampled: str
     parts: Sequence[tuple[TableCell, str]]
 
 
@@ -322,29 +260,18 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
     """Return pinned AUC in the order of the other tables."""
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
-    rows.sort(key=lambda row: (order[row["identity"]], row["model"]))
-    suite = report.suite()
-    return [_pinned_row(row, suite.get((row["model"], row["identity"]), {})) for row in rows]
-
-
-def _pinned_row(row: Row, suite: Row) -> PinnedRow:
-    parts = [_pinned_part(row, suite, part) for part in PINNED_PARTS]
-    cell = TableCell(
-        text=show_number(row["pinned_auc"]),
-        value=row["pinned_auc"],
-        note=describe_reason(row["reason"]) if row["reason"] else "",
-        weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
-    )
-    sampled = [row["sampled_mean"], row["sampled_sd"]]
-    return PinnedRow(
-        identity=row["identity"],
-        model=row["model"],
-        n_positive=suite.get("n_subgroup_positive"),
-        n_negative=suite.get("n_subgroup_negative"),
-        cell=cell,
-        sampled=DASH if sampled[0] is None else ", ".join(map(show_number, sampled)),
-        parts=parts,
-    )
+    suite, pinned = report.suite(), []
+    for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
+        of_suite = suite.get((row["model"], row["identity"]), {})
+        parts = [_pinned_part(row, of_suite, part) for part in PINNED_PARTS]
+        cell = TableCell(
+            text=show_number(row["pinned_auc"]),
+            value=row["pinned_auc"],
+            note=describe_reason(row["reason"]) if row["reason"] else "",
+            weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
+        )
+        pinned.append(PinnedRow(row, of_suite, cell, parts))
+    return pinned
 
 
 def _pinned_part(row: Row, suite: Row, part: str) -> tuple[TableCell, str]:
@@ -352,6 +279,5 @@ def _pinned_part(row: Row, suite: Row, part: str) -> tuple[TableCell, str]:
     name, weight = f"{part}_auc", row[f"{part}_weight"]
     if not weight:
         return TableCell(text=DASH), ""
-    if f"{name}_low" not in suite:
-        return interval_cell(row[name]), show_number(weight, 2)
-    return replace(metric_cell(suite, name), color=""), show_number(weight, 2)
+    cell = replace(metric_cell(suite, name), color="") if f"{name}_low" in suite else interval_cell(row[name])
+    return cell, show_number(weight, 2)

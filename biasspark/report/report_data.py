@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple, TypeAlias
@@ -50,20 +50,21 @@ class PastRun(NamedTuple):
     metrics: Rows
     summaries: Rows = ()
 
+    def summary_of(self, model: str) -> Row | None:
+        """Return the row of a model on all rows."""
+        return next((row for row in self.summaries if row["model"] == model), None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """The rows of one night.
+    """The rows of one night, ``run_date`` of a ``corpus``.
 
     Attributes
     ----------
-    corpus, run_date
-        The night.
-    run
-        The ledger's row of the main job's run.
+    run, acceptances
+        The ledger's row of the main job's run, and those by which people accepted runs.
     tables
-        The shown rows by table, as `biasspark.report.filters.filter_tables` returns them. A table that the night lacks,
-        or that is empty, is missing.
+        The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
         How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
     runs, configs
@@ -72,8 +73,6 @@ class ReportData:
         The nights before, oldest first, each with the run that readers see.
     baseline, baseline_label
         The run that the night is compared with, None without one, and why it was chosen.
-    acceptances
-        The ledger's rows by which people accepted runs.
     n_identities
         How many identities were measured. The worst of them are shown.
     missing_identities
@@ -100,9 +99,8 @@ class ReportData:
 
     def count(self, table: str) -> Counter[tuple[Any, ...]]:
         """Return how many rows a table of `COUNTED_BY` has by the values of these columns, shown or not."""
-        if table in self.counts:
-            return Counter(self.counts[table])
-        return Counter(tuple(row[name] for name in COUNTED_BY[table]) for row in self.rows(table))
+        counted = {key: len(rows) for key, rows in group_rows(self.rows(table), *COUNTED_BY[table]).items()}
+        return Counter(self.counts.get(table, counted))
 
     def alerts(self) -> list[Row]:
         """Return the alerts of the night and of the comparison of its models, the worst first.
@@ -132,6 +130,11 @@ class ReportData:
         """Return the names of the identities of a slice, the worst first (see `order_worst_first`)."""
         return order_worst_first(self.rows("bias_metrics", slice=slice_name))
 
+    def nights(self) -> list[PastRun]:
+        """Return the nights before and this one, oldest first."""
+        summaries = self.rows("model_summary", slice=ALL_ROWS)
+        return [*self.history, PastRun(self.run_date, self.run["run_id"], self.rows("bias_metrics"), summaries)]
+
     def suite(self) -> dict[tuple[str, str], Row]:
         """Return the rows of ``bias_metrics`` on all rows, by model and identity."""
         return {(row["model"], row["identity"]): row for row in self.rows("bias_metrics", slice=ALL_ROWS)}
@@ -143,12 +146,23 @@ class ReportData:
     @property
     def level(self) -> float:
         """The level of the run's intervals."""
-        return float((read_config(self.run).get("intervals") or {}).get("level", 0.95))
+        return self._setting("intervals", "level", 0.95)
 
     @property
     def alpha(self) -> float:
         """The significance level of the run's gate."""
-        return float((read_config(self.run).get("gate") or {}).get("alpha", 0.05))
+        return self._setting("gate", "alpha", 0.05)
+
+    def _setting(self, part: str, key: str, default: float) -> float:
+        return float((read_config(self.run).get(part) or {}).get(key, default))
+
+
+def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values of some columns, in their order."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return groups
 
 
 def _alert_order(row: Row) -> tuple[Any, ...]:

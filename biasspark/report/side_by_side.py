@@ -23,6 +23,7 @@ WORST_AUC = "worst_auc"
 """The lowest of an identity's subgroup, BPSN and BNSP AUC."""
 
 SORT_KEYS = (WORST_AUC, *SUITE)
+_SIDES = ("first", "second")
 
 KEY = ("run_date", "corpus", "slice", "identity", "crossed", "run_id")
 """The columns that identify a row, as far as the metrics have them."""
@@ -38,23 +39,9 @@ NEEDED = (
 class Request:
     """The two models A and B to compare, and the rows to show.
 
-    Attributes
-    ----------
-    models
-        Two different names.
-    slices
-        Names of slices. Without any, all slices, ``all`` first.
-    sort
-        One of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0.
-    crossed
-        Whether crossed pairs are shown.
-    limit
-        The most rows of a slice; all if None.
-
-    Raises
-    ------
-    ConfigError
-        If both models are the same.
+    Without ``slices`` all are shown, ``all`` first; without ``limit`` all rows of a slice; ``crossed`` adds crossed
+    pairs. ``sort`` is one of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0. Raises as
+    `check_models`.
     """
 
     models: tuple[str, str]
@@ -140,34 +127,28 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         If a model has several rows of one key, as in the metrics of several nights without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
-    check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
+    _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
     sides = [_side(metrics.filter(pc.field("model") == model), key) for model in (first, second)]
-    both = sides[0].join(sides[1], key, join_type="full outer", left_suffix="_first", right_suffix="_second")
+    left, right = (f"_{side}" for side in _SIDES)
+    both = sides[0].join(sides[1], key, join_type="full outer", left_suffix=left, right_suffix=right)
     both = both.sort_by([(name, "ascending") for name in key])
-    models = {
+    columns = {name: both[name] for name in key if name != "run_id"}
+    columns |= {
         f"{side}_model": pa.array([name] * len(both), pa.string())
-        for side, name in (("first", first), ("second", second))
+        for side, name in zip(_SIDES, (first, second), strict=True)
     }
-    columns = {name: both[name] for name in key if name != "run_id"} | models
-    for name in ("n_subgroup", "positive_rate", WORST_AUC):
-        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in ("first", "second")}
-    columns[f"{WORST_AUC}_difference"] = _difference(both, WORST_AUC)
-    columns["worse"] = pc.less(columns[f"{WORST_AUC}_difference"], 0.0)
-    for name in SUITE:
-        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in ("first", "second")}
-        columns[f"{name}_difference"] = _difference(both, name)
-        columns |= {f"{name}_{side}_reason": both[f"{name}_reason_{side}"] for side in ("first", "second")}
+    for name in ("n_subgroup", "positive_rate", WORST_AUC, *SUITE):
+        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in _SIDES}
+        if name in SORT_KEYS:
+            columns[f"{name}_difference"] = _difference(both, name)
+        if name == WORST_AUC:
+            columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
+        elif name in SUITE:
+            columns |= {f"{name}_{side}_reason": both[f"{name}_reason_{side}"] for side in _SIDES}
     return pa.table(columns | {name: both[name] for name in key if name == "run_id"})
 
 
-def check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
-    """Refuse metrics in which rows have the same key.
-
-    Raises
-    ------
-    InputError
-        With the first such key.
-    """
+def _check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
     n_rows = metrics.group_by(key, use_threads=False).aggregate([([], "count_all")])
     repeated = n_rows.filter(pc.field("count_all") > 1).to_pylist()
     if repeated:
@@ -206,12 +187,12 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
     InputError
         If the run lacks a model or a slice, with those that it has.
     """
-    slices = choose_slices(metrics, request)
+    slices = _choose_slices(metrics, request)
     chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))
     if not request.crossed:
         chosen = chosen.filter(~pc.field("crossed"))
     compared = side_by_side(chosen, *request.models)
-    rows = sort_worst_first(compared.to_pylist(), request.sort)
+    rows = _sort_worst_first(compared.to_pylist(), request.sort)
     parts = []
     for name in slices:
         of_slice = [row for row in rows if row["slice"] == name]
@@ -219,28 +200,18 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
     return SideBySide(request=request, run=run, columns=tuple(compared.column_names), slices=tuple(parts))
 
 
-def sort_worst_first(rows: Sequence[Row], sort: str) -> list[Row]:
+def _sort_worst_first(rows: Sequence[Row], sort: str) -> list[Row]:
     """Return rows by a metric of the first model: the lowest AUC or the largest gap first, NULL last, then by name."""
 
     def order(row: Row) -> tuple[bool, float, str]:
-        value = row[f"{sort}_first"]
-        return (
-            value is None,
-            0.0 if value is None else -abs(value) if sort in SUMMARIZED_GAPS else value,
-            row["identity"],
-        )
+        value = row[f"{sort}_first"] or 0.0
+        return row[f"{sort}_first"] is None, -abs(value) if sort in SUMMARIZED_GAPS else value, row["identity"]
 
     return sorted(rows, key=order)
 
 
-def choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:
-    """Check the names of a request against a run, and return the slices to show.
-
-    Raises
-    ------
-    InputError
-        If the run lacks a name, with all that it has.
-    """
+def _choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:
+    """Check the names of a request against a run, and return the slices to show."""
     models, slices = (sorted(pc.unique(metrics[name]).to_pylist()) for name in ("model", "slice"))
     asked = (("models", request.models, models), ("slice", request.slices, slices))
     if faults := [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.report.cells import Row, format_decimal
@@ -30,22 +29,6 @@ Block = list[str]
 # ---- for a terminal
 
 
-class Notes:
-    """What stands below the tables in place of a value: each text once, with a letter."""
-
-    def __init__(self) -> None:
-        self._letters: dict[str, str] = {}
-
-    def mark(self, text: str) -> str:
-        """Return the mark of a text, ``(a)`` for the first."""
-        return f"({self._letters.setdefault(text, chr(ord('a') + len(self._letters)))})"
-
-    @property
-    def lines(self) -> list[str]:
-        """The texts with their marks."""
-        return [f"({letter}) {text}" for text, letter in self._letters.items()]
-
-
 def format_text(comparison: SideBySide, digits: int = 3) -> str:
     """Return a comparison as text.
 
@@ -56,28 +39,34 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
         below the AUCs. Long names continue on lines of their own. The meaning of the marks stands below the tables.
     """
     first, second = map(show_visibly, comparison.request.models)
-    notes = Notes()
-    layouts = [_lay_out(part.rows, digits, notes) if part.rows else None for part in comparison.slices]
-    fits = all(layout is None or layout.fits for layout in layouts)
-    groups = (SUITE,) if fits else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
+    notes: dict[str, str] = {}
+    layouts = [_Layout(part.rows, digits, notes) for part in comparison.slices]
+    groups = (SUITE,) if all(layout.fits for layout in layouts) else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
     for part, layout in zip(comparison.slices, layouts, strict=True):
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
-        lines += [*(layout.lines(groups) if layout else ()), ""]
+        lines += [*(layout.lines(groups) if part.rows else ()), ""]
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
         f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
-        *notes.lines,
+        *(f"{mark} {text}" for text, mark in notes.items()),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-class _Layout(NamedTuple):
+def _mark(notes: dict[str, str], text: str) -> str:
+    """Return the mark of a text that stands below the tables, ``(a)`` for the first."""
+    return notes.setdefault(text, f"({chr(ord('a') + len(notes))})")
+
+
+class _Layout:
     """The blocks of one slice: the columns before the metrics, each metric, and the rests of long names."""
 
-    lead: Block
-    metrics: Mapping[str, Block]
-    rests: Sequence[Sequence[str]]
+    def __init__(self, rows: Sequence[Row], digits: int, notes: dict[str, str]) -> None:
+        names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
+        self.rests = [rest for _, *rest in names]
+        self.lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
+        self.metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
 
     @property
     def fits(self) -> bool:
@@ -95,13 +84,6 @@ class _Layout(NamedTuple):
         return lines
 
 
-def _lay_out(rows: Sequence[Row], digits: int, notes: Notes) -> _Layout:
-    names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
-    lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
-    metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
-    return _Layout(lead, metrics, [rest for _, *rest in names])
-
-
 def wrap_name(name: str) -> list[str]:
     """Cut a name into lines that fit its column, after a space or a mark between words if there is one."""
     lines = []
@@ -113,42 +95,34 @@ def wrap_name(name: str) -> list[str]:
     return [*lines, name]
 
 
-def _lead_block(rows: Sequence[Row], names: Sequence[str], digits: int, notes: Notes) -> Block:
+def _lead_block(rows: Sequence[Row], names: Sequence[str], digits: int, notes: dict[str, str]) -> Block:
     """Return the mark, the name and the counts of each row."""
     columns = (
         [" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)],
         ["identity", *names],
         ["rows", *(_count(row, notes) for row in rows)],
-        ["pos%", *(_positive_rate(row) for row in rows)],
+        ["pos%", *map(_positive_rate, rows)],
     )
     padded = [_pad_column(column, right=number > 1) for number, column in enumerate(columns)]
     return _block("", [f"{mark} {name}  {count}  {rate}" for mark, name, count, rate in zip(*padded, strict=True)])
 
 
-def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: Notes) -> Block:
+def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, str]) -> Block:
     """Return one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
-    marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
-    columns = (
-        ["A", *(_value(row, name, "first", digits, notes) for row in rows)],
-        ["B", *(_value(row, name, "second", digits, notes) for row in rows)],
-        ["diff", *(drop_leading_zero(_difference(row, name, digits)) for row in rows)],
-    )
+    columns = [["A"], ["B"], ["diff"]]
+    for row in rows:
+        for column, (text, reason) in zip(columns, _metric_texts(row, name, digits), strict=True):
+            column.append(_mark(notes, reason) if reason else drop_leading_zero(text or "-"))
     lines = [" ".join(cells) for cells in zip(*(_pad_column(column, right=True) for column in columns), strict=True)]
+    marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
     if WORSE in marks:
         lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
     return _block(SUITE_TITLES[name], lines)
 
 
-def _value(row: Row, name: str, side: str, digits: int, notes: Notes) -> str:
-    value = _metric(row, name, side, digits)
-    reason = row[f"{name}_{side}_reason"]
-    return notes.mark(reason) if value is None and reason else drop_leading_zero(value or "-")
-
-
-def _count(row: Row, notes: Notes) -> str:
-    first, second = row["n_subgroup_first"], row["n_subgroup_second"]
-    count = "-" if first is None else f"{first:,}"
-    return count if first == second else f"{count} {notes.mark(UNPAIRED)}"
+def _count(row: Row, notes: dict[str, str]) -> str:
+    first, second = _counts(row)
+    return first if first == second else f"{first} {_mark(notes, UNPAIRED)}"
 
 
 def drop_leading_zero(number: str) -> str:
@@ -204,22 +178,18 @@ def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
 
 
 def _markdown_cells(row: Row, digits: int) -> list[str]:
-    counts = [
-        "-" if row[f"n_subgroup_{side}"] is None else f"{row[f'n_subgroup_{side}']:,}" for side in ("first", "second")
-    ]
+    first, second = _counts(row)
     rate = _positive_rate(row)
     cells = [
         WORSE if is_worse(row, WORST_AUC, digits) else "",
         escape_markdown(row["identity"]),
-        counts[0] if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} ({UNPAIRED})",
+        first if first == second else f"{first} and {second} ({UNPAIRED})",
         rate if rate == "-" else f"{rate} %",
     ]
     for name in SUITE:
-        for side in ("first", "second"):
-            value = _metric(row, name, side, digits)
-            cells.append(escape_markdown(value or row[f"{name}_{side}_reason"] or "-"))
-        difference = _difference(row, name, digits)
-        cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference)
+        *values, (difference, _) = _metric_texts(row, name, digits)
+        cells += [escape_markdown(text or reason or "-") for text, reason in values]
+        cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference or "-")
     return cells
 
 
@@ -231,15 +201,22 @@ def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noq
     return text.getvalue()
 
 
-def _metric(row: Row, name: str, side: str, digits: int) -> str | None:
-    """Return a metric of one model, an AUC without a sign, a gap with it; None if it is NULL."""
-    value = row[f"{name}_{side}"]
-    return None if value is None else format_decimal(value, digits, signed=name in SUMMARIZED_GAPS)
+def _metric_texts(row: Row, name: str, digits: int) -> list[tuple[str | None, str | None]]:
+    """Return a metric of A, of B, and their difference, each with the reason why it is NULL, if one is known.
+
+    An AUC has no sign, a gap and a difference have one.
+    """
+    return [
+        (None, row.get(f"{name}_{side}_reason"))
+        if row[f"{name}_{side}"] is None
+        else (format_decimal(row[f"{name}_{side}"], digits, name in SUMMARIZED_GAPS or side == "difference"), None)
+        for side in ("first", "second", "difference")
+    ]
 
 
-def _difference(row: Row, name: str, digits: int) -> str:
-    difference = row[f"{name}_difference"]
-    return "-" if difference is None else format_decimal(difference, digits)
+def _counts(row: Row) -> list[str]:
+    counts = (row[f"n_subgroup_{side}"] for side in ("first", "second"))
+    return ["-" if count is None else f"{count:,}" for count in counts]
 
 
 def _positive_rate(row: Row) -> str:

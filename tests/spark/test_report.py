@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from biasspark import session
@@ -45,11 +46,17 @@ def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any
     write_table(Path(store.path), TABLES[name], list(rows), run.run_date, run.run_id)
 
 
+def count_written(store: PathStore, run: Run, name: str) -> int:
+    """Return how many rows of a table a run has written; 1 where its files are gone."""
+    files = Path(store.location(TABLES[name], run)).glob("*.parquet")
+    return sum(parquet.read_metadata(file).num_rows for file in files) or 1
+
+
 def enter(store: PathStore, run: Run, tables: Iterable[str] | None = (), **values: Any) -> None:
     """Add the row of a run to the ledger; it names no tables if it is of an older version."""
     now = datetime.now(UTC)
     row = {"job": run.job, "status": "published", "config": "{}", "n_rows": 100, "n_rejected": 2, "started_at": now}
-    row |= {"table_rows": None if tables is None else dict.fromkeys(tables, 1)}
+    row |= {"table_rows": None if tables is None else {name: count_written(store, run, name) for name in tables}}
     write(store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []} | values])
 
 

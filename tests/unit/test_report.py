@@ -232,13 +232,13 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     for head in heads:
         assert f"\n#### {head}\n" in card
     cells = [cell for row in list_metrics(night, "all") for cell in row.cells.values() if cell.value is not None]
-    cells += [node.cell for tree in list_segment_trees(night) for node in tree.root.children if node.is_leaf]
+    cells += [node.cell for tree in list_segment_trees(night) for node in tree.root.children if node.row["is_leaf"]]
     cells += [cell for one in list_heat_maps(night) for cell in one.auc.values()]
     (at,) = list_rates(night)
-    cells += [cell.gap for row in at.rows for cell in row.cells.values() if cell.gap.interval]
+    cells += [cell.gap for _, rates in at.rows for cell in rates.values() if cell.gap.interval]
     assert len(cells) > 100
     missing = [cell for cell in cells if f"{cell.text} ({cell.interval})" not in card]
     assert missing == []
-    rates = [cell.rate for row in at.rows for cell in row.cells.values()]
+    rates = [cell.rate for _, by_name in at.rows for cell in by_name.values()]
     assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in text)] == []
     assert "Do not base decisions on this." in card

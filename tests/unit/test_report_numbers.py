@@ -49,7 +49,7 @@ def test_means_over_templates_of_few_are_marked_and_lie_where_means_can(
     few = row | {"n_templates": 2, "score_deviation": 0.12, "departure_deviation": 0.3, "lowest_score": lowest}
     scores = list_templates(with_rows(report, template_means=[few]))
     assert scores is not None
-    score, difference = scores.rows[0].cells[MODELS[0]]
+    score, difference = scores.cells["gay", MODELS[0]]
     assert (score.weak, difference.weak) == (True, True)
     assert score.interval.startswith(interval)
     assert difference.interval.startswith(departure)

@@ -20,7 +20,7 @@ AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 def test_worst_first(report: ReportData) -> None:
     worst = list_worst(report, MODELS[0])
     assert (worst[0].identity, worst[0].metric) == ("gay", "bpsn_auc")
-    assert [one.value for one in worst] == sorted(one.value for one in worst)
+    assert [one.cell.value for one in worst] == sorted(one.row[one.metric] for one in worst)
     assert next(iter(report.identities())) == "gay"
     assert {row.identity for row in list_metrics(report, "short")} == {*NAMES, EMPTY}
 
@@ -30,8 +30,8 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(report: ReportData) -> 
     metrics = [row | weak.get(row["identity"], {}) for row in report.rows("bias_metrics")]
     worst = {"subgroup_auc_min": 0.01, "subgroup_auc_min_identity": "gay"}
     night = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
-    (row,) = (row for row in summarize_models(night) if row.column == "subgroup_auc_min")
-    assert [(one.identity, one.cell.weak, one.best) for one in row.cells] == [("gay", True, False)] * 2
+    row = summarize_models(night)["subgroup_auc_min"]
+    assert [(one.identity, one.cell.weak, one.best) for one in row] == [("gay", True, False)] * 2
     assert "◦\u00a00.010" in page_without_charts(night)
 
 
@@ -40,9 +40,9 @@ def test_the_worst_value_with_enough_rows_stands_above_that_of_few(report: Repor
     metrics = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
     worst = {"bpsn_auc_min": 0.01, "bpsn_auc_min_identity": EMPTY}
     night = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
-    (row,) = (row for row in summarize_models(night) if row.column == "bpsn_auc_min")
-    assert [(one.identity, one.cell.weak, one.best) for one in row.cells] == [("gay", False, False)] * 2
-    weakest = [one.weak_worst for one in row.cells]
+    row = summarize_models(night)["bpsn_auc_min"]
+    assert [(one.identity, one.cell.weak, one.best) for one in row] == [("gay", False, False)] * 2
+    weakest = [one.weak_worst for one in row]
     assert [one and (one.identity, one.cell.text) for one in weakest] == [(EMPTY, "0.010")] * 2
     assert f'<small class="weakest"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in page_without_charts(night)
     assert f"gay; 0.010 (too few rows) {EMPTY} |" in write_model_card(night).replace("\\", "")
@@ -97,8 +97,7 @@ def test_as_many_values_are_marked_as_are_counted(report: ReportData, page: str)
 
 
 def test_sums_say_how_many_of_their_identities_have_few_rows(report: ReportData, page: str) -> None:
-    by_column = {row.column: row.cells[0].cell for row in summarize_models(report)}
-    mean = by_column["subgroup_auc_power_mean"]
+    mean = summarize_models(report)["subgroup_auc_power_mean"][0].cell
     assert (mean.text, mean.interval, mean.weak) == ("0.900", "4 of 7 identities", True)
     (at,) = list_rates(report)
     positive, negative = (at.totals[0].sums[f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
@@ -107,7 +106,7 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(report: ReportData,
     assert "Pinned AUC equality difference</a>" in page
     assert page.count("◦\u00a00.400 (◦ 4 of 8 identities)") == len(MODELS)
     sure = with_rows(report, auc_sums=[], rate_sums=[])
-    assert not any(row.cells[0].cell.weak for row in summarize_models(sure) if row.column.endswith("_mean"))
+    assert not any(row[0].cell.weak for column, row in summarize_models(sure).items() if column.endswith("_mean"))
 
 
 def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None:
@@ -119,13 +118,13 @@ def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None
     shares += [share("fewer", 1, 1), share("more", 40, 100)]
     balance = list_balance(with_rows(report, label_balance=shares))
     assert balance is not None
-    assert [name for name, _ in balance.rows] == ["(overall)", "many", "few", "more", "fewer", "none"]
-    assert [cells[0].weak for _, cells in balance.rows] == [False, False, True, True, True, False]
-    assert balance.rows[2][1][0].note == "5 of 7 rows, 0.36 to 0.92"
+    assert list(balance.rows) == ["(overall)", "many", "few", "more", "fewer", "none"]
+    assert [cells[0].weak for cells in balance.rows.values()] == [False, False, True, True, True, False]
+    assert balance.rows["few"][0].note == "5 of 7 rows, 0.36 to 0.92"
 
 
 def test_the_best_model_of_a_line_is_marked(report: ReportData) -> None:
-    rows = {row.column: [one.best for one in row.cells] for row in summarize_models(report)}
+    rows = {column: [one.best for one in row] for column, row in summarize_models(report).items()}
     assert rows["bpsn_auc_min"] == [False, True]
     assert rows["negative_aeg_max_abs"] == [False, True]
     assert rows["auc"] == [False, False]

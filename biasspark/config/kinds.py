@@ -1,0 +1,199 @@
+"""What a key of the configuration may hold, each a function that returns a `Kind`: ``kinds.whole(1, 10)``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from biasspark.config.declaration import (
+    CORRECT,
+    Kind,
+    Section,
+    Spot,
+    blank,
+    broken_text_rule,
+    guess,
+    is_finite_number,
+    is_number,
+)
+from biasspark.config.paths import locate
+from biasspark.errors import ABSENT, Setting, Text, Words, type_of
+from biasspark.text import list_choices
+
+MOST_WHOLE = 2**63 - 1
+
+
+def string(*, multiline: bool = False, is_path: bool = False) -> Kind:
+    """Return the kind of text: not empty, without control characters but, if ``multiline``, tabs and line ends."""
+
+    def read(spot: Spot) -> Any:
+        if rule := broken_text_rule(spot.value, multiline):
+            return spot.refuse(rule)
+        return locate(spot.value, spot.reader.base) if is_path else spot.value
+
+    return Kind("text", read, "")
+
+
+STRING = string()
+
+
+def choice(*words: str) -> Kind:
+    """Return the kind of one of several words."""
+
+    def read(spot: Spot) -> Any:
+        if isinstance(spot.value, str) and spot.value in words:
+            return spot.value
+        one_of = "one of " if len(words) > 1 else ""
+        return spot.refuse(f"It must be {one_of}{list_choices(words)}.", guess(spot.value, words, spot.fix))
+
+    return Kind(list_choices(words), read, "")
+
+
+def flag() -> Kind:
+    """Return the kind of true or false."""
+
+    def read(spot: Spot) -> Any:
+        if isinstance(spot.value, bool):
+            return spot.value
+        return spot.refuse((Words("It must be true or false, not ", "It must be True or False, not "), *_is(spot)))
+
+    return Kind("true or false", read)
+
+
+def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
+    """Return the kind of a whole number."""
+
+    def read(spot: Spot) -> Any:
+        if not is_number(spot.value):
+            return spot.refuse(("It must be a whole number, not ", *_is(spot)))
+        if not isinstance(spot.value, numbers.Integral):
+            return spot.refuse("It must be a whole number, without a decimal point.")
+        if least <= int(spot.value) <= most:
+            return int(spot.value)
+        is_open = most == MOST_WHOLE and spot.value < least
+        return spot.refuse(f"It must be {least} or more." if is_open else f"It must lie between {least} and {most}.")
+
+    bounds = f" from {least} to {most}" if most < MOST_WHOLE else f", {least} or more" if least else ""
+    return Kind(f"whole number{bounds}", read)
+
+
+def number(low: float = -math.inf, high: float = math.inf, included: str = "") -> Kind:
+    """Return the kind of a finite number between two ends, which are ``included`` if it names them: "low high"."""
+    ends = [end for name, end in (("low", low), ("high", high)) if name in included.split()]
+    excluded = ", both excluded" if not ends else f", {high:g} excluded" if ends == [low] else ""
+
+    def read(spot: Spot) -> Any:
+        if not is_number(spot.value):
+            return spot.refuse(("It must be a number, not ", *_is(spot)))
+        if not is_finite_number(spot.value):
+            return spot.refuse("It must be finite.")
+        if low < spot.value < high or spot.value in ends:
+            return float(spot.value)
+        return spot.refuse(f"It must lie between {low:g} and {high:g}{excluded}.")
+
+    return Kind("number" if math.isinf(low) else f"number between {low:g} and {high:g}", read)
+
+
+def span() -> Kind:
+    """Return the kind of a closed interval: two finite numbers, the lower first."""
+
+    def read(spot: Spot) -> Any:
+        ends = spot.value if isinstance(spot.value, list | tuple) else ()
+        if len(ends) == 2 and all(map(is_finite_number, ends)) and ends[0] < ends[1]:
+            return float(ends[0]), float(ends[1])
+        return spot.refuse("It must be a list of two finite numbers, the lower first.")
+
+    return Kind("two numbers", read)
+
+
+def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
+    """Return the kind of a list of different entries, in order."""
+    title = f"list of {entry.title + 's' if entry.title.endswith('number') else entry.title}"
+
+    def read(spot: Spot) -> Any:
+        if not isinstance(spot.value, list | tuple):
+            is_entry = entry.title == "text" and isinstance(spot.value, str)
+            fix = ("Write ", Setting(spot.path, [spot.value]), ".") if is_entry else spot.fix
+            return spot.refuse(("It must be a list, not ", *_is(spot)), fix)
+        if nonempty and not spot.value:
+            spot.refuse("At least one is required.")
+        spots = [spot.within(number, value, "Correct or remove it.") for number, value in enumerate(spot.value, 1)]
+        values = [(inner, value) for inner in spots if (value := entry.read(inner)) is not ABSENT]
+        counts: Counter[Any] = Counter()
+        for inner, value in values:
+            counts[value] += 1
+            if counts[value] == 2:
+                inner.refuse("It is listed twice.", "Remove one.")
+        return tuple(value for _, value in values)
+
+    return Kind(title, read, ())
+
+
+def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
+    """Return the kind of a table whose keys are names that the user gives.
+
+    Parameters
+    ----------
+    names, values
+        How messages call the two sides: ``a model's name``, ``the score column``.
+    most
+        The most names that are allowed.
+    """
+    fix: Text = (
+        Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT
+    )
+
+    def read(spot: Spot) -> Any:
+        read_entries = {}
+        given = spot.reader.mapping(spot)
+        for name, value in (given or {}).items():
+            inner = spot.within(name, value, fix)
+            if rule := broken_text_rule(name):
+                inner.complain((f"this is {names}. ", rule), "Rename it.")
+            elif (read_value := entry.read(inner)) is not ABSENT:
+                read_entries[name] = read_value
+        if len(read_entries) > most:
+            spot.complain(f"it has {len(read_entries)} entries. At most {most} are allowed.", "Use several runs.")
+        return ABSENT if given is None else read_entries
+
+    return Kind(f"table of {entry.title + 's' if entry.title.endswith('number') else entry.title}", read, {})
+
+
+def expressions(names: str, values: str = "the predicate", *, most: float = math.inf) -> Kind:
+    """Return the kind of a table of names, each with an expression of Spark SQL (see `named`)."""
+    return named(names, string(multiline=True), values, most=most)
+
+
+def table(section: type[Section], list_key: str = "") -> Kind:
+    """Return the kind of a table with declared keys; a list in its place, if allowed, is the value of ``list_key``."""
+
+    def read(spot: Spot) -> Any:
+        if list_key and isinstance(spot.value, list | tuple):
+            spot = dataclasses.replace(spot, value={list_key: spot.value})
+        return spot.reader.section(section, spot)
+
+    return Kind("table", read, blank(section), section)
+
+
+def tables(section: type[Section], most: int, fix_most: str) -> Kind:
+    """Return the kind of a list of tables, which messages call by their ``name``."""
+
+    def read(spot: Spot) -> Any:
+        entries = spot.value if isinstance(spot.value, list | tuple) else [spot.value]
+        if len(entries) > most:
+            spot.complain(f"there are {len(entries)}. At most {most} are allowed.", fix_most)
+        names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
+        keys = [name if isinstance(name, str) else number for number, name in enumerate(names, 1)]
+        return tuple(
+            spot.reader.section(section, spot.within(key, entry)) for key, entry in zip(keys, entries, strict=True)
+        )
+
+    return Kind("tables", read, (), section)
+
+
+def _is(spot: Spot) -> tuple[Text, str]:
+    return type_of(spot.value), "."
