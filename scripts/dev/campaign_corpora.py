@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 NAN, INF = math.nan, math.inf
+NEGATIVE_NAN = math.copysign(NAN, -1)
 
 ARROW: dict[str, pa.DataType] = {
     "double": pa.float64(),
@@ -50,10 +51,11 @@ DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
 NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
 
 _SHARES = [0.0, -0.0, 0.5, 0.7, 0.1, 1.0, 0.25, 1 / 3, 0.30000000000000004, 0.5000000000000001]
-_SCORES = [*_SHARES, 2.5, -1.5, 1e-12, 5e-324, 1e300, -1e15, 123456789.125, 12345678901234567.0, NAN, INF, -INF]
+_SCORES = [*_SHARES, 2.5, -1.5, 1e-12, 5e-324, 1e300, -1e15, 123456789.125, 12345678901234567.0, NAN, NEGATIVE_NAN,
+           INF, -INF]  # fmt: skip
 _NUMBER_TEXTS = [
     *("0.5", "0.7", "1", "0", "1.0", "-0", "+0.5", ".5", "5.", "1e-3", "1E2", "NaN", "nan", "inf", "-Infinity", "+inf"),
-    *("infinity", " 0.5 ", "0.5\t", "\n0.5", "0.5\u00a0", "1d", "0.5f", "1D", "0x1p3", "0x1F", "1,5", "", " ", "x"),
+    *("infinity", " 0.5 ", "0.5\t", "\n0.5", "0.5\u00a0", "1d", "0.5f", "1D", "0x1F", "1,5", "", " ", "x"),
     *("true", "false", "TRUE", "yes", "t", "n", "1_000", "١", "1e400", "1e-400", "--1", "0.1.2", "NULL", "1e", "e1"),
     *("0.30000000000000004", "9007199254740993", "1" * 40, "0." + "3" * 30, "2.2250738585072011e-308", "007"),
 ]
@@ -268,7 +270,7 @@ def _draw(rng: random.Random, pool: Sequence[Any], n_rows: int) -> list[Any]:
     elif how == "one":
         pool = [rng.choice(pool)]
     elif how == "one and unknown":
-        missing = [None, NAN] if any(isinstance(value, float) for value in pool) else [None]
+        missing = [None, NAN, NEGATIVE_NAN] if any(isinstance(value, float) for value in pool) else [None]
         pool = [rng.choice(known or pool)] * 3 + [rng.choice(missing)]
     elif how == "all and unknown":
         pool = [*pool, None]
@@ -446,17 +448,23 @@ _FORMS: dict[str, list[str]] = {
 # ---- writing
 
 
-def write_case(case: Case, folder: Path) -> None:
-    """Write the files of a corpus below a folder."""
+def write_case(case: Case, folder: Path, splits_bytes: bool = True) -> None:
+    """Write the files of a corpus below a folder; in an encoding that Spark does not read only if `splits_bytes`."""
     root = folder / "corpus"
     root.mkdir(parents=True)
     for n, file in enumerate(case.files):
         (root / file.folder).mkdir(exist_ok=True)
         path = root / file.folder / f"part-{n}.{case.corpus['format']}"
         if case.corpus["format"] == "parquet":
-            _write_parquet(case, file, path)
+            _write_parquet(case, file if splits_bytes else _without_split(file), path)
         else:
             path.write_bytes((_csv_text if case.corpus["format"] == "csv" else _json_text)(case, file).encode())
+
+
+def _without_split(file: File) -> File:
+    encodings = file.options.get("column_encoding") or {}
+    plain = {name: "PLAIN" if encoding == "BYTE_STREAM_SPLIT" else encoding for name, encoding in encodings.items()}
+    return replace(file, options=file.options | {"column_encoding": plain}) if plain else file
 
 
 def _write_parquet(case: Case, file: File, path: Path) -> None:

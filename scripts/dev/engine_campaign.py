@@ -90,6 +90,7 @@ def _measure(spark: Any, case: Case, folder: str) -> Iterator[tuple[str, list[st
     from biasspark.corpus.decode import states
     from biasspark.corpus.eligibility import rejected_rows
     from biasspark.corpus.read import read_corpus
+    from biasspark.session.spark_errors import translate_corpus_errors
     from biasspark.workflows.measurement import measure, survey_for_ranking
 
     measures = parse_measures(case.measures)
@@ -101,7 +102,8 @@ def _measure(spark: Any, case: Case, folder: str) -> Iterator[tuple[str, list[st
         yield "survey", [_write(each) for each in facts]
         packed = [*encoding.word_columns, *encoding.score_columns]
         examples = surveyed.examples.select(*packed, F.array(*states(encoding)).alias("states"))
-        yield "examples", _rows_of(examples)
+        with translate_corpus_errors(surveyed.corpus, measures.expressions):
+            yield "examples", _rows_of(examples)
         if not case.is_whole:
             return
         measurement = measure(surveyed, Rejects())
@@ -215,7 +217,7 @@ class Campaign:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._engines = {name: Engine(name) for name in ENGINES}
+        self._embedded, self._spark = Engine("embedded"), Engine("spark")
         self._n_written = 0
         self.outcomes: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
@@ -227,11 +229,15 @@ class Campaign:
             self._n_written += 1
             folders.append(str(self._folder / f"{self._n_written}"))
             write_case(case, Path(folders[-1]))
-        with ThreadPoolExecutor(2) as pool:
-            answers = list(pool.map(lambda engine: engine.ask(cases, folders), self._engines.values()))
+            write_case(case, Path(folders[-1]) / "spark", splits_bytes=False)
+        embedded = self._embedded.ask(cases, folders)
+        # What is refused needs no second answer.
+        asked = [n for n, each in enumerate(embedded) if not each.is_refused]
+        compared = self._spark.ask([cases[n] for n in asked], [f"{folders[n]}/spark" for n in asked])
+        of_spark = dict(zip(asked, compared, strict=True))
         for folder in folders:
             subprocess.run(["rm", "-rf", folder], check=True)
-        return list(zip(*answers, strict=True))
+        return [(each, of_spark.get(n, each)) for n, each in enumerate(embedded)]
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[Case, str, Answer, Answer]]:
         """Yield each case that differs."""
@@ -251,8 +257,8 @@ class Campaign:
         )
 
     def close(self) -> None:
-        for engine in self._engines.values():
-            engine.close()
+        self._embedded.close()
+        self._spark.close()
 
 
 def main() -> int:
