@@ -255,6 +255,8 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
         assert isinstance(fault, Fault)
         if not fault.path:  # of this engine, and not of the expression
             return replace(fault, path=path, value=text)
+        if is_embedded(corpus.sparkSession) and str(fault.rule).startswith("Spark refuses it"):
+            return Fault(path, text, "The embedded engine cannot compute it.", "Correct it, or run it on Spark.")
         unresolved = _UNRESOLVED.search(str(fault.rule))
         close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
         wanted = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ def convert_files(files: Sequence[Path], root: Path, read: ReadBatches, how: obj
         if key not in _converted:
             if not _folders:
                 _folders.append(TemporaryDirectory(prefix="biasspark-"))
-            target = Path(_folders[0].name) / str(len(_converted))
+            target = Path(mkdtemp(dir=_folders[0].name))
             for number, file in enumerate(files):
                 _write(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
             _converted[key] = target

@@ -1,4 +1,4 @@
-"""A corpus of Parquet on the embedded engine, which reads some files in another way than Spark, and in silence.
+"""A corpus of files on the embedded engine, which reads some in another way than Spark, and in silence.
 
 Where there is no path or no file it has no rows, a corrupt file ends it without a name, all files give columns where
 Spark takes those of the first, and options that it does not know are ignored. So this process looks at all files first:
@@ -25,24 +25,34 @@ from biasspark.config import Corpus
 from biasspark.corpus.converted_files import convert_files, read_parquet
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
+    is_no_header,
     list_skipped_files,
     refuse_empty,
     refuse_other_format,
     refuse_skipped,
+)
+from biasspark.corpus.local_csv import (
+    SEPARATORS,
+    csv_schema,
+    read_csv,
+    read_header,
+    refuse_other_headers,
+    separator_of,
 )
 from biasspark.corpus.values import column
 from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 
-_OPTIONS = {"mergeschema"}
+_OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 """Types of Arrow, and those as which Spark reads them."""
 
 
 def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
-    """Return the rows of the Parquet files of a path. Lazy; the footer of each file is read when called.
+    """Return the rows of the files of a path. Lazy; what the engine cannot read is converted when called.
 
     Raises
     ------
@@ -64,6 +74,17 @@ def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
     names = [_name(file) for file in files]
     read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
     refuse_skipped(list_skipped_files(names, read, partitions), path)
+    read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder
+    rows = read_folder(spark, corpus, files, root, partitions)
+    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
+        rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
+    return rows
+
+
+def _read_parquet_folder(
+    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
+) -> DataFrame:
+    where = f"corpus: path {redact(str(corpus.path))}"
     with ThreadPoolExecutor() as pool:
         written = list(pool.map(_read_schema, files))
     schemas = [None if schema is None else pa.schema(map(_as_spark_reads, schema)) for schema in written]
@@ -74,13 +95,24 @@ def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
     merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
     merged = _merge(files, schemas, where, merges)
     schema = corpus.schema or _spark_schema(merged, partitions, where)
-    folder = root
     if _must_convert(written):
-        folder = convert_files(files, root, lambda file: _read_rows(file, merged, where), str(merged))
-    rows = spark.read.schema(schema).parquet(str(folder))
-    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
-        rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
-    return rows
+        root = convert_files(files, root, lambda file: _read_rows(file, merged, where), str(merged))
+    return spark.read.schema(schema).parquet(str(root))
+
+
+def _read_csv_folder(
+    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
+) -> DataFrame:
+    where = f"corpus: path {redact(str(corpus.path))}"
+    headers = [read_header(file, corpus) for file in files]
+    if is_no_header(headers[0][0] if headers[0] else ""):
+        refuse_other_format(spark, corpus, _name(files[0]))
+    refuse_other_headers(files, headers, where)
+    names = headers[0]
+    schema = _spark_schema(csv_schema(names), partitions, where)
+    how = (corpus.id, corpus.run_date_column, separator_of(corpus))
+    folder = convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
+    return spark.read.schema(schema).parquet(str(folder))
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
@@ -93,12 +125,18 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if corpus.table is not None:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
         return
-    if corpus.format.lower() != "parquet":
-        yield fault("format", corpus.format, "reads Parquet", "Convert the files")
+    is_csv = corpus.format.lower() == "csv"
+    if corpus.format.lower() not in ("parquet", "csv"):
+        yield fault("format", corpus.format, "reads Parquet and CSV", "Convert the files")
+    if is_csv and corpus.schema is not None:
+        yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
+    if is_csv and len(separator_of(corpus)) != 1:
+        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Write the file anew")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
-    if unknown := sorted(name for name in corpus.options if name.lower() not in _OPTIONS):
-        yield fault("options", ", ".join(unknown), "has no such option of Parquet", "Remove them")
+    known = SEPARATORS if is_csv else _OPTIONS
+    if unknown := sorted(name for name in corpus.options if name.lower() not in known):
+        yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
 
 def _list_files(root: Path, where: str) -> list[Path]:
@@ -169,6 +207,7 @@ def _read_schema(file: Path) -> pa.Schema | None:
     }
     for place, field in enumerate(schema):
         if field.name in of_old_times:
+            schema = schema.with_metadata({_OLD_TIMES: b""})
             schema = schema.set(place, pa.field(field.name, pa.timestamp("us", "UTC")))
         elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
             schema = schema.set(place, of_arrow.field(field.name))  # which pyarrow forgets of numbers
@@ -197,7 +236,8 @@ def _must_convert(schemas: Sequence[pa.Schema | None]) -> bool:
     """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
     types: dict[str, pa.DataType] = {}
     fields = [field for schema in schemas for field in schema or ()]
-    return any(
+    has_old_times = [_OLD_TIMES in (schema.metadata or {}) for schema in schemas if schema is not None]
+    return len(set(has_old_times)) > 1 or any(
         pa.types.is_dictionary(field.type)
         or (pa.types.is_nested(field.type) and _plain(field.type) != field.type)
         or types.setdefault(field.name, field.type) != field.type

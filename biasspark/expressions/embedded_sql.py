@@ -49,7 +49,7 @@ _EQUAL_FUNCTIONS = set(
     "substring substring_index translate trim ucase upper "
     # dates
     "add_months current_date current_timestamp date date_add date_diff date_format date_sub datediff day dayofmonth "
-    "dayofweek dayofyear hour last_day make_date minute month next_day now quarter second unix_date weekofyear year "
+    "dayofweek dayofyear hour last_day make_date minute month next_day now quarter second weekofyear year "
     "to_date extract "
     # arrays
     "aggregate array array_compact array_contains array_distinct array_intersect array_join array_max array_min "
@@ -70,6 +70,7 @@ _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _NAN = "CAST('NaN' AS DOUBLE)"
 """To the engine a NaN with a sign is less than all numbers."""
+_PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
@@ -200,7 +201,7 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("divides and truncates decimals in another way than Spark")
         if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
             raise NotOnTheEmbeddedEngine("writes floating-point numbers as text in another way than Spark")
-        if "text" in self.named and "date" in types | (self.functions & {"to_date", "date"}):
+        if "text" in self.named and ("date" in types or self.functions & {"to_date", "date"}):
             raise NotOnTheEmbeddedEngine("reads dates in another way than Spark")
         if _HASHES & self.functions and (has_floats or has_decimals or self.operators & {"+", "-", "*"}):
             raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic in another way than Spark")
@@ -235,6 +236,8 @@ class _Expression:
             return self._call(n, end), end + 1
         if token.kind == "number":
             return self._number(n), n + 1
+        if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
+            return _literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
             if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
                 raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
@@ -290,6 +293,8 @@ class _Expression:
             start, stop = spans[-1]
             if stop - start != 1 or not _WHOLE_DATE_FORMAT.fullmatch(self.tokens[start].value):
                 raise NotOnTheEmbeddedEngine("writes dates by yyyy, MM, dd, HH, mm and ss alone as Spark does")
+        if name == "extract" and self.tokens[n + 2].value not in _PARTS_OF_DATES:
+            raise NotOnTheEmbeddedEngine(f"extracts {self.tokens[n + 2].text} in another way than Spark")
         if name == "isnan":
             return f"coalesce(isnan({texts[0]}), false)"
         if name == "array_contains" and len(texts) == 2:
