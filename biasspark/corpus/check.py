@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Label, LabelBalance, Measures
 from biasspark.corpus.row_expressions import misfit_condition
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words
-from biasspark.session import is_embedded
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words, find_error_condition
+from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, show_value
 
@@ -140,6 +140,8 @@ def check_schema(
     corpus = corpus.drop(MALFORMED)
     columns = columns or ColumnNames(corpus.columns)
     faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
+    if is_embedded(corpus.sparkSession):
+        faults += _floats_as_names(corpus.schema, measures, id_column)
     faults += [] if is_untyped else _length_faults(corpus.schema, measures.label_balance)
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
@@ -173,6 +175,15 @@ def _column_faults(
         )
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
+
+
+def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | None) -> Iterator[Fault]:
+    """Yield a fault for each floating-point column that is written as text: the survey looks at identities' values."""
+    for path, name, use in list_columns(measures, id_column):
+        is_name = use == "category" and path != ("identities", "categorical") and name in schema.names
+        if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
+            rule = "The embedded engine writes floating-point numbers as text in another way than Spark."
+            yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
 
 
 def _length_faults(schema: T.StructType, balance: LabelBalance | None) -> Iterator[Fault]:
@@ -232,15 +243,20 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
         with translate_spark_errors(path, text):
             if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):
                 raise PySparkException(f"[{misfit}]")  # as Spark does
-            kind = corpus.select(F.expr(text)).schema[0].dataType
+            value = expression(corpus, text)
+            kind = corpus.select(value).schema[0].dataType
             if isinstance(kind, T.BooleanType) or not is_predicate:
-                condition = F.expr(text) if is_predicate else F.expr(text).isNotNull()
+                condition = value if is_predicate else value.isNotNull()
                 # Spark refuses here what needs other rows or is left to chance; Connect, when the schema is asked for.
                 for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
                     _ = frame.schema
     except InputError as error:
         (fault,) = error.faults
         assert isinstance(fault, Fault)
+        if not fault.path:  # of this engine, and not of the expression
+            return replace(fault, path=path, value=text)
+        if is_embedded(corpus.sparkSession) and str(fault.rule).startswith("Spark refuses it"):
+            return Fault(path, text, "The embedded engine cannot compute it.", "Correct it, or run it on Spark.")
         unresolved = _UNRESOLVED.search(str(fault.rule))
         close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
         wanted = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"
@@ -249,6 +265,11 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
             rule=f"{fault.rule} It must be {wanted}. {columns.describe()}".rstrip(),
             fix=f"Did you mean '{close}'?" if close else "Correct it.",
         )
+    except PySparkException as error:
+        if not is_embedded(corpus.sparkSession):
+            raise
+        name = find_error_condition(error) or type(error).__name__  # and not its text, which may quote values
+        return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
     problem = f"It is of type {kind.simpleString()}. It must be"
     if is_predicate:
         fits, rule, fix = isinstance(kind, T.BooleanType), f"{problem} true or false.", "Compare it with a value."

@@ -104,14 +104,21 @@ def refuse_unnamed(reader: DataFrameReader, rows: DataFrame, path: str) -> None:
         return
     first = reader.option("header", "false").load(path).limit(1).collect()
     header = [(name or "").lower() for name in first[0]] if first else []
-    for number, (name, written) in enumerate(zip(names, header, strict=False)):
-        if not written and name == f"_c{number}":
+    is_made_up = any(name != written for name, written in zip(map(str.lower, names), header, strict=False))
+    if is_made_up:
+        refuse_made_up_names(header)
+
+
+def refuse_made_up_names(header: Sequence[str]) -> None:
+    """Stop at names of a header line, in lower case, of which one is empty or repeated."""
+    for number, written in enumerate(header):
+        if not written:
             raise InputError(
                 f"corpus: the header line of a CSV file has no name for column {number + 1}. Each column has one. "
                 "Write the file anew (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
-                f"column is {name}."
+                f"column is _c{number}."
             )
-        if written in header[:number] and name.lower() == f"{written}{number}":
+        if written in header[:number]:
             raise InputError(
                 f"corpus: the header line of a CSV file gives column {number + 1} the name of column "
                 f"{header.index(written) + 1}. Each column has a different name. Rename one of them."

@@ -25,6 +25,7 @@ from biasspark.corpus.identity_sources import (
 from biasspark.corpus.survey import Survey
 from biasspark.corpus.values import cast_like, column, combine, first_true, is_unreadable, number, outside
 from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.session import expression, is_embedded
 
 
 def build_encoding(measures: Measures, survey: Survey) -> Encoding:
@@ -86,7 +87,7 @@ def encode_examples(
         bits[encoding.fields[key].word].append(_shift(value, encoding.fields[key]))
     for source in encoding.sources:
         for name in source.identities if source.kind == "flags" else ():
-            of_identity = _flag_bits(name, source, measures.identities, encoding, schema)
+            of_identity = _flag_bits(name, source, measures.identities, encoding, corpus)
             bits[encoding.fields["member", encoding.number[name]].word].append(of_identity)
     columns = {
         name: combine(Column.bitwiseOR, bits[index]).cast("bigint") for index, name in enumerate(encoding.word_columns)
@@ -140,7 +141,7 @@ def _field_values(
     if encoding.n_length_bins and measures.label_balance:
         parts["length_bin", 0] = _length_bin(measures.label_balance, schema)
     parts |= {("score_reason", n): score_reason(name, schema) for n, name in enumerate(measures.models.values())}
-    parts |= {("slice", n): F.expr(predicate) for n, predicate in enumerate(measures.slices.values(), 1)}
+    parts |= {("slice", n): expression(corpus, predicate) for n, predicate in enumerate(measures.slices.values(), 1)}
     for index, source in enumerate(encoding.sources):
         if source.nullable and source.kind != "flags":
             known = value_column(source, identities, corpus).isNotNull()
@@ -148,23 +149,26 @@ def _field_values(
     return parts
 
 
-def _flag_bits(name: str, source: Source, identities: Identities, encoding: Encoding, schema: StructType) -> Column:
+def _flag_bits(name: str, source: Source, identities: Identities, encoding: Encoding, corpus: DataFrame) -> Column:
     """Return the bits of an identity of a source of flags: ``member``, ``unknown`` and ``off_scale``.
 
     One chain of comparisons gives all bits of a number: the code that Spark generates for them is most of that of a
     scan, and several times slower where HotSpot finds it too long to compile. Spark's NaN is greater than infinity.
     """
+    schema = corpus.schema
     member, unknown, off_scale = (
         1 << item.shift if (item := encoding.fields.get((what, encoding.number[name]))) else 0
         for what in ("member", "unknown", "off_scale")
     )
     if source.name != PREDICATES and identities.range is None and isinstance(schema[name].dataType, NumericType):
         value = F.coalesce(number(name, schema[name].dataType), F.lit(math.nan))
+        if is_embedded(corpus.sparkSession):  # to which a NaN with a sign is less than all numbers
+            value = F.nanvl(value, F.lit(math.nan))
         threshold = cast_like(identities.threshold, schema[name].dataType)
         low = [(value < 0, off_scale)] if off_scale else []
         high = [(value <= 1, member)] if off_scale else []
         return first_true([*low, (value < threshold, 0), *high, (value <= math.inf, member | off_scale)], unknown)
-    flag = flag_column(name, source, identities, schema)
+    flag = flag_column(name, source, identities, corpus)
     bits = first_true([(flag, member), (flag.isNull(), unknown)], 0)
     if not off_scale:
         return bits

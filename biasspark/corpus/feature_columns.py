@@ -22,6 +22,7 @@ from biasspark.corpus.values import as_category, category, column, number, write
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.expressions.conditions import MOST_BITS, meet
 from biasspark.features import NULL_BIN, Condition, Feature, bin_name
+from biasspark.session import expression
 
 MOST_CATEGORIES = 1000
 """A feature or a grouping of more values splits nothing that a person could read, and may be the text itself."""
@@ -208,21 +209,22 @@ def _group_of(value: Column, groups: Grouping) -> Column:
 
 def _group_value(corpus: DataFrame, text: str) -> Column:
     """Return the value as text; NULL if it reads as the group of NULL."""
-    value = as_category(F.expr(text), corpus.select(F.expr(text)).schema[0].dataType)
+    grouping = expression(corpus, text)
+    value = as_category(grouping, corpus.select(grouping).schema[0].dataType)
     return F.when(value != NULL_GROUP, value)
 
 
 def payload_columns(
-    attribution: Attribution, features: Sequence[Feature], schema: StructType, id_column: str
+    attribution: Attribution, features: Sequence[Feature], corpus: DataFrame, id_column: str
 ) -> dict[str, Column]:
     """Return the columns that travel with each row, by name: only what a part needs, since all are shuffled."""
-    payload = {bin_name(n): bin_ for n, bin_ in enumerate(bin_columns(features, schema))}
+    payload = {bin_name(n): bin_ for n, bin_ in enumerate(bin_columns(features, corpus.schema))}
     if attribution.tree or attribution.slice_search:
         payload[HONEST] = only_estimates(id_column, attribution.split)
     if attribution.write_examples or attribution.pairs or attribution.compare:
         payload[ROW_ID] = column(id_column)
     if attribution.segments:
-        payload[SEGMENTS] = _pack(map(F.expr, attribution.segments.values()))
+        payload[SEGMENTS] = _pack(expression(corpus, text) for text in attribution.segments.values())
     return {name: value.alias(name) for name, value in payload.items()}
 
 

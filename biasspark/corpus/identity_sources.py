@@ -13,7 +13,7 @@ from pyspark.sql.types import NumericType, StringType, StructType
 from biasspark.config import Identities, Measures
 from biasspark.corpus.encoding import Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
-from biasspark.session import is_embedded
+from biasspark.session import expression, is_embedded
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
@@ -67,10 +67,11 @@ def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -
     return tuple(sources)
 
 
-def flag_column(name: str, source: Source, identities: Identities, schema: StructType) -> Column:
+def flag_column(name: str, source: Source, identities: Identities, corpus: DataFrame) -> Column:
     """Return whether a row is in an identity of a source of flags: BOOLEAN, NULL where it is unknown."""
     if source.name == PREDICATES:
-        return F.expr(identities.predicates[name])
+        return expression(corpus, identities.predicates[name])
+    schema = corpus.schema
     is_member = at_least(name, schema[name].dataType, identities.threshold)
     return is_member if identities.range is None else F.when(~_is_out_of_range(name, identities, schema), is_member)
 

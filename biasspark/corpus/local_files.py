@@ -1,4 +1,4 @@
-"""A corpus of Parquet on the embedded engine, which reads some files in another way than Spark, and in silence.
+"""A corpus of files on the embedded engine, which reads some in another way than Spark, and in silence.
 
 Where there is no path or no file it has no rows, a corrupt file ends it without a name, all files give columns where
 Spark takes those of the first, and options that it does not know are ignored. So this process looks at all files first:
@@ -8,6 +8,7 @@ what would be read differently is refused, and the rest is read by a schema.
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,26 +22,37 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from biasspark.config import Corpus
+from biasspark.corpus.converted_files import convert_files, read_parquet
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
+    is_no_header,
     list_skipped_files,
     refuse_empty,
     refuse_other_format,
     refuse_skipped,
+)
+from biasspark.corpus.local_csv import (
+    SEPARATORS,
+    csv_schema,
+    read_csv,
+    read_header,
+    refuse_other_headers,
+    separator_of,
 )
 from biasspark.corpus.values import column
 from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 
-_OPTIONS = {"mergeschema"}
+_OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 """Types of Arrow, and those as which Spark reads them."""
 
 
 def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
-    """Return the rows of the Parquet files of a path. Lazy; the footer of each file is read when called.
+    """Return the rows of the files of a path. Lazy; what the engine cannot read is converted when called.
 
     Raises
     ------
@@ -62,18 +74,45 @@ def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
     names = [_name(file) for file in files]
     read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
     refuse_skipped(list_skipped_files(names, read, partitions), path)
+    read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder
+    rows = read_folder(spark, corpus, files, root, partitions)
+    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
+        rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
+    return rows
+
+
+def _read_parquet_folder(
+    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
+) -> DataFrame:
+    where = f"corpus: path {redact(str(corpus.path))}"
     with ThreadPoolExecutor() as pool:
-        schemas = list(pool.map(_read_schema, files))
+        written = list(pool.map(_read_schema, files))
+    schemas = [None if schema is None else pa.schema(map(_as_spark_reads, schema)) for schema in written]
     for file, schema in zip(files, schemas, strict=True):
         if schema is None:
             refuse_other_format(spark, corpus, _name(file))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {file}."))
     merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
-    schema = corpus.schema or _spark_schema(_merge(files, schemas, where, merges), partitions, where)
-    rows = spark.read.schema(schema).parquet(str(root))
-    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
-        rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
-    return rows
+    merged = _merge(files, schemas, where, merges)
+    schema = corpus.schema or _spark_schema(merged, partitions, where)
+    if _must_convert(written):
+        root = convert_files(files, root, lambda file: _read_rows(file, merged, where), str(merged))
+    return spark.read.schema(schema).parquet(str(root))
+
+
+def _read_csv_folder(
+    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
+) -> DataFrame:
+    where = f"corpus: path {redact(str(corpus.path))}"
+    headers = [read_header(file, corpus) for file in files]
+    if is_no_header(headers[0][0] if headers[0] else ""):
+        refuse_other_format(spark, corpus, _name(files[0]))
+    refuse_other_headers(files, headers, where)
+    names = headers[0]
+    schema = _spark_schema(csv_schema(names), partitions, where)
+    how = (corpus.id, corpus.run_date_column, separator_of(corpus))
+    folder = convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
+    return spark.read.schema(schema).parquet(str(folder))
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
@@ -86,12 +125,18 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if corpus.table is not None:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
         return
-    if corpus.format.lower() != "parquet":
-        yield fault("format", corpus.format, "reads Parquet", "Convert the files")
+    is_csv = corpus.format.lower() == "csv"
+    if corpus.format.lower() not in ("parquet", "csv"):
+        yield fault("format", corpus.format, "reads Parquet and CSV", "Convert the files")
+    if is_csv and corpus.schema is not None:
+        yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
+    if is_csv and len(separator_of(corpus)) != 1:
+        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Write the file anew")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
-    if unknown := sorted(name for name in corpus.options if name.lower() not in _OPTIONS):
-        yield fault("options", ", ".join(unknown), "has no such option of Parquet", "Remove them")
+    known = SEPARATORS if is_csv else _OPTIONS
+    if unknown := sorted(name for name in corpus.options if name.lower() not in known):
+        yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
 
 def _list_files(root: Path, where: str) -> list[Path]:
@@ -149,19 +194,62 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
 
 
 def _read_schema(file: Path) -> pa.Schema | None:
-    """Return the columns of a file as Spark sees them; None if it is no Parquet."""
+    """Return the columns of a file as Arrow wrote them; None if it is no Parquet."""
     try:
         footer = pq.read_metadata(file)
-        schema = footer.schema.to_arrow_schema()
+        schema = pq.read_schema(file)
+        arrow = (footer.metadata or {}).get(b"ARROW:schema")
+        of_arrow = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return None
     of_old_times = {
         leaf.path for leaf in map(footer.schema.column, range(footer.num_columns)) if leaf.physical_type == "INT96"
     }
     for place, field in enumerate(schema):
-        kind = pa.timestamp("us", "UTC") if field.name in of_old_times else _UNSIGNED.get(field.type, field.type)
-        schema = schema.set(place, pa.field(field.name, kind))
+        if field.name in of_old_times:
+            schema = schema.with_metadata({_OLD_TIMES: b""})
+            schema = schema.set(place, pa.field(field.name, pa.timestamp("us", "UTC")))
+        elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
+            schema = schema.set(place, of_arrow.field(field.name))  # which pyarrow forgets of numbers
     return schema
+
+
+def _as_spark_reads(field: pa.Field) -> pa.Field:
+    """Return a column of the type as which Spark reads it."""
+    return pa.field(field.name, _plain(field.type))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type without what Arrow alone knows of it."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
+        return pa.timestamp("us", kind.tz and "UTC")
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return _UNSIGNED.get(kind, kind)
+
+
+def _must_convert(schemas: Sequence[pa.Schema | None]) -> bool:
+    """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
+    types: dict[str, pa.DataType] = {}
+    fields = [field for schema in schemas for field in schema or ()]
+    has_old_times = [_OLD_TIMES in (schema.metadata or {}) for schema in schemas if schema is not None]
+    return len(set(has_old_times)) > 1 or any(
+        pa.types.is_dictionary(field.type)
+        or (pa.types.is_nested(field.type) and _plain(field.type) != field.type)
+        or types.setdefault(field.name, field.type) != field.type
+        for field in fields
+    )
+
+
+def _read_rows(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from read_parquet(file, schema)
+    except (pa.ArrowException, OSError):
+        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {file}.")) from None
 
 
 def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: str, merges: bool) -> pa.Schema:
@@ -172,7 +260,11 @@ def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: st
         for field in schema or ():
             known = fields.setdefault(field.name, field)
             if known.type != field.type:
-                details = f"Column: {field.name}, {field.type} for {known.type}.", f"File: {file}."
+                details = (
+                    f"Column: {field.name}, {field.type} for {known.type}.",
+                    f"File: {file}.",
+                    "The embedded engine looks at all columns, and Spark at those that are measured.",
+                )
                 raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details))
     return pa.schema([field for name, field in fields.items() if merges or name in first])
 
@@ -195,5 +287,5 @@ def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> S
 
 def _is_unreadable(kind: pa.DataType) -> bool:
     """Return whether the engine or Spark has no such type."""
-    of_kinds = (pa.types.is_time, pa.types.is_duration, pa.types.is_float16, pa.types.is_dictionary)
+    of_kinds = (pa.types.is_time, pa.types.is_duration, pa.types.is_float16)
     return any(is_of(kind) for is_of in of_kinds) or (pa.types.is_timestamp(kind) and bool(kind.unit == "ns"))

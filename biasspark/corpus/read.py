@@ -29,7 +29,7 @@ from biasspark.corpus.input_files import (
 from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, redact
-from biasspark.session import analyse, describe, is_embedded, kept
+from biasspark.session import analyse, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import is_other_format, translate_spark_errors
 
 # RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
@@ -80,7 +80,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     if corpus.run_date_column:
         rows = rows.where(_day(rows, corpus.run_date_column) == F.lit(run_date))
     if corpus.filter:
-        is_chosen = F.expr(corpus.filter)
+        is_chosen = expression(plain, corpus.filter)
         # Whether a record that cannot be read would be chosen is unknown: it stays, to be counted.
         rows = rows.where(F.col(MALFORMED) | is_chosen if MALFORMED in rows.columns else is_chosen)
     return rows
@@ -123,7 +123,7 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
         rows = read_local_files(spark, corpus)
     else:
         rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
-    is_chosen = F.expr(corpus.filter) if corpus.filter else F.lit(True)
+    is_chosen = expression(rows, corpus.filter) if corpus.filter else F.lit(True)
     days = rows.groupBy(_day(rows, corpus.run_date_column).alias("day")).agg(
         F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")
     )
@@ -135,7 +135,13 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
 def _day(rows: DataFrame, name: str) -> Column:
     """Return the day of each row as a date; NULL where a text holds none."""
     is_text = isinstance(rows.schema[name].dataType, StringType)
-    return try_cast(name, "DATE") if is_text else F.to_date(column(name))
+    if not is_text:
+        return F.to_date(column(name))
+    if not is_embedded(rows.sparkSession):
+        return try_cast(name, "DATE")
+    # That engine reads no date with a time after it.
+    text = F.regexp_replace(F.trim(column(name)), "^([+-]?[0-9]+-[0-9]+-[0-9]+)[ T].*$", "$1")
+    return text.try_cast("date")
 
 
 def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:

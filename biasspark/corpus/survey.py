@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StringType, StructType
+from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
 from biasspark.config import Identities, Label, Measures, unknown_identity
@@ -16,6 +16,7 @@ from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
+from biasspark.session import is_embedded
 from biasspark.text import format_share
 
 MOST_VALUES = 10_000
@@ -178,12 +179,15 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
     positive = measures.label.positive or ()
+    values = {
+        name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
+        for n, name in enumerate(list_valued(measures))
+    }
+    if is_embedded(corpus.sparkSession):
+        _refuse_exponents(values, schema)
     return Survey(
         n_rows=row["n_rows"],
-        values={
-            name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
-            for n, name in enumerate(list_valued(measures))
-        },
+        values=values,
         quantiles=tuple(
             quantiles_of(np.array(row[f"sample_{n}"], np.float64), ranges) for n in range(len(measures.models))
         ),
@@ -209,6 +213,19 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             *((name, "an identity") for name in (*measures.identities.columns, *list_valued(measures))),
         ),
     )
+
+
+def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -> None:
+    """Stop at floating-point categories that Spark writes with an exponent, or as Infinity: the embedded engine not."""
+    for name, known in values.items():
+        sizes = map(abs, map(float, known if isinstance(schema[name].dataType, FloatType | DoubleType) else ()))
+        if any(size and not 1e-3 <= size < 1e7 for size in sizes):
+            rule = (
+                f"The embedded engine writes floating-point numbers below 0.001, and from 10 million on, in another way "
+                f"than Spark, and the values of '{name}' are names."
+            )
+            fix = "Write the column as integers or text, or run it on Spark."
+            raise InputError(Fault(("identities", "categorical"), name, rule, fix))
 
 
 def check_identity(survey: Survey, identities: Identities, identity: str) -> None:

@@ -11,8 +11,10 @@ from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
+from pyspark.sql.utils import is_remote
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
 
+from biasspark.expressions.embedded_sql import without_suffix
 from biasspark.expressions.sql import quote_name, write_name
 
 _TRUE, _FALSE = ("t", "true", "y", "yes"), ("f", "false", "n", "no")
@@ -25,7 +27,10 @@ def column(name: str) -> Column:
 
 def try_cast(name: str, kind: str) -> Column:
     """Return a column of text cast to a type, NULL where it cannot be."""
-    return F.expr(f"try_cast(trim({quote_name(name)}) AS {kind})")
+    text = f"trim({quote_name(name)})"
+    if kind == "DOUBLE" and is_remote():  # an embedded engine reads 1.5d in another way than Spark, or a server
+        text = without_suffix(text)
+    return F.expr(f"try_cast({text} AS {kind})")
 
 
 def number(name: str, kind: DataType) -> Column:

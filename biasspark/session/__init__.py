@@ -13,6 +13,7 @@ from biasspark.session.engine_choice import (
     is_session_there,
     sees_files,
 )
+from biasspark.session.engine_sql import expression
 from biasspark.session.job_session import build_session, job_session, local
 from biasspark.session.kept_frames import kept, persisted
 from biasspark.session.spark_jobs import analyse, describe, follow_tasks, run_side_by_side
@@ -22,6 +23,7 @@ __all__ = [
     "build_session",
     "describe",
     "engine_version",
+    "expression",
     "follow_tasks",
     "is_connect",
     "is_embedded",

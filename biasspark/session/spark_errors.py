@@ -24,6 +24,7 @@ from biasspark.errors import (
     find_error_condition,
     redact,
 )
+from biasspark.session.engine_sql import expression
 from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 
@@ -326,7 +327,7 @@ def _failing_expressions(corpus: DataFrame, expressions: Mapping[KeyPath, str]) 
                 continue
             try:
                 with translate_spark_errors(path, text):
-                    corpus.agg(F.max(F.expr(text))).collect()
+                    corpus.agg(F.max(expression(corpus, text))).collect()
             except ExpressionFault as error:
                 yield from error.faults
             except Exception as error:  # noqa: BLE001 - whatever it is, the rows can be read

@@ -91,7 +91,7 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     kept = [list_repeated_ids(corpus, id_column)] if duplicates == "reject" and id_column else []
     corpus = mark_duplicates(corpus, id_column, kept[0]) if kept and id_column else corpus
     encoding = build_encoding(measures, survey)
-    payload = payload_columns(attribution, features, corpus.schema, id_column)
+    payload = payload_columns(attribution, features, corpus, id_column)
     examples = encode_examples(corpus, measures, encoding, id_column, list(payload.values()))
     ranked = rank_rows(examples, encoding, survey.boundaries(measures.ranking.ranges), list(payload))
     return Attributed(

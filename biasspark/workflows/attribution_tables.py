@@ -36,7 +36,7 @@ from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.engine import rank
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_ranks import rank_rows
-from biasspark.session import describe, kept, run_side_by_side
+from biasspark.session import describe, expression, kept, run_side_by_side
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
@@ -198,7 +198,7 @@ def _rank_both(
     measures = replace(attributed.measures, models={model: attributed.measures.models[model] for model in models})
     boundaries = dict(zip(attributed.encoding.models, attributed.boundaries, strict=True))
     asked = replace(attributed.attribution, segments={}, compare=(models,))
-    payload = payload_columns(asked, attributed.features, corpus.schema, attributed.id_column)
+    payload = payload_columns(asked, attributed.features, corpus, attributed.id_column)
     if sets is not None:
         measures = replace(measures, slices={})
         split = attributed.attribution.split
@@ -217,7 +217,7 @@ def _vary_differences(
     corpus = scored_by_both(attributed, models)
     for name in attributed.encoding.slices:
         own = [segment for segment in segments if segment.key.slice == name]
-        rows = corpus.where(F.expr(attributed.measures.slices[name])) if name != ALL_ROWS else corpus
+        rows = corpus.where(expression(corpus, attributed.measures.slices[name])) if name != ALL_ROWS else corpus
         for start in range(0, len(own), MOST_BITS):
             chunk = own[start : start + MOST_BITS]
             ranked = _rank_both(attributed, models, rows, [segment.condition for segment in chunk])

@@ -1,0 +1,126 @@
+"""CSV files on the embedded engine: read by pyarrow into what Spark reads, which is text and NULL.
+
+The engine's reader fails at the first line that has not the fields of the header line. Here such lines are rows that are
+marked (`MALFORMED`), as on Spark. What the two parsers take for different fields is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from biasspark.columns import MALFORMED
+from biasspark.config import Corpus
+from biasspark.corpus.csv_rows import refuse_made_up_names, refuse_utf_16
+from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.session.spark_errors import condition_fault
+
+SEPARATORS = ("sep", "delimiter")
+_BLOCK = 1 << 26
+_ON_SPARK = "Write the file anew, or run it on Spark."
+
+
+def separator_of(corpus: Corpus) -> str:
+    """Return what separates the fields of a line."""
+    return next((value for key, value in corpus.options.items() if key.lower() in SEPARATORS), ",")
+
+
+def read_header(file: Path, corpus: Corpus) -> list[str]:
+    """Return the names of the columns of a file.
+
+    Raises
+    ------
+    InputError
+        If the header line gives a column no name, or two the same, or the file is in UTF-16.
+    """
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        lines = (line for line in text if line.strip("\r\n"))
+        names = next(csv.reader(lines, delimiter=separator_of(corpus)), [])
+    refuse_utf_16(names)
+    refuse_made_up_names([name.lower() for name in names])
+    return names
+
+
+def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], where: str) -> None:
+    """Stop at a file whose columns are not those of the first, in their order."""
+    first = [name.lower() for name in headers[0]]
+    for file, names in zip(files, headers, strict=True):
+        if [name.lower() for name in names] != first:
+            raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
+
+
+def csv_schema(names: Sequence[str]) -> pa.Schema:
+    """Return the columns as which a CSV is read."""
+    return pa.schema([*((name, pa.string()) for name in names), (MALFORMED, pa.bool_())])
+
+
+def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file as `csv_schema`; lines with too many or too few fields hold the id and the day alone.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as Spark reads it.
+    """
+    separator, schema = separator_of(corpus), csv_schema(names)
+    content = _with_plain_ends(file, file.read_bytes(), separator)
+    malformed: list[str] = []
+
+    def keep(row: arrow_csv.InvalidRow) -> str:
+        malformed.append(row.text or "")
+        return "skip"
+
+    try:
+        reader = arrow_csv.open_csv(
+            pa.BufferReader(content),
+            arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=keep),
+            arrow_csv.ConvertOptions(
+                column_types={name: pa.string() for name in names},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+        for batch in reader:
+            marks = pa.array([False] * batch.num_rows)
+            yield pa.RecordBatch.from_arrays([*batch.columns, marks], schema=schema)
+    except pa.ArrowInvalid as error:
+        rule = "it is no UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
+        raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
+    if malformed:
+        rows = [_row_of_malformed(text, corpus, names) for text in malformed]
+        yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
+
+
+def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[str, object]:
+    """Return the id and the day of a line that has too many or too few fields."""
+    fields = next(csv.reader([text], delimiter=separator_of(corpus)), [])
+    known = dict(zip(names, fields, strict=False))
+    kept = {name: known.get(name) or None for name in (corpus.id, corpus.run_date_column) if name in names}
+    return {MALFORMED: True} | {str(name): value for name, value in kept.items()}
+
+
+def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
+    """Return the lines of a file, each ended as Spark has it: within quotes as well, where the first is ended so.
+
+    Raises
+    ------
+    InputError
+        If lines end in several ways, or there is a quote within a text that is not doubled: parsers do not agree on it.
+    """
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if content[: content.find(b"\n") + 1].endswith(b"\r\n"):
+        content = content.replace(b"\r\n", b"\n")
+    edge = re.escape(separator.encode())
+    is_loose = re.search(rb'(?<![\n%b])"(?![\n%b]|\Z)' % (edge, edge), content.replace(b'""', b"")[1:])
+    if is_loose or b"\r" in b"".join(content.split(b'"')[::2]):
+        what = "a quote within a text, which is not doubled," if is_loose else "lines that end in several ways"
+        rule = f"The embedded engine reads {what} in another way than Spark: {file}."
+        raise InputError(Fault(("corpus", "path"), ABSENT, rule, _ON_SPARK))
+    return content

@@ -1,0 +1,368 @@
+"""Spark SQL as the embedded engine must be given it, so that it means the same there. No Spark.
+
+The engine computes some things in another way than Spark, and says nothing: sums of integers wrap, 0.7 is a decimal to
+which doubles are rounded, ``\\w`` matches letters that Java's does not. What can be written in another way is; the rest
+is refused. ``scripts/dev/engine_campaign.py`` compares both engines, and functions that it has not compared, or not
+found equal, are refused as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from biasspark.expressions.java_regex import to_rust
+
+Kind = Literal["float", "decimal", "integer", "text", "boolean", "date", "other"]
+
+
+class NotOnTheEmbeddedEngine(ValueError):
+    """An expression that the embedded engine would compute in another way: the rule that it breaks."""
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
+    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?(?![A-Za-z0-9_]))
+    |(?P<name>[^\W\d]\w*|\d\w+)
+    |(?P<sign><=>|<>|!=|<=|>=|==|\|\||->|::|=>|<<|>>>?|.)""",
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+_KEYWORDS = set(
+    "and any as between both by case cast try_cast day distinct div else end escape exists extract false for from "
+    "hour ilike in interval is leading like minute month not null or regexp rlike second some then to trailing true "
+    "when year date timestamp overlay collate".split()
+)
+_EQUAL_FUNCTIONS = set(
+    # numbers
+    "abs bround greatest hash isnan least mod nanvl pmod round sign signum try_add try_divide try_mod try_multiply "
+    "try_subtract xxhash64 int double float bigint "
+    # any value
+    "coalesce equal_null if ifnull isnotnull isnull nullif nvl nvl2 "
+    # texts
+    "ascii base64 btrim char_length character_length concat concat_ws contains crc32 endswith hex instr lcase left len "
+    "length levenshtein locate lower lpad ltrim md5 octet_length position regexp regexp_count regexp_extract regexp_like "
+    "regexp_replace repeat replace reverse right rlike rpad rtrim sha2 soundex split split_part startswith string substr "
+    "substring substring_index translate trim ucase upper "
+    # dates
+    "add_months current_date current_timestamp date date_add date_diff date_format date_sub datediff day dayofmonth "
+    "dayofweek dayofyear hour last_day make_date minute month next_day now quarter second weekofyear year "
+    "to_date extract "
+    # arrays
+    "aggregate array array_compact array_contains array_distinct array_intersect array_join array_max array_min "
+    "array_position array_remove array_size array_sort array_union arrays_overlap cardinality element_at exists filter "
+    "flatten forall get size slice sort_array transform try_element_at".split()
+)
+_INTEGER_FUNCTIONS = set(
+    "array_position array_size ascii cardinality char_length character_length crc32 date_diff datediff day dayofmonth "
+    "dayofweek dayofyear hour instr len length levenshtein locate minute month octet_length position quarter regexp_count "
+    "second size unix_date weekofyear year".split()
+)
+_HASHES = {"hash", "xxhash64"}
+_WITH_PATTERN = {
+    "regexp": 1, "regexp_count": 1, "regexp_extract": 1, "regexp_like": 1, "regexp_replace": 1, "rlike": 1, "split": 1
+}  # fmt: skip
+_WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
+_WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
+_CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
+_NAN = "CAST('NaN' AS DOUBLE)"
+"""To the engine a NaN with a sign is less than all numbers."""
+_PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+@dataclass
+class _Token:
+    kind: str
+    text: str
+    value: str = ""
+    """A column's name in lower case, or what a text literal means."""
+
+
+def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
+    """Return a Spark SQL expression as the embedded engine computes what Spark does.
+
+    Parameters
+    ----------
+    text
+        The expression.
+    columns
+        The kind of each column of the corpus.
+
+    Raises
+    ------
+    NotOnTheEmbeddedEngine
+        If it has no such form.
+    """
+    kinds = {name.lower(): kind for name, kind in columns.items()}
+    tokens = list(_read(text))
+    expression = _Expression(tokens, kinds)
+    expression.check()
+    return expression.write()
+
+
+def _read(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind, part = str(match.lastgroup), match[0]
+        if kind == "space":
+            continue
+        value = part.lower() if kind == "name" else part
+        if kind == "quoted":
+            value = part[1:-1].replace("``", "`").lower()
+        elif kind == "text":
+            value = _meaning(part)
+        yield _Token(kind, part, value)
+
+
+def _meaning(literal: str) -> str:
+    """Return what a literal of Spark SQL means."""
+    if literal[0] in "rR":
+        return literal[2:-1]
+    quote, body = literal[0], literal[1:-1]
+
+    def unescape(match: re.Match[str]) -> str:
+        if match[0] == quote * 2:
+            return quote
+        if match["number"]:
+            return chr(int(match["number"], 16 if match["number"][0] in "uU" else 8) if match["number"][0] not in "uU" else int(match["number"][1:], 16))
+        return _ESCAPES.get(match["char"], match["char"])
+
+    return re.sub(
+        rf"{quote}{quote}|\\(?:(?P<number>u[0-9a-fA-F]{{4}}|U[0-9a-fA-F]{{8}}|[01][0-7]{{2}})|(?P<char>.))",
+        unescape,
+        body,
+        flags=re.DOTALL,
+    )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class _Expression:
+    """The tokens of an expression, and what it names."""
+
+    def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
+        self.tokens, self.kinds = tokens, kinds
+        self.closing = _match_parentheses(tokens)
+        named = [n for n, token in enumerate(tokens) if self._is_column(n)]
+        self.named = {kinds[tokens[n].value] for n in named}
+        self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
+        self.types = {token.value for _, token in self._casts()}
+        is_float = bool({"double", "float"} & (self.functions | self.types)) or any(
+            token.kind == "number" and token.text[-1] in "dDfF" or "e" in token.text.lower() and token.kind == "number"
+            for token in tokens
+        )
+        self.has_floats = "float" in self.named or is_float
+        self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
+
+    def _is_column(self, n: int) -> bool:
+        token = self.tokens[n]
+        is_name = token.kind == "quoted" or (token.kind == "name" and not self._is_call(n))
+        return is_name and token.value in self.kinds
+
+    def _is_call(self, n: int) -> bool:
+        return n + 1 < len(self.tokens) and self.tokens[n + 1].text == "("
+
+    def _is_function(self, n: int) -> bool:
+        token = self.tokens[n]
+        if token.kind != "name" or not self._is_call(n):
+            return False
+        return token.value not in _KEYWORDS or token.value in _EQUAL_FUNCTIONS and not self._is_after_operand(n)
+
+    def _is_after_operand(self, n: int) -> bool:
+        """Return whether a value ends before a token, so that a sign is a binary operator."""
+        if not n:
+            return False
+        before = self.tokens[n - 1]
+        if before.kind == "name":
+            return before.value not in _KEYWORDS or before.value in ("end", "null", "true", "false")
+        return before.kind in ("number", "text", "quoted") or before.text in (")", "]")
+
+    def _is_operator(self, n: int) -> bool:
+        token = self.tokens[n]
+        return token.text in ("+", "-", "*", "/", "%") and self._is_after_operand(n) or token.value == "div"
+
+    def check(self) -> None:
+        """Refuse what has no form that means the same."""
+        for n, token in enumerate(self.tokens):
+            if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
+                raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
+        types = self.types
+        if unknown := sorted(types - _CASTS):
+            raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} in another way than Spark")
+        has_floats, has_decimals = self.has_floats, "decimal" in self.named
+        if has_floats and has_decimals:
+            raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
+        if has_decimals and (types & {"int", "integer", "bigint", "long", "smallint", "tinyint"} or "/" in self.operators):
+            raise NotOnTheEmbeddedEngine("divides and truncates decimals in another way than Spark")
+        if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
+            raise NotOnTheEmbeddedEngine("writes floating-point numbers as text in another way than Spark")
+        if "text" in self.named and ("date" in types or self.functions & {"to_date", "date"}):
+            raise NotOnTheEmbeddedEngine("reads dates in another way than Spark")
+        if _HASHES & self.functions and (has_floats or has_decimals or self.operators & {"+", "-", "*"}):
+            raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic in another way than Spark")
+        if "integer" in self.named and self.operators & {"*"} and sum(t.text == "*" for t in self.tokens) > 1:
+            raise NotOnTheEmbeddedEngine("does not notice when a product of more than two integers overflows")
+
+    def _casts(self) -> Iterator[tuple[int, _Token]]:
+        """Yield the type of each cast."""
+        for n, token in enumerate(self.tokens[:-1]):
+            if token.text == "::":
+                yield n + 1, self.tokens[n + 1]
+            elif token.value in ("cast", "try_cast") and self._is_call(n):
+                of_type = max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as") + 1
+                yield of_type, self.tokens[of_type]
+
+    def write(self) -> str:
+        """Return the expression for the embedded engine."""
+        return self._span(0, len(self.tokens))
+
+    def _span(self, start: int, stop: int) -> str:
+        parts, n = [], start
+        while n < stop:
+            part, n = self._part(n)
+            parts.append(part)
+        return " ".join(parts)
+
+    def _part(self, n: int) -> tuple[str, int]:
+        """Return a token, or a whole call, and where the next one is."""
+        token = self.tokens[n]
+        if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
+            end = self.closing[n + 1]
+            return self._call(n, end), end + 1
+        if token.kind == "number":
+            return self._number(n), n + 1
+        if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
+            return _literal(token.value), n + 1
+        if token.value in ("rlike", "regexp") and not self._is_call(n):
+            if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
+                raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
+            return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
+        if self._is_column(n) and self.kinds[token.value] == "float":
+            return f"nanvl({token.text}, {_NAN})", n + 1
+        if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
+            return f"CAST({token.text} AS {self._exact})", n + 1
+        return token.text, n + 1
+
+    @property
+    def _is_arithmetic(self) -> bool:
+        """Whether integers may overflow; where there is a division they would have to stay integers."""
+        if not self.operators & {"+", "-", "*"}:
+            return False
+        if "/" in self.operators and self.named & {"integer"} | self.functions & _INTEGER_FUNCTIONS:
+            raise NotOnTheEmbeddedEngine("does not notice when sums or products of integers overflow")
+        return True
+
+    @property
+    def _exact(self) -> str:
+        """The type in which integers are added and multiplied: that of the other numbers."""
+        if not self.has_floats:
+            return "DECIMAL(20, 0)"
+        if "%" in self.operators or "div" in self.operators or {"mod", "pmod", "try_mod"} & self.functions:
+            raise NotOnTheEmbeddedEngine("does not notice when sums or products of integers overflow")
+        return "DOUBLE"
+
+    def _arguments(self, n: int, end: int) -> list[tuple[int, int]]:
+        """Return the spans of the arguments of a call."""
+        spans, start, m = [], n + 2, n + 2
+        while m < end:
+            if self.tokens[m].text in "([":
+                m = self.closing[m]
+            elif self.tokens[m].text == ",":
+                spans.append((start, m))
+                start = m + 1
+            m += 1
+        return [*spans, (start, end)] if end > n + 2 else []
+
+    def _call(self, n: int, end: int) -> str:
+        name, spans = self.tokens[n].value, self._arguments(n, end)
+        texts = [self._span(*span) for span in spans]
+        if name in _WITH_PATTERN and len(spans) > 1:
+            start, stop = spans[1]
+            if stop - start != 1 or self.tokens[start].kind != "text":
+                raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
+            only_matches = name in ("regexp", "regexp_like", "rlike")
+            texts[1] = _literal(_pattern(self.tokens[start].value, only_matches))
+            if name == "split" and len(spans) == 2 and not self.tokens[start].value:
+                raise NotOnTheEmbeddedEngine("splits by an empty pattern in another way than Spark")
+        if name == "date_format":
+            start, stop = spans[-1]
+            if stop - start != 1 or not _WHOLE_DATE_FORMAT.fullmatch(self.tokens[start].value):
+                raise NotOnTheEmbeddedEngine("writes dates by yyyy, MM, dd, HH, mm and ss alone as Spark does")
+        if name == "extract" and self.tokens[n + 2].value not in _PARTS_OF_DATES:
+            raise NotOnTheEmbeddedEngine(f"extracts {self.tokens[n + 2].text} in another way than Spark")
+        if name == "isnan":
+            return f"coalesce(isnan({texts[0]}), false)"
+        if name == "array_contains" and len(texts) == 2:
+            return _contains(*texts)
+        if name == "try_cast":
+            return self._try_cast(n, end)
+        written = f"{self.tokens[n].text}({', '.join(texts)})"
+        if name in _INTEGER_FUNCTIONS and self._is_arithmetic:
+            return f"CAST({written} AS {self._exact})"
+        return written
+
+    def _try_cast(self, n: int, end: int) -> str:
+        of_type = max(m for m in range(n, end) if self.tokens[m].value == "as")
+        value, kind = self._span(n + 2, of_type), self._span(of_type + 1, end)
+        is_text = of_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
+        if kind.lower() in ("double", "float") and is_text:
+            return f"try_cast({without_suffix(value)} AS {kind})"
+        return f"try_cast({value} AS {kind})"
+
+    def _number(self, n: int) -> str:
+        """Return a number; a decimal as the double that Spark makes of it, unless decimals are meant."""
+        text = self.tokens[n].text
+        if "." not in text or text[-1].upper() in "DF" or "e" in text.lower():
+            return text
+        if text[-1].upper() == "B" or text.upper().endswith("BD"):
+            if "float" in self.named:
+                raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
+            return text
+        if "decimal" in self.named:
+            return text
+        is_term = self._is_operator(n + 1) if n + 1 < len(self.tokens) else False
+        is_term = is_term or (n > 0 and self._is_operator(n - 1))
+        if is_term and "float" not in self.named:
+            raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} in another way than Spark")
+        return f"{text}D"
+
+
+def _contains(array: str, value: str) -> str:
+    """Return whether an array has a value: NULL if it has not, but has elements that are NULL."""
+    return (
+        f"CASE WHEN array_contains({array}, {value}) THEN true "
+        f"WHEN size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
+    )
+
+
+def without_suffix(value: str) -> str:
+    """Return SQL for a text without the letter that Java, and so Spark, allows after a number: ``1.5d``, ``1f``."""
+    number = r"^(\\s*[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF](\\s*)$"
+    return f"regexp_replace({value}, '{number}', '$1$2')"
+
+
+def _pattern(pattern: str, only_matches: bool = True) -> str:
+    try:
+        return to_rust(pattern, only_matches)
+    except ValueError as error:
+        raise NotOnTheEmbeddedEngine(str(error)) from None
+
+
+def _match_parentheses(tokens: Sequence[_Token]) -> dict[int, int]:
+    """Return for each opening parenthesis or bracket where it is closed."""
+    closing, opened = {}, []
+    for n, token in enumerate(tokens):
+        if token.text in ("(", "["):
+            opened.append(n)
+        elif token.text in (")", "]"):
+            if not opened:
+                raise NotOnTheEmbeddedEngine("finds no beginning for a parenthesis")
+            closing[opened.pop()] = n
+    if opened:
+        raise NotOnTheEmbeddedEngine("finds no end for a parenthesis")
+    return closing

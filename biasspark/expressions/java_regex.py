@@ -1,0 +1,151 @@
+"""Regular expressions of Java, by which Spark searches, as those of Rust, by which the embedded engine does.
+
+They look alike, and differ in silence: Rust's ``\\w``, ``\\d``, ``\\s`` and ``(?i)`` are those of Unicode and Java's of
+ASCII, Java's ``.`` stops at every end of a line, and its ``$`` matches before the last one.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
+_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r" \t\n\x0B\f\r"}
+_PLAIN_ESCAPES = set("tnrf")
+_CATEGORY = re.compile(r"[pP](?:[LMNPSZC]|\{[A-Z][a-z]?\})")
+_CODE = re.compile(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}")
+_REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})(?P<kind>[+?]?)")
+
+
+def to_rust(pattern: str, only_matches: bool = True) -> str:
+    r"""Return a pattern of Java as one of Rust that matches the same.
+
+    Parameters
+    ----------
+    only_matches
+        Whether it is asked only if a text matches, and not what it matches, which may end before ``$``.
+
+    Raises
+    ------
+    ValueError
+        If it has no such form: the rule, as in "has no regular expressions with look-around".
+    """
+    return _Pattern(pattern, only_matches).write()
+
+
+class _Pattern:
+    def __init__(self, pattern: str, only_matches: bool) -> None:
+        self.pattern, self.only_matches, self.n = pattern, only_matches, 0
+        self.ignores_case = self.is_unicode = self.dot_matches_all = False
+
+    def write(self) -> str:
+        parts = []
+        flags = re.match(r"\(\?([a-z]+)\)", self.pattern)
+        if flags:
+            if set(flags[1]) - set("ius"):
+                raise ValueError(f"has no flags (?{flags[1]}) in regular expressions as Java has them")
+            self.ignores_case, self.is_unicode, self.dot_matches_all = (flag in flags[1] for flag in "ius")
+            self.n = flags.end()
+        while self.n < len(self.pattern):
+            parts.append(self._next())
+        prefix = "(?i)" if self.ignores_case and self.is_unicode else ""
+        return prefix + "".join(parts)
+
+    def _next(self) -> str:
+        char, rest = self.pattern[self.n], self.pattern[self.n :]
+        if char == "(":
+            return self._group(rest)
+        if match := _REPEAT.match(rest):
+            if match["kind"] == "+":
+                raise ValueError("has no possessive repetitions in regular expressions")
+            self.n += match.end()
+            return match[0]
+        if char == "{":
+            raise ValueError("reads a brace in a regular expression in another way than Java")
+        if char == "[":
+            return self._class()
+        if char == "\\":
+            return self._escape()
+        self.n += 1
+        if char == ".":
+            return r"(?s:.)" if self.dot_matches_all else f"[^{_ENDS}]"
+        if char == "$":
+            if not self.only_matches:
+                raise ValueError("finds $ in another place than Java")
+            return rf"(?:\r\n|[{_ENDS}])?\z"
+        return self._letter(char)
+
+    def _group(self, rest: str) -> str:
+        if not rest.startswith("(?"):
+            self.n += 1
+            return "("
+        if rest.startswith("(?:"):
+            self.n += 3
+            return "(?:"
+        raise ValueError("has no regular expressions with look-around, named groups or flags within them")
+
+    def _letter(self, char: str) -> str:
+        """Return a character as itself; in both cases if Java ignores that of ASCII alone."""
+        if self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha():
+            return f"[{char.lower()}{char.upper()}]"
+        return char
+
+    def _escape(self) -> str:
+        if self.n + 1 >= len(self.pattern):
+            raise ValueError("finds no character after the last \\ of a regular expression")
+        rest = self.pattern[self.n + 1 :]
+        char = rest[0]
+        self.n += 2
+        if char in _CLASSES:
+            return f"[{_CLASSES[char]}]"
+        if char.lower() in _CLASSES:
+            return f"[^{_CLASSES[char.lower()]}]"
+        if char in "bBAz" or char in _PLAIN_ESCAPES:
+            return f"\\{char}"
+        if match := _CATEGORY.match(rest) or _CODE.match(rest):
+            if self.ignores_case and char in "xu":
+                raise ValueError("ignores case in another way than Java")
+            self.n += match.end() - 1
+            return f"\\{match[0]}"
+        if char.isalnum():
+            raise ValueError(f"has no \\{char} in regular expressions as Java has it")
+        return re.escape(char)
+
+    def _class(self) -> str:
+        """Return a class of characters, [...]."""
+        end, parts, ranges = self.n + 1, [], []
+        if self.pattern[end : end + 1] == "^":
+            parts, end = ["^"], end + 1
+        first = end
+        while end < len(self.pattern) and (self.pattern[end] != "]" or end == first):
+            char = self.pattern[end]
+            if char == "[" or self.pattern.startswith("&&", end) or (char == "]" and end == first):
+                raise ValueError("has no classes within classes in regular expressions as Java has them")
+            if char == "\\":
+                escaped = self.pattern[end + 1 : end + 2]
+                if escaped in _CLASSES:
+                    parts.append(_CLASSES[escaped])
+                elif escaped in _PLAIN_ESCAPES or (escaped and not escaped.isalnum()):
+                    parts.append(f"\\{escaped}")
+                else:
+                    raise ValueError(f"has no \\{escaped} in a class of a regular expression as Java has it")
+                end += 2
+                continue
+            if char in "~-&" and self.pattern[end + 1 : end + 2] == char:
+                raise ValueError("reads two signs in a class of a regular expression in another way than Java")
+            parts.append(char)
+            if self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha():
+                ranges.append(end)
+            end += 1
+        if end >= len(self.pattern):
+            raise ValueError("finds no end of a class in a regular expression")
+        self.n = end + 1
+        body = "".join(parts)
+        if not ranges:
+            return f"[{body}]"
+        if re.search(r"[^A-Za-z0-9 _^\-]", body) or re.search(r"(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body):
+            raise ValueError("ignores case in a class of a regular expression in another way than Java")
+        inner = body.removeprefix("^")
+        if any(a.isupper() != b.isupper() for a, b in re.findall(r"([A-Za-z])-([A-Za-z])", inner)):
+            raise ValueError("ignores case in a class of a regular expression in another way than Java")
+        lower, upper = (re.sub("[A-Za-z]", lambda m, up=up: m[0].upper() if up else m[0].lower(), inner) for up in (False, True))
+        return f"[{'^' if body.startswith('^') else ''}{lower}{upper if not upper.startswith('-') else upper[1:]}]"

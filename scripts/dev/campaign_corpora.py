@@ -1,0 +1,638 @@
+"""The corpora of the campaign: made from a seed and a number, written to files, made smaller, and counted by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+
+NAN, INF = math.nan, math.inf
+NEGATIVE_NAN = math.copysign(NAN, -1)
+
+ARROW: dict[str, pa.DataType] = {
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "half": pa.float16(),
+    "boolean": pa.bool_(),
+    **{f"int{bits}": getattr(pa, f"int{bits}")() for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": getattr(pa, f"uint{bits}")() for bits in (8, 16, 32, 64)},
+    "decimal(5,3)": pa.decimal128(5, 3),
+    "decimal(18,2)": pa.decimal128(18, 2),
+    "decimal(38,10)": pa.decimal128(38, 10),
+    "text": pa.string(),
+    "large_text": pa.large_string(),
+    "binary": pa.binary(),
+    "category": pa.dictionary(pa.int32(), pa.string()),
+    "number category": pa.dictionary(pa.int8(), pa.int64()),
+    "date": pa.date32(),
+    "time": pa.timestamp("us", "UTC"),
+    "local time": pa.timestamp("us"),
+    "milliseconds": pa.timestamp("ms", "UTC"),
+    "nanoseconds": pa.timestamp("ns"),
+    "list": pa.list_(pa.string()),
+    "large list": pa.large_list(pa.string()),
+    "numbers": pa.list_(pa.int32()),
+    "struct": pa.struct([("p", pa.int32())]),
+    "null": pa.null(),
+}
+INTEGERS = tuple(name for name in ARROW if "int" in name)
+DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
+NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
+
+_SHARES = [0.0, -0.0, 0.5, 0.7, 0.1, 1.0, 0.25, 1 / 3, 0.30000000000000004, 0.5000000000000001]
+_SCORES = [*_SHARES, 2.5, -1.5, 1e-12, 5e-324, 1e300, -1e15, 123456789.125, 12345678901234567.0, NAN, NEGATIVE_NAN,
+           INF, -INF]  # fmt: skip
+_NUMBER_TEXTS = [
+    *("0.5", "0.7", "1", "0", "1.0", "-0", "+0.5", ".5", "5.", "1e-3", "1E2", "NaN", "nan", "inf", "-Infinity", "+inf"),
+    *("infinity", " 0.5 ", "0.5\t", "\n0.5", "0.5\u00a0", "1d", "0.5f", "1D", "0x1F", "1,5", "", " ", "x"),
+    *("true", "false", "TRUE", "yes", "t", "n", "1_000", "١", "1e400", "1e-400", "--1", "0.1.2", "NULL", "1e", "e1"),
+    *("0.30000000000000004", "9007199254740993", "1" * 40, "0." + "3" * 30, "2.2250738585072011e-308", "007"),
+]
+_TEXTS = [
+    *("", " ", "a", "A", "b", "ab c", "gay", "Gay man", "a gay, a lesbian", "gaya", "x_gay", "GAY", "lesbian\n", "ÄÖ"),
+    *("straße", "ſ", "K", "😀", "é", "e\u0301", "İı", "it's", 'say "hi"', "a\\b", "100%", "a_b", "tab\there", "a\nb"),
+    *("2026-01-15", "12", "0.5", "true", "null", "NaN", "a\r\nb", "a\u2028b", "x" * 300, "two words", "a  b", " a"),
+]
+_DAY_TEXTS = ["2026-01-15", "2026-1-15", "2026-01-15 10:00:00", "2026-01-15T23:59:59Z", "2026-01-16", " 2026-01-15",
+              "2026-01", "2026", "15/01/2026", "", "2026-02-30", "20260115", "2026-01-15x", "2026-01-15 "]  # fmt: skip
+_DAYS = [date(2026, 1, 15), date(2026, 1, 14), date(2026, 1, 16), date(1970, 1, 1), date(1, 1, 1), date(9999, 12, 31),
+         date(2024, 2, 29), date(1900, 3, 1), date(1582, 10, 4)]  # fmt: skip
+_TIMES = [datetime(2026, 1, 15, 23, 59, 59, 999999), datetime(2026, 1, 15), datetime(2026, 1, 14, 23, 59, 59),
+          datetime(1970, 1, 1), datetime(1969, 12, 31, 12), datetime(2024, 2, 29, 12, 30, 15, 500)]  # fmt: skip
+_LISTS = [[], ["a"], ["b", "a"], ["a", "a"], [None], ["a", None], ["A", ""], ["gay"], None]
+_FLOAT_CATEGORIES = [0.0, -0.0, 1.0, 2.0, 0.1, 0.25, NAN, 1234567.5, 0.001, 1e7, 1e16, 1e-4, INF, 1 / 3]
+
+
+@dataclass(frozen=True)
+class File:
+    """Some rows and columns of a corpus, and how they are written."""
+
+    start: int
+    stop: int
+    columns: tuple[str, ...]
+    folder: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    changed: str = ""
+    """A column that has another type in this file: text."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A corpus, and what is measured of it."""
+
+    number: int
+    types: dict[str, str]
+    values: dict[str, list[Any]]
+    files: tuple[File, ...]
+    corpus: dict[str, Any]
+    measures: dict[str, Any]
+    is_whole: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all files."""
+        return max(map(len, self.values.values()), default=0)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a person needs to see the difference."""
+        return asdict(replace(self, values={name: list(map(repr, each[:12])) for name, each in self.values.items()}))
+
+
+# ---- making
+
+
+def make_case(seed: int, number: int) -> Case:
+    """Return the corpus of a number."""
+    rng = random.Random(f"{seed}/{number}")
+    n_rows = rng.choice([0, 1, 2, 5, 12, 12, 30, 30, 60, 200])
+    kind = rng.choices(["parquet", "csv"], [4, 1])[0]
+    types: dict[str, str] = {}
+    values: dict[str, list[Any]] = {}
+
+    def add(name: str, of_type: str, pool: Sequence[Any] | None = None) -> None:
+        types[name] = of_type
+        values[name] = _draw(rng, _pool_of(of_type, name) if pool is None else pool, n_rows)
+
+    add("id", rng.choice(["int64", "text", "int32"] * 4 + ["decimal(18,2)", "date", "double"]))
+    values["id"] = _ids(rng, types["id"], n_rows)
+    label = _add_label(rng, add)
+    n_models = rng.choice([1, 1, 2])
+    for n in range(n_models):
+        add(f"s{n}", rng.choice(NUMBERS))
+    for n in range(rng.choice([0, 1, 2])):
+        add(f"u{n}", rng.choice([*NUMBERS, "boolean", "text"]), None)
+    if rng.random() < 0.5:
+        add("c", rng.choice(["text", "category", "number category", "int32", "double", "float", "decimal(5,3)", "date", "boolean", "large_text", "uint16"]))
+    if rng.random() < 0.3:
+        add("a", rng.choice(["list", "list", "large list", "numbers", "text"]))
+    add("txt", rng.choice(["text", "text", "text", "large_text", "category"]), _TEXTS)
+    add("len", rng.choice(["int32", "int64", "int16", "uint16", "int8"]), [1, 5, 50, 100, 127, 0, 7, 3, None])
+    add("day", rng.choice(["date", "time", "local time", "text", "milliseconds"]))
+    add("x", rng.choice(["double", "float", "double"]), _SCORES)
+    add("m", rng.choice(DECIMALS))
+    add("b", "boolean")
+    if rng.random() < 0.15:
+        add("rest", rng.choice([*ARROW]))
+    if kind != "parquet":
+        types = {name: _plain(of_type) for name, of_type in types.items()}
+    measures = {"label": label, "models": [f"s{n}" for n in range(n_models)]}
+    measures |= {"identities": _identities(rng, types)}
+    expressions = [_any_predicate(rng, types) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    measures |= {"slices": {f"slice{n}": text for n, text in enumerate(expressions)}} if expressions else {}
+    is_whole = number % 8 == 0
+    if is_whole:
+        measures |= _optional_parts(rng)
+    corpus: dict[str, Any] = {"format": kind}
+    if rng.random() < 0.8:
+        corpus |= {"id": "id", "duplicates": rng.choice(["allow", "allow", "reject", "estimate"])}
+    if rng.random() < 0.15:
+        corpus |= {"run_date_column": "day"}
+    if rng.random() < 0.15:
+        corpus |= {"filter": _any_predicate(rng, types)}
+    if kind == "parquet" and rng.random() < 0.15:
+        corpus |= {"options": {"mergeSchema": "true"}}
+    files = tuple(_files(rng, kind, types, n_rows))
+    return Case(number, types, values, files, corpus, measures, is_whole)
+
+
+def _add_label(rng: random.Random, add: Any) -> dict[str, Any]:
+    of_type = rng.choice(["boolean", "int32", "int8", "uint8", "double", "double", "float", "decimal(5,3)", "text", "text"])
+    label: dict[str, Any] = {"column": "y"}
+    if of_type == "text" and rng.random() < 0.5:
+        add("y", of_type, ["toxic", "Toxic", "toxic ", "fine", "", None, "1"])
+        return label | {"positive": ["toxic"]}
+    add("y", of_type, [0, 1, 1, 0, 2, None] if "int" in of_type else None)
+    if of_type == "boolean":
+        return label
+    if "int" in of_type and rng.random() < 0.5:
+        return label
+    if rng.random() < 0.2:
+        return label | {"positive": rng.choice([[1], [0.5, 1], [0.7]]) if "int" not in of_type else [1]}
+    return label | {"threshold": rng.choice([0.5, 0.7, 0.1, 1, 0.30000000000000004])} | (
+        {"range": [0, 1]} if rng.random() < 0.2 else {}
+    )
+
+
+def _identities(rng: random.Random, types: dict[str, str]) -> dict[str, Any]:
+    columns = [name for name in ("u0", "u1") if name in types]
+    chosen: dict[str, Any] = {}
+    if columns:
+        chosen |= {"columns": columns, "threshold": rng.choice([0.5, 0.7, 0.1, 1.0, 0.0])}
+        chosen |= {"range": [0, 1]} if rng.random() < 0.2 else {}
+    if "c" in types:
+        chosen |= {"categorical": ["c"]}
+    if "a" in types:
+        chosen |= {"array": "a"}
+    if rng.random() < 0.3:
+        chosen |= {"terms": {"column": "txt", "list": rng.choice([["gay", "lesbian"], ["a: a, ab", "k", "ä"], ["straße", "s"], ["b_", "a"]])}}
+    if rng.random() < 0.3 or not chosen:
+        chosen |= {"predicates": {f"p{n}": _any_predicate(rng, types) for n in range(rng.choice([1, 1, 2]))}}
+    if rng.random() < 0.2:
+        chosen |= {"crossed": {"pairs": True, "min_rows": 1}}
+    if rng.random() < 0.3:
+        chosen |= {"unannotated": "exclude"}
+    return chosen
+
+
+def _optional_parts(rng: random.Random) -> dict[str, Any]:
+    parts: dict[str, Any] = {
+        "thresholds": {"at": [0.5, 0.7]},
+        "histograms": {"bins": 4},
+        "pinned_auc": {},
+        "label_balance": rng.choice([{"length": "len"}, {"text": "txt"}]) | {"buckets": [0, 5, 60]},
+    }
+    return {name: value for name, value in parts.items() if rng.random() < 0.6}
+
+
+def _plain(of_type: str) -> str:
+    """Return the type that a value has in a file of text."""
+    if of_type in ("list", "large list", "numbers", "struct", "binary", "null"):
+        return "text"
+    return {"category": "text", "large_text": "text", "number category": "int64", "half": "double"}.get(of_type, of_type)
+
+
+def _pool_of(of_type: str, name: str) -> Sequence[Any]:
+    if name == "c" and of_type in ("double", "float"):
+        return _FLOAT_CATEGORIES
+    pools: dict[str, Sequence[Any]] = {
+        "double": _SCORES,
+        "float": [value if abs(value) < 1e30 or math.isinf(value) else 1e30 for value in _SCORES],
+        "half": [0.5, 1.0, NAN],
+        "boolean": [True, False, None],
+        "text": _DAY_TEXTS if name == "day" else _TEXTS if name == "c" else _NUMBER_TEXTS,
+        "large_text": _TEXTS,
+        "category": ["a", "b", "A", "", "gay", None],
+        "number category": [1, 2, 7, None],
+        "binary": [b"a", b"\xff", None],
+        "date": _DAYS,
+        "time": _TIMES,
+        "local time": _TIMES,
+        "milliseconds": [time.replace(microsecond=0) for time in _TIMES],
+        "nanoseconds": [time.replace(microsecond=0) for time in _TIMES],
+        "list": _LISTS,
+        "large list": _LISTS,
+        "numbers": [[1], [], None, [2, None]],
+        "struct": [{"p": 1}, None, {"p": None}],
+        "null": [None],
+    }
+    if of_type in pools:
+        return pools[of_type]
+    if of_type in DECIMALS:
+        texts = ["0", "0.5", "0.7", "1", "0.25", "-0.5", "2.5", "99", "0.125", "1.25"]
+        return [Decimal(text).quantize(Decimal(1).scaleb(-_scale(of_type))) for text in texts if _scale(of_type) > 2 or len(text) < 5]
+    bits = int(of_type.lstrip("uint"))
+    high = 2**bits - 1 if of_type.startswith("u") else 2 ** (bits - 1) - 1
+    low = 0 if of_type.startswith("u") else -(2 ** (bits - 1))
+    return [0, 1, 1, 0, 2, 3, 7, high, low, 100]
+
+
+def _scale(of_type: str) -> int:
+    return int(of_type.rstrip(")").split(",")[1])
+
+
+def _draw(rng: random.Random, pool: Sequence[Any], n_rows: int) -> list[Any]:
+    """Draw values: of all, of few, of one, or of one and a value that is not known."""
+    known = [value for value in pool if value is not None and value == value]
+    how = rng.choice(["all", "all", "few", "one", "one and unknown", "all and unknown"])
+    if how == "few":
+        pool = rng.sample(list(pool), min(3, len(pool)))
+    elif how == "one":
+        pool = [rng.choice(pool)]
+    elif how == "one and unknown":
+        missing = [None, NAN, NEGATIVE_NAN] if any(isinstance(value, float) for value in pool) else [None]
+        pool = [rng.choice(known or pool)] * 3 + [rng.choice(missing)]
+    elif how == "all and unknown":
+        pool = [*pool, None]
+    return [rng.choice(pool) for _ in range(n_rows)]
+
+
+def _ids(rng: random.Random, of_type: str, n_rows: int) -> list[Any]:
+    numbers: list[Any] = list(range(n_rows))
+    for _ in range(rng.choice([0, 0, 2]) if n_rows > 2 else 0):
+        numbers[rng.randrange(n_rows)] = rng.choice([0, 1, None])
+    make: dict[str, Any] = {
+        "text": lambda n: f"c{n}",
+        "date": lambda n: date(2020, 1, 1) + timedelta(n),
+        "double": lambda n: n * 1.5,
+        "decimal(18,2)": lambda n: Decimal(n).quantize(Decimal("0.01")),
+    }
+    return [None if n is None else make.get(of_type, int)(n) for n in numbers]
+
+
+def _files(rng: random.Random, kind: str, types: dict[str, str], n_rows: int) -> Iterator[File]:
+    n_files = rng.choice([1, 1, 1, 2, 3])
+    layout = rng.choices(["flat", "partitions"], [6, 1])[0] if kind == "parquet" else "flat"
+    columns = list(types)
+    for n in range(n_files):
+        of_file = columns.copy()
+        if n and rng.random() < 0.3:
+            rng.shuffle(of_file)
+        if n_files > 1 and rng.random() < 0.12:
+            of_file.remove(rng.choice(of_file))
+        folder = f"part={rng.choice(['a', '1', 'b c', '__HIVE_DEFAULT_PARTITION__', 'x%3Dy'])}" if layout == "partitions" else ""
+        changed = rng.choice(of_file) if n and rng.random() < 0.06 else ""
+        options = _parquet_options(rng, types) if kind == "parquet" else _text_options(rng)
+        yield File(n * n_rows // n_files, (n + 1) * n_rows // n_files, tuple(of_file), folder, options, changed)
+
+
+def _parquet_options(rng: random.Random, types: dict[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "row_group_size": rng.choice([1, 3, 10, 1000]),
+        "data_page_size": rng.choice([1, 64, 1 << 20]),
+        "write_batch_size": rng.choice([1, 3, 1024]),
+        "use_dictionary": rng.choice([True, True, False, ["c", "txt", "s0", "u0"]]),
+        "write_statistics": rng.choice([True, True, True, False, ["s0", "u0"]]),
+        "compression": rng.choice(["snappy", "zstd", "gzip", "none"]),
+        "version": rng.choice(["1.0", "2.4", "2.6"]),
+        "data_page_version": rng.choice(["1.0", "2.0"]),
+        "store_schema": rng.choice([True, True, False]),
+        "write_page_index": rng.choice([True, False]),
+        "write_page_checksum": rng.choice([True, False]),
+    }
+    if options["use_dictionary"] is False and rng.random() < 0.6:
+        by_type = {
+            "double": ["BYTE_STREAM_SPLIT", "PLAIN"],
+            "float": ["BYTE_STREAM_SPLIT", "PLAIN"],
+            "int32": ["DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"],
+            "int64": ["DELTA_BINARY_PACKED", "PLAIN"],
+            "text": ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"],
+            "date": ["DELTA_BINARY_PACKED"],
+            "boolean": ["RLE", "PLAIN"],
+        }
+        options["column_encoding"] = {name: rng.choice(by_type[t]) for name, t in types.items() if t in by_type}
+    if rng.random() < 0.1:
+        options |= {"use_deprecated_int96_timestamps": True}
+    return options
+
+
+def _text_options(rng: random.Random) -> dict[str, Any]:
+    return {
+        "quote_all": rng.random() < 0.3,
+        "line_end": rng.choice(["\n", "\n", "\r\n"]),
+        "broken": rng.choices(["", "short", "long", "quote", "not json"], [6, 1, 1, 1, 1])[0],
+        "null": rng.choice(["", "", "missing"]),
+        "blank_lines": rng.random() < 0.1,
+        "mark": rng.random() < 0.1,
+    }
+
+
+# ---- predicates
+
+
+def _any_predicate(rng: random.Random, types: dict[str, str]) -> str:
+    """Return a predicate: of ten, nine that the embedded engine takes."""
+    kinds = {name: _kind_of(of_type) for name, of_type in types.items()}
+    while True:
+        text = make_predicate(rng, types)
+        try:
+            to_embedded_sql(text, kinds)
+        except NotOnTheEmbeddedEngine:
+            if rng.random() < 0.02:
+                return text
+            continue
+        return text
+
+
+def _kind_of(of_type: str) -> Kind:
+    if of_type in ("double", "float"):
+        return "float"
+    if of_type in DECIMALS or of_type == "uint64":
+        return "decimal"
+    if "int" in of_type or of_type == "number category":
+        return "integer"
+    if of_type in ("text", "large_text", "category"):
+        return "text"
+    if of_type == "boolean":
+        return "boolean"
+    return "date" if of_type in ("date", "time", "local time", "milliseconds") else "other"
+
+
+def make_predicate(rng: random.Random, types: dict[str, str], depth: int = 0) -> str:
+    """Return a predicate as people write them, over the columns of a corpus."""
+    if depth < 2 and rng.random() < 0.35:
+        inner = [make_predicate(rng, types, depth + 1) for _ in range(3)]
+        form = rng.choice(
+            ["{0} AND {1}", "({0}) OR ({1})", "NOT ({0})", "CASE WHEN {0} THEN {1} ELSE {2} END", "if({0}, {1}, {2})",
+             "coalesce({0}, {1})", "({0}) IS NULL", "({0}) = ({1})", "({0}) <=> ({1})"]  # fmt: skip
+        )
+        return form.format(*inner)
+    of_kind = {
+        "number": [name for name, t in types.items() if t in ("double", "float") or t in DECIMALS or "int" in t],
+        "text": [name for name, t in types.items() if t in ("text", "large_text", "category") and name != "a"],
+        "boolean": [name for name, t in types.items() if t == "boolean"],
+        "day": [name for name, t in types.items() if t in ("date", "time", "local time", "milliseconds")],
+        "list": [name for name, t in types.items() if t in ("list", "large list")],
+    }
+    kind = rng.choice([kind for kind, names in of_kind.items() if names for _ in range(_WEIGHTS[kind])])
+    name = rng.choice(of_kind[kind])
+    another = rng.choice(of_kind[kind])
+    literal = rng.choice(_LITERALS[kind])
+    form = rng.choice(_FORMS[kind])
+    return form.format(c=name, d=another, v=literal, n=rng.choice([-1, 0, 1, 2, 3, 10]), r=rng.choice(_PATTERNS), f=rng.choice(_DATE_FORMATS), o=rng.choice(["=", "<", ">", "<=", ">=", "<>", "!=", "<=>"]))
+
+
+_WEIGHTS = {"number": 4, "text": 4, "boolean": 1, "day": 2, "list": 1}
+_LITERALS: dict[str, list[str]] = {
+    "number": ["0", "1", "0.5", "0.7", "0.1", "-1", "1e3", "0.5D", "100", "2147483647", "9007199254740993", "'0.5'",
+               "1.25", "0.30000000000000004", "NULL", "CAST(0.7 AS FLOAT)", "DOUBLE('NaN')", "3L", "1.5BD"],
+    "text": ["'a'", "'gay'", "''", "'B'", "' '", "'ÄÖ'", "NULL", "'2026-01-15'", "'it''s'", "\"a\"", "'100%'"],
+    "boolean": ["true", "false", "NULL", "'true'", "1"],
+    "day": ["'2026-01-15'", "DATE '2026-01-15'", "TIMESTAMP '2026-01-15 00:00:00'", "'1970-01-01'", "NULL", "'2026-1-15'",
+            "date('2026-01-15')", "to_date('2026-01-15')", "current_date()", "'2026-01-15 12:00:00'"],
+    "list": ["'a'", "'b'", "''", "'gay'"],
+}  # fmt: skip
+_PATTERNS = ["a", "^a", "a$", "(?i)gay", r"\\bgay\\b", r"(?i)\\b(gay|lesbian)s?\\b", r"\\w+", r"^\\s*$", r"\\d", "[^a-z]",
+             r"[\\w ]+", ".", "^.$", "a.b", r"\\W", r"\\S", "(?i)straße", "(?i)k", "(?i)[a-k]", "ä|ö", r"\\.", "a{2}", "x+?",
+             "(a)(b)?", "[[:alpha:]]", r"\\p{L}", "gay(?= man)", "(?<!x_)gay", r"(.)\\1", "", "^$", "(?s)a.b", "(?m)^b",
+             "[é]", r"[a-z&&[b]]", r"\\h", "a|", r"\\Aa", r"a\\z", "[-a]", "(?:a|b)+", "a(?i)B", r"\\Qa\\E", "(?u)é",
+             r"[\\d.]+", "(?iu)ÄÖ", "{", "("]  # fmt: skip
+_DATE_FORMATS = ["yyyy-MM-dd", "yyyy-MM", "yyyy", "MM/dd/yyyy", "dd.MM.yy", "E", "EEEE", "MMM d", "HH:mm", "D", "Q", "yyyyMMdd"]
+_FORMS: dict[str, list[str]] = {
+    "number": [
+        *["{c} {o} {v}"] * 8, "{c} {o} {d}", "{c} + {n} {o} {v}", "{c} * {d} {o} {v}", "{c} - {d} {o} 0", "-{c} {o} {v}",
+        "{c} / {n} {o} {v}", "{c} % {n} {o} 1", "{c} div {n} {o} 1", "{c} BETWEEN 0 AND {v}", "{c} IN (0, 1, {v})",
+        "{c} NOT IN (0, {v})", "{c} IS NULL", "{c} IS NOT NULL", "isnan({c})", "NOT isnan({c})", "abs({c}) {o} {v}",
+        "round({c}, 1) {o} {v}", "round({c}) {o} {v}", "floor({c}) {o} {v}", "ceil({c}) {o} {v}", "sign({c}) {o} 1",
+        "sqrt({c}) {o} {v}", "pmod({c}, 3) = 1", "mod({c}, 2) = 1", "greatest({c}, {d}) {o} {v}", "least({c}, {d}) {o} {v}",
+        "nanvl({c}, 0) {o} {v}", "coalesce({c}, {v}) {o} {v}", "nullif({c}, {v}) IS NULL", "CAST({c} AS INT) {o} {v}",
+        "try_cast({c} AS INT) {o} {v}", "CAST({c} AS DOUBLE) {o} {v}", "CAST({c} AS STRING) = '{n}'", "CAST({c} AS FLOAT) {o} {v}",
+        "CAST({c} AS STRING) LIKE '%0'", "CAST({c} AS DECIMAL(10,1)) {o} {v}", "try_cast({c} AS DECIMAL(4,2)) {o} {v}",
+        "try_cast({c} AS BIGINT) {o} {v}", "try_cast({c} AS SMALLINT) {o} {v}", "try_add({c}, {n}) {o} {v}", "try_divide({c}, {n}) {o} {v}",
+        "try_multiply({c}, {d}) {o} {v}", "try_subtract({c}, {d}) {o} {v}", "power({c}, 2) {o} {v}", "CAST({c} AS BOOLEAN)",
+        "pmod(hash({c}), 4) = 1", "pmod(xxhash64({c}), 10) = {n}", "pmod(xxhash64({c}, {d}), 3) = 0", "{c} & 1 = 1",
+        "shiftright({c}, 1) = 1", "bround({c}, 1) {o} {v}", "exp({c}) {o} 1", "ln({c}) {o} 0", "log10({c}) {o} 0", "equal_null({c}, {v})",
+        "CASE {c} WHEN 0 THEN true WHEN 1 THEN false END", "CASE WHEN {c} > 0 THEN 'p' WHEN {c} < 0 THEN 'n' ELSE 'z' END = 'p'",
+        "CASE WHEN {c} = 0 THEN NULL ELSE 1 / {c} END > 0", "typeof({c}) = 'double'", "ifnull({c}, 0) {o} {v}", "nvl({c}, {v}) {o} {d}",
+        "{c} {o} {v} + {n}", "{c} * 0.1 {o} {v}", "{c} + 0.5 {o} {v}", "{c} / 3 {o} 0.3", "1.0 * {c} / 3 {o} 0.3", "{c} * 1000000 {o} {v}",
+        "({c} + {d}) / 2 {o} {v}", "signum({c}) = 1", "rint({c}) {o} {v}", "int({c}) {o} {v}", "double({c}) {o} {v}", "array({c}, {d})[0] {o} {v}",
+        "array_contains(array({c}, {n}), {d})", "isnull({c})", "isnotnull({c})", "{c} IS DISTINCT FROM {d}", "{c} = {d} OR {c} {o} {v}",
+    ],
+    "text": [
+        *["{c} {o} {v}"] * 4, "{c} {o} {d}", "{c} LIKE 'a%'", "{c} LIKE '%b'", "{c} LIKE '_'", "{c} LIKE 'a\\\\_b'", "{c} NOT LIKE '%gay%'",
+        "{c} ILIKE '%GAY%'", "lower({c}) LIKE '%gay%'", *["{c} RLIKE '{r}'"] * 5, "NOT {c} RLIKE '{r}'", "regexp_like({c}, '{r}')", "{c} REGEXP '{r}'",
+        "regexp({c}, '{r}')", "regexp_extract({c}, '({r})', 1) = {v}", "regexp_replace({c}, '{r}', '-') = {v}", "regexp_count({c}, '{r}') > 0",
+        "length({c}) > 3", "length({c}) * {n} > 10", "length(trim({c})) = 0", "char_length({c}) {o} 3", "octet_length({c}) {o} 3", "upper({c}) = 'A'", "lower({c}) = {v}",
+        "trim({c}) = {v}", "ltrim({c}) = {v}", "rtrim({c}) = {v}", "substring({c}, 1, {n}) = {v}", "substr({c}, {n}) = {v}", "left({c}, {n}) = {v}", "right({c}, 2) = {v}",
+        "contains({c}, {v})", "startswith({c}, {v})", "endswith({c}, {v})", "instr({c}, {v}) > 0", "locate({v}, {c}) > 1", "position({v} IN {c}) > 0", "concat({c}, '!') = 'a!'",
+        "{c} || {d} = {v}", "concat_ws('-', {c}, {d}) = {v}", "split({c}, ' ')[0] = {v}", "size(split({c}, ' ')) > 1", "size(split({c}, '\\\\s+')) > 1", "replace({c}, 'a', 'b') = {v}",
+        "translate({c}, 'ab', 'xy') = {v}", "reverse({c}) = {v}", "initcap({c}) = {v}", "lpad({c}, 3, '*') = {v}", "repeat({c}, 2) = 'aa'", "{c} IN ('a', {v})", "{c} NOT IN ('a', {v})",
+        "{c} BETWEEN 'a' AND 'b'", "{c} IS NULL", "{c} IS NOT NULL AND {c} <> ''", "coalesce({c}, '') = ''", "nullif(trim({c}), '') IS NULL", "try_cast({c} AS DOUBLE) > 0.3",
+        "try_cast({c} AS INT) = 12", "try_cast({c} AS BIGINT) > 0", "try_cast({c} AS BOOLEAN)", "try_cast({c} AS DATE) = DATE '2026-01-15'", "try_cast({c} AS TIMESTAMP) IS NOT NULL",
+        "try_cast({c} AS DECIMAL(10,2)) > 0", "CAST({c} AS DOUBLE) > 0", "{c} > 0.3", "{c} = 12", "{c} + 1 > 1", "try_to_timestamp({c}, '{f}') IS NOT NULL", "to_date({c}, '{f}') IS NOT NULL",
+        "pmod(xxhash64({c}), 10) = {n}", "pmod(hash({c}), 3) = 1", "md5({c}) < '8'", "sha2({c}, 256) < '8'", "pmod(crc32({c}), 3) = 1", "ascii({c}) {o} 97", "hex({c}) = '61'", "levenshtein({c}, 'a') < 3",
+        "get_json_object({c}, '$.a') IS NULL", "split_part({c}, ' ', 1) = {v}", "substring_index({c}, ' ', 1) = {v}", "CASE WHEN {c} = 'a' THEN 1 WHEN {c} = 'b' THEN 2 ELSE 0 END > 0", "decode({c}, 'a', 1, 0) = 1",
+        "isnull({c})", "{c} <=> {v}", "greatest({c}, {d}) = {v}", "soundex({c}) = 'G000'", "array_contains(split({c}, ' '), 'gay')", "exists(split({c}, ' '), w -> w = 'gay')",
+    ],
+    "boolean": ["{c}", "NOT {c}", "{c} = {v}", "{c} IS TRUE", "{c} IS NOT FALSE", "{c} <=> {v}", "coalesce({c}, false)", "CAST({c} AS INT) = 1", "{c} AND {d}", "{c} OR {d}", "CAST({c} AS STRING) = 'true'", "{c} != {d}"],
+    "day": [
+        *["{c} {o} {v}"] * 6, "{c} {o} {d}", "year({c}) = 2026", "month({c}) {o} {n}", "day({c}) = 15", "dayofmonth({c}) = 15", "dayofweek({c}) {o} {n}", "weekday({c}) {o} {n}", "dayofyear({c}) = 15",
+        "weekofyear({c}) {o} {n}", "quarter({c}) = 1", "hour({c}) {o} {n}", "minute({c}) = 59", "second({c}) = 59", "date_add({c}, {n}) {o} {v}", "date_sub({c}, {n}) {o} {v}", "datediff({c}, '2026-01-10') {o} {n}",
+        "{c} BETWEEN '2026-01-01' AND '2026-12-31'", "{c} IN ('2026-01-15')", "date_format({c}, '{f}') = '2026-01'", "date_format({c}, '{f}') LIKE '%1%'", "date_trunc('month', {c}) = '2026-01-01'", "trunc({c}, 'MM') = '2026-01-01'",
+        "to_date({c}) = {v}", "date({c}) {o} {v}", "CAST({c} AS DATE) {o} {v}", "CAST({c} AS STRING) LIKE '2026%'", "CAST({c} AS STRING) = {v}", "{c} + INTERVAL 1 DAY {o} {v}", "{c} - INTERVAL 7 DAYS {o} {v}", "add_months({c}, {n}) {o} {v}",
+        "months_between({c}, '2026-01-01') {o} {n}", "last_day({c}) = '2026-01-31'", "next_day({c}, 'MON') {o} {v}", "unix_timestamp({c}) {o} 0", "extract(YEAR FROM {c}) = 2026", "extract(DOW FROM {c}) = {n}", "{c} IS NULL",
+        "CAST({c} AS TIMESTAMP) {o} {v}", "{c} < now()", "date_diff({c}, '2026-01-10') {o} {n}", "unix_date({c}) {o} 0", "make_date(2026, 1, 15) {o} {c}", "{c} - DATE '2026-01-10' {o} INTERVAL 3 DAYS",
+        "pmod(xxhash64({c}), 3) = 1", "coalesce({c}, {v}) {o} {v}", "date_part('month', {c}) = 1", "dayname({c}) = 'Thu'", "monthname({c}) = 'Jan'",
+    ],
+    "list": [
+        *["array_contains({c}, {v})"] * 3, "size({c}) {o} {n}", "cardinality({c}) = 1", "array_size({c}) {o} 1", "{c}[0] = {v}", "get({c}, {n}) = {v}", "element_at({c}, 1) = {v}", "try_element_at({c}, {n}) = {v}",
+        "exists({c}, v -> v = {v})", "forall({c}, v -> v = {v})", "size(filter({c}, v -> v = {v})) > 0", "array_join({c}, ',') = {v}", "arrays_overlap({c}, array('a', 'gay'))", "array_position({c}, {v}) > 0",
+        "size(array_distinct({c})) = 1", "{c} IS NULL", "{c} = array('a')", "size(array_intersect({c}, array('a'))) > 0", "array_max({c}) = {v}", "sort_array({c})[0] = {v}", "concat_ws(',', {c}) = {v}", "array_contains({c}, {v}) IS NULL",
+        "size(array_remove({c}, 'a')) = 0", "size(array_compact({c})) = 1", "aggregate({c}, 0, (n, v) -> n + 1) > 1", "array_contains(transform({c}, v -> upper(v)), 'A')", "size(array_except({c}, array('a'))) = 0", "coalesce(size({c}), 0) > 0",
+    ],
+}  # fmt: skip
+
+
+# ---- writing
+
+
+def write_case(case: Case, folder: Path, splits_bytes: bool = True) -> None:
+    """Write the files of a corpus below a folder; in an encoding that Spark does not read only if `splits_bytes`."""
+    root = folder / "corpus"
+    root.mkdir(parents=True)
+    for n, file in enumerate(case.files):
+        (root / file.folder).mkdir(exist_ok=True)
+        path = root / file.folder / f"part-{n}.{case.corpus['format']}"
+        if case.corpus["format"] == "parquet":
+            _write_parquet(case, file if splits_bytes else _without_split(file), path)
+        else:
+            path.write_bytes((_csv_text if case.corpus["format"] == "csv" else _json_text)(case, file).encode())
+
+
+def _without_split(file: File) -> File:
+    encodings = file.options.get("column_encoding") or {}
+    plain = {name: "PLAIN" if encoding == "BYTE_STREAM_SPLIT" else encoding for name, encoding in encodings.items()}
+    return replace(file, options=file.options | {"column_encoding": plain}) if plain else file
+
+
+def _write_parquet(case: Case, file: File, path: Path) -> None:
+    arrays = {}
+    for name in file.columns:
+        cells = case.values[name][file.start : file.stop]
+        if name == file.changed:
+            arrays[name] = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+            continue
+        arrays[name] = _array(cells, case.types[name])
+    options = dict(file.options)
+    names = set(file.columns)
+    for key in ("use_dictionary", "write_statistics"):
+        if isinstance(options.get(key), list):
+            options[key] = [name for name in options[key] if name in names]
+    if "column_encoding" in options:
+        encodings = {name: encoding for name, encoding in options["column_encoding"].items() if name in names and name != file.changed}
+        options["column_encoding"] = encodings or None
+    pq.write_table(pa.table(arrays), path, **options)
+    try:
+        pq.ParquetFile(path).read()
+    except pa.ArrowInvalid:  # lists in very small pages: pyarrow does not read what it has written
+        pq.write_table(pa.table(arrays), path)
+
+
+def _array(cells: Sequence[Any], of_type: str) -> pa.Array:
+    kind = ARROW[of_type]
+    if pa.types.is_dictionary(kind):
+        return pa.array(cells, kind.value_type).dictionary_encode()
+    if of_type in ("time", "milliseconds"):
+        cells = [None if cell is None else cell.replace(tzinfo=UTC) for cell in cells]
+    return pa.array(cells, kind, from_pandas=False)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _csv_text(case: Case, file: File) -> str:
+    text = io.StringIO()
+    if file.options["mark"]:
+        text.write("\ufeff")
+    quoting = csv.QUOTE_ALL if file.options["quote_all"] else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator=file.options["line_end"], quoting=quoting)
+    writer.writerow(file.columns)
+    rows = list(zip(*(case.values[name][file.start : file.stop] for name in file.columns), strict=True))
+    for n, row in enumerate(rows):
+        cells = ["" if value is None else _cell(value) for value in row]
+        if n == len(rows) // 2 and (broken := file.options["broken"]):
+            cells = {"short": cells[:-2], "long": [*cells, "more"]}.get(broken, cells)
+            if broken == "quote":
+                text.write(",".join(['a"b', *['x "y" z'] * (len(cells) - 1)]) + file.options["line_end"])
+                continue
+        writer.writerow(cells)
+        if file.options["blank_lines"]:
+            text.write(file.options["line_end"])
+    return text.getvalue()
+
+
+def _json_text(case: Case, file: File) -> str:
+    lines = []
+    for n in range(file.start, file.stop):
+        record = {name: _json_value(case.values[name][n]) for name in file.columns}
+        if file.options["null"] == "missing":
+            record = {name: value for name, value in record.items() if value is not None}
+        line = json.dumps(record, ensure_ascii=False)
+        if n == (file.start + file.stop) // 2 and file.options["broken"]:
+            line = {"short": line[:-5], "long": line + "}", "quote": "[1]", "not json": "nonsense"}[file.options["broken"]]
+        lines.append(line)
+        if file.options["blank_lines"]:
+            lines.append("")
+    return file.options["line_end"].join([*lines, ""])
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str | bool | int | float | list | dict) or value is None:
+        return value
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
+# ---- smaller
+
+
+def simpler_cases(case: Case) -> Iterator[Case]:
+    """Yield cases with fewer rows, files, columns, expressions or identities, the boldest first."""
+    if case.is_whole:
+        yield replace(case, is_whole=False)
+    n_rows = case.n_rows
+    spans = [(0, n_rows // 2), (n_rows // 2, n_rows), (0, n_rows // 4), (n_rows - n_rows // 4, n_rows)]
+    for start, stop in spans if n_rows > 1 else ():
+        yield _slice(case, start, stop)
+    if len(case.files) > 1:
+        for n in range(len(case.files)):
+            yield replace(case, files=case.files[:n] + case.files[n + 1 :])
+    for key in ("slices", "thresholds", "histograms", "pinned_auc", "label_balance"):
+        if key in case.measures:
+            yield replace(case, measures={name: value for name, value in case.measures.items() if name != key})
+    slices = case.measures.get("slices", {})
+    for name in slices if len(slices) > 1 else ():
+        yield replace(case, measures=case.measures | {"slices": {name: slices[name]}})
+    for key in ("filter", "run_date_column", "options", "id"):
+        if key in case.corpus:
+            dropped = {key, "duplicates"} if key == "id" else {key}
+            yield replace(case, corpus={name: value for name, value in case.corpus.items() if name not in dropped})
+    identities = case.measures["identities"]
+    if "predicates" not in identities or len(identities) > 1:
+        yield replace(case, measures=case.measures | {"identities": {"predicates": {"p": "b"}}})
+    used = f"{case.measures} {case.corpus}"
+    unused = [name for name in case.types if name not in used]
+    if unused:
+        yield _without(case, unused)
+
+
+def _slice(case: Case, start: int, stop: int) -> Case:
+    """Keep the rows of a span; files keep those of them that they had."""
+    files = tuple(
+        replace(file, start=max(file.start, start) - start, stop=max(min(file.stop, stop) - start, max(file.start, start) - start))
+        for file in case.files
+    )
+    return replace(case, values={name: each[start:stop] for name, each in case.values.items()}, files=files)
+
+
+def _without(case: Case, names: Sequence[str]) -> Case:
+    files = tuple(replace(file, columns=tuple(name for name in file.columns if name not in names)) for file in case.files)
+    return replace(
+        case,
+        types={name: value for name, value in case.types.items() if name not in names},
+        values={name: value for name, value in case.values.items() if name not in names},
+        files=files,
+    )
+
+
+def count_by_hand(case: Case) -> str | None:
+    """Return the rows of a corpus, as files hold them; None where SQL or a date chooses among them."""
+    if case.corpus["format"] != "parquet" or {"filter", "run_date_column"} & case.corpus.keys():
+        return None
+    return repr(sum(file.stop - file.start for file in case.files))

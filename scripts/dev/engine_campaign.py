@@ -1,0 +1,369 @@
+"""Measure thousands of small corpora on the embedded engine, on classic Spark and by definition; report differences.
+
+usage: python -m scripts.dev.engine_campaign [--minutes M] [--cases N] [--seed S] [--out results.json]
+
+Each corpus is made from the seed and its number alone. Both engines read it, survey it, and pack its rows (EXAMPLES);
+of every eighth corpus they compute all tables of a night. Values are compared as they are written in full: integers
+exactly, doubles by their bits. Of a corpus that is not measured, the exit code and the keys at fault are compared.
+Where an engine is asked for nothing but columns of numbers, a third answer counts the same rows in plain Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import re
+import struct
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+
+from scripts.dev.campaign_corpora import Case, count_by_hand, make_case, simpler_cases, write_case
+
+NIGHT = date(2026, 1, 15)
+ENGINES = ("embedded", "spark")
+_BATCH = 24
+_SMALL = {  # what makes queries of a few rows fast; none of it changes a value
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.ui.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@dataclass
+class Answer:
+    """What an engine says of a corpus.
+
+    Attributes
+    ----------
+    exit_code
+        As a job ends: 0 if it is measured.
+    faults
+        The keys at fault; of a sentence its first words.
+    is_refused
+        Whether the embedded engine says that it does not do this.
+    tables
+        Rows by table, sorted, each cell written in full.
+    """
+
+    exit_code: int
+    faults: list[str] = field(default_factory=list)
+    is_refused: bool = False
+    tables: dict[str, list[str]] = field(default_factory=dict)
+    message: str = ""
+
+
+# ---- what an engine does
+
+
+def answer(spark: Any, case: Case, folder: str) -> Answer:
+    """Read, survey and encode a corpus, and measure it if the case wants all tables."""
+    from biasspark.errors import BiasSparkError
+
+    try:
+        return Answer(0, tables=dict(_measure(spark, case, folder)))
+    except BiasSparkError as error:
+        messages = [str(message) for message in getattr(error, "messages", None) or [str(error)]]
+        keys = [".".join(map(str, getattr(fault, "path", ()))) for fault in getattr(error, "faults", ())]
+        is_refused = any("embedded engine" in message for message in messages)
+        return Answer(error.exit_code, sorted(filter(None, keys)), is_refused, message="\n".join(messages)[:2000])
+    except Exception as error:  # noqa: BLE001 - what no job expects is a difference, too
+        return Answer(1, [type(error).__name__], message=str(error)[:2000])
+
+
+def _measure(spark: Any, case: Case, folder: str) -> Iterator[tuple[str, list[str]]]:
+    import pyspark.sql.functions as F
+
+    from biasspark.config import Corpus, Rejects, parse_measures
+    from biasspark.corpus.decode import states
+    from biasspark.corpus.eligibility import rejected_rows
+    from biasspark.corpus.read import read_corpus
+    from biasspark.session.spark_errors import translate_corpus_errors
+    from biasspark.workflows.measurement import measure, survey_for_ranking
+
+    measures = parse_measures(case.measures)
+    corpus = Corpus(**({"name": "case", "path": f"{folder}/corpus"} | case.corpus))
+    rows = read_corpus(spark, corpus, NIGHT, measures)
+    with survey_for_ranking(rows, measures, corpus.id, corpus.duplicates) as surveyed:
+        survey, encoding = surveyed.survey, surveyed.encoding
+        facts = survey.n_rows, survey.values, survey.extremes, survey.absent_positives, survey.positive_variants
+        yield "survey", [_write(each) for each in facts]
+        packed = [*encoding.word_columns, *encoding.score_columns]
+        examples = surveyed.examples.select(*packed, F.array(*states(encoding)).alias("states"))
+        with translate_corpus_errors(surveyed.corpus, measures.expressions):
+            yield "examples", _rows_of(examples)
+        if not case.is_whole:
+            return
+        measurement = measure(surveyed, Rejects())
+        for table, content in measurement.tables.items():
+            yield table.name, sorted(_write(list(row.values())) for row in content.to_pylist())
+        counts = measurement.counts.row_counts.rejects
+        rejects = rejected_rows(surveyed.corpus, measures, corpus.id, counts, 1_000)
+        yield "rejected_rows", [] if rejects is None else _rows_of(rejects)
+
+
+def _rows_of(frame: Any) -> list[str]:
+    """Collect a frame as sorted texts."""
+    return sorted(_write(list(row.values())) for row in frame.toArrow().to_pylist())
+
+
+def _write(value: Any) -> str:
+    """Write a value in full: a double by its bits."""
+    if isinstance(value, float):
+        return struct.pack(">d", value).hex() if value == value else "nan"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_write(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_write, value)) + "]"
+    return repr(value)
+
+
+def start_session(engine: str) -> Any:
+    """Start a small session of an engine."""
+    from biasspark.session import build_session
+    from biasspark.session_request import SessionRequest
+
+    if engine == "embedded":
+        return build_session("campaign", request=SessionRequest(engine="embedded"))
+    return build_session("campaign", _SMALL, SessionRequest(engine="spark", master="local[2]"))
+
+
+def work(engine: str) -> None:
+    """Answer the cases that come by standard input."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    spark = start_session(engine)
+    while True:
+        try:
+            cases, folders = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+        except EOFError:
+            break
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda pair: answer(spark, *pair), zip(cases, folders, strict=True)))
+        pickle.dump(answers, out)
+        out.flush()
+    out.close()
+    os._exit(0)  # without the seconds that Spark takes to stop
+
+
+class Engine:
+    """An engine in a process of its own: a process has one session."""
+
+    def __init__(self, name: str) -> None:
+        command = [sys.executable, "-m", "scripts.dev.engine_campaign", "--worker", name]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def ask(self, cases: Sequence[Case], folders: Sequence[str]) -> list[Answer]:
+        """Return the answer to each case."""
+        assert self._process.stdin and self._process.stdout
+        pickle.dump((list(cases), list(folders)), self._process.stdin)
+        self._process.stdin.flush()
+        answers: list[Answer] = pickle.load(self._process.stdout)  # noqa: S301 - of our own process
+        return answers
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+
+# ---- comparison
+
+
+def difference(case: Case, embedded: Answer, spark: Answer) -> str | None:
+    """Return how two answers differ, in a few words; None if they are equal, or the embedded engine refuses."""
+    if embedded.is_refused:
+        return None
+    if _is_explained(embedded, spark):
+        return None
+    if embedded.exit_code != spark.exit_code:
+        return f"exit {embedded.exit_code} for {spark.exit_code}"
+    if embedded.faults != spark.faults:
+        return f"faults {embedded.faults} for {spark.faults}"
+    for name, rows in spark.tables.items():
+        if embedded.tables.get(name) != rows:
+            return f"table {name}"
+    by_hand = count_by_hand(case) if not spark.exit_code else None
+    if by_hand is not None and by_hand != spark.tables["survey"][0]:
+        return "rows by hand"
+    return None
+
+
+def _is_explained(embedded: Answer, spark: Answer) -> bool:
+    """Return whether a difference is one that docs/embedded.md states.
+
+    One engine stops at an integer that overflows, where the other one computes it; and the embedded engine reads all
+    files of a CSV first, and stops at their header lines before it looks at the columns.
+    """
+    stops = embedded.exit_code or spark.exit_code
+    overflows = any("overflows" in each.message for each in (embedded, spark))
+    return bool(stops and overflows) or (spark.exit_code == 3 and "header line" in embedded.message)
+
+
+def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: int = 6) -> Case:
+    """Return a smaller case that still differs: fewer rows, files, columns and expressions."""
+    for _ in range(most):
+        candidates = list(simpler_cases(case))
+        smaller = next((each for each, is_one in zip(candidates, differs(candidates), strict=True) if is_one), None)
+        if smaller is None:
+            return case
+        case = smaller
+    return case
+
+
+class Campaign:
+    """Both engines, and what has been compared."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._embedded, self._spark = Engine("embedded"), Engine("spark")
+        self.outcomes: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+
+    def run_all(self, batches: Iterable[Sequence[Case]]) -> Iterator[list[tuple[Case, str, Answer, Answer]]]:
+        """Yield what differs of each batch; the embedded engine is a batch ahead."""
+        with ThreadPoolExecutor(1) as ahead:
+            before: tuple[Sequence[Case], Future[list[tuple[str, Answer]]]] | None = None
+            for batch in batches:
+                started = ahead.submit(self._ask_embedded, batch)
+                if before:
+                    yield self._judge(before[0], before[1].result())
+                before = batch, started
+            if before:
+                yield self._judge(before[0], before[1].result())
+
+    def ask(self, cases: Sequence[Case]) -> list[tuple[Answer, Answer]]:
+        """Return the answers of both engines to each case."""
+        return self._ask_spark(cases, self._ask_embedded(cases))
+
+    def _ask_embedded(self, cases: Sequence[Case]) -> list[tuple[str, Answer]]:
+        """Write the corpora; return the folder of each, and the answer."""
+        folders = [mkdtemp(dir=self._folder) for _ in cases]
+        for case, folder in zip(cases, folders, strict=True):
+            write_case(case, Path(folder))
+            write_case(case, Path(folder) / "spark", splits_bytes=False)
+        return list(zip(folders, self._embedded.ask(cases, folders), strict=True))
+
+    def _ask_spark(
+        self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]
+    ) -> list[tuple[Answer, Answer]]:
+        # What is refused needs no second answer.
+        asked = [n for n, (_, each) in enumerate(embedded) if not each.is_refused]
+        compared = self._spark.ask([cases[n] for n in asked], [f"{embedded[n][0]}/spark" for n in asked])
+        of_spark = dict(zip(asked, compared, strict=True))
+        for folder, _ in embedded:
+            rmtree(folder)
+        return [(each, of_spark.get(n, each)) for n, (_, each) in enumerate(embedded)]
+
+    def _judge(
+        self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]
+    ) -> list[tuple[Case, str, Answer, Answer]]:
+        """Return each case that differs, and count the outcomes."""
+        differing = []
+        for case, (answered, spark) in zip(cases, self._ask_spark(cases, embedded), strict=True):
+            how = difference(case, answered, spark)
+            if how:
+                differing.append((case, how, answered, spark))
+            outcome = "differs" if how else "refused" if answered.is_refused else f"exit {spark.exit_code}"
+            self.outcomes[outcome] += 1
+            if answered.is_refused:
+                self.refusals[_rule_of(answered.message)] += 1
+        return differing
+
+    def shrink(self, case: Case) -> Case:
+        """Return a smaller case with a difference."""
+        return shrink(
+            case, lambda cases: [bool(difference(c, *a)) for c, a in zip(cases, self.ask(cases), strict=True)]
+        )
+
+    def close(self) -> None:
+        self._embedded.close()
+        self._spark.close()
+
+
+def main() -> int:
+    """Run the campaign, print each difference, and write the seed and the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--cases", type=int, default=5_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--seed", type=int, default=20260115)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(options.worker)
+    end, differing = time.monotonic() + 60 * options.minutes, []
+    with TemporaryDirectory(prefix="campaign-") as folder:
+        campaign = Campaign(Path(folder))
+        last = options.first + options.cases
+
+        def batches() -> Iterator[list[Case]]:
+            for start in range(options.first, last, _BATCH):
+                if time.monotonic() > end:
+                    return
+                yield [make_case(options.seed, each) for each in range(start, min(start + _BATCH, last))]
+
+        for found in campaign.run_all(batches()):
+            print(f"{campaign.outcomes.total()} cases: {dict(campaign.outcomes)}", file=sys.stderr, flush=True)
+            for case, how, embedded, spark in found:
+                print(f"  {case.number}: {how}", *_explain(case, embedded, spark), sep="\n    ", flush=True)
+            differing += found
+        reported = []
+        for case, how, *_ in differing[:40]:
+            small = campaign.shrink(case) if time.monotonic() < end + 60 else case
+            reported.append({"number": case.number, "difference": how, "case": small.describe()})
+        campaign.close()
+    reported.sort(key=lambda each: len(str(each["case"])))
+    for each in reported:
+        print(json.dumps(each, ensure_ascii=False, default=str))
+    if options.out:
+        head = {
+            "seed": options.seed,
+            "first": options.first,
+            "cases": campaign.outcomes.total(),
+            "outcomes": dict(sorted(campaign.outcomes.items())),
+            "refusals": dict(campaign.refusals.most_common()),
+            "differences": reported,
+        }
+        options.out.write_text(json.dumps(head, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    return 1 if differing else 0
+
+
+def _rule_of(message: str) -> str:
+    """Return the sentence by which the embedded engine refuses, without names of files."""
+    sentence = re.search(r"The embedded engine [^.]*", message)
+    return re.sub(r"[:'].*", "", sentence[0] if sentence else message)
+
+
+def _explain(case: Case, embedded: Answer, spark: Answer) -> Iterator[str]:
+    """Yield what a case is, and the first rows that differ."""
+    yield json.dumps(case.describe(), ensure_ascii=False, default=str)[:900]
+    for name, got in (("embedded", embedded), ("spark", spark)):
+        if got.exit_code:
+            yield f"{name}: exit {got.exit_code} {got.faults} {got.message[:300]}"
+    for name, rows in spark.tables.items():
+        more, fewer = (Counter(a) - Counter(b) for a, b in ((embedded.tables.get(name, []), rows), (rows, embedded.tables.get(name, []))))
+        if more or fewer:
+            yield f"{name}: embedded {list(more)[:2]} spark {list(fewer)[:2]}"[:700]
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
