@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from biasspark.session_request import GET_AN_ENGINE
+
 if TYPE_CHECKING:
     from biasspark.api.attribution_functions import (
         attribution_correlations,
@@ -86,7 +88,12 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
     candidates = ((home, getattr(import_module(home), name, None)) for home in _HOMES)
-    return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
+    try:
+        return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise import_module("biasspark.errors").ConfigError(f"No engine is installed. {GET_AN_ENGINE}.") from None
 
 
 def __dir__() -> list[str]:
