@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from biasspark.session_request import GET_AN_ENGINE
+from biasspark.extras import explain_missing
 
 if TYPE_CHECKING:
     from biasspark.api.attribution_functions import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         threshold_summary,
         u_statistics,
     )
+    from biasspark.api.reports import bias_report, metric_table, night_report
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, NoRows, PublishConflict
     from biasspark.session import local
@@ -49,6 +50,7 @@ _HOMES = (
     "biasspark.api.comparison_functions",
     "biasspark.api.attribution_functions",
     "biasspark.session.job_session",
+    "biasspark.api.reports",  # the last, since it needs the extra that draws
 )
 
 __all__ = [
@@ -65,13 +67,16 @@ __all__ = [
     "attribution_slices",
     "auc_crosses",
     "bias_metrics",
+    "bias_report",
     "example_attributions",
     "label_balance",
     "local",
     "loss_by_segment",
     "measure",
+    "metric_table",
     "model_comparisons",
     "model_summary",
+    "night_report",
     "pair_segments",
     "pinned_auc",
     "pinned_skew",
@@ -91,9 +96,7 @@ def __getattr__(name: str) -> Any:
     try:
         return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
     except ModuleNotFoundError as error:
-        if error.name != "pyspark":
-            raise
-        raise import_module("biasspark.errors").ConfigError(f"No engine is installed. {GET_AN_ENGINE}.") from None
+        raise explain_missing(error) from None
 
 
 def __dir__() -> list[str]:

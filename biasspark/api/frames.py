@@ -98,6 +98,15 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     return pa.table(cast, schema=schema)
 
 
+def collect_first(df: Frame, n_rows: int, name: str) -> pa.Table:
+    """Return the first rows of a frame, with all its columns."""
+    if not is_spark(df):
+        return read_batches(df, name).read_all().slice(0, n_rows)
+    with describe(df.sparkSession, f"collect the first {n_rows:,} rows"):
+        rows = df.limit(n_rows).collect()
+    return pa.Table.from_pylist([row.asDict() for row in rows])
+
+
 def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
     """Return what makes a frame of the kind of another one, from rows and their schema in Spark."""
     if is_spark(df):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from biasspark.api.computed import give, warn
-from biasspark.api.frames import like, spark_rows
+from biasspark.api.frames import collect_columns, like, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
@@ -19,6 +20,7 @@ from biasspark.api.keywords import (
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import ConfigError
+from biasspark.extras import explain_missing
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     LABEL_BALANCE,
@@ -34,6 +36,9 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.workflows import measurement as workflow
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, survey_for_ranking
+
+if TYPE_CHECKING:
+    from biasspark.report.notebook import Document
 
 _TURNED_ON_BY = {
     THRESHOLD_RATES: "thresholds=[0.5]",
@@ -122,6 +127,33 @@ class MeasuredCorpus:
         if table not in self._measurement.tables:
             raise _not_asked_for(table)
         return self._like(self._measurement.tables[table], value_schema(table))
+
+    def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
+        """Return the report of the corpus as one HTML page, with the pictures of all tables that were asked for.
+
+        Parameters and errors are those of `biasspark.bias_report`.
+        """
+        try:  # the libraries that draw are an extra
+            from biasspark.api.reports import draw_report  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise explain_missing(error) from None
+        measurement = self._measurement
+        tables = {table.name: rows for table, rows in measurement.tables.items()}
+        if self._template_scores is not None:
+            schema = TEMPLATE_SCORES.arrow_schema
+            tables[TEMPLATE_SCORES.name] = collect_columns(self._template_scores, schema, TEMPLATE_SCORES.name)
+        run = {
+            "n_rows": self.n_rows,
+            "n_rejected": measurement.counts.row_counts.n_rejected,
+            "rejects": self.rejects,
+            "warnings": self.warnings,
+            "config": measurement.measures.json,
+            "config_hash": measurement.measures.hash,
+        }
+        report = draw_report(tables, run, title)
+        if out is not None:
+            report.save(out)
+        return report
 
     def close(self) -> None:
         """Do nothing: there is nothing to release. It lets the object end a ``with`` block."""

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -28,6 +29,8 @@ from biasspark.report import (
     optional_tables,
 )
 from biasspark.report.cells import (
+    DASH,
+    MINUS,
     Row,
     TableCell,
     drop_zeros,
@@ -60,6 +63,8 @@ SECTIONS = (
     ("source", "How measured"),
     ("definitions", "Definitions"),
 )
+OF_NIGHTS = {"against", "trends", "attribution"}
+"""Sections that a frame measured in Python has not."""
 
 
 def write_page(report: ReportData) -> str:
@@ -82,6 +87,42 @@ def write_metric_page(rows: Rows, slice_name: str) -> str:
         "metrics.html.j2",
         _shared(report) | {"slice": slice_name, "rows": metric_tables.list_metrics(report, slice_name)},
     )
+
+
+def write_table_page(
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], note: str
+) -> str:
+    """Return a page with one table.
+
+    Parameters
+    ----------
+    columns : sequence of (str, str)
+        The name of each column, and what it means.
+    rows
+        Values in the order of the columns.
+    note : str
+        What is said below it.
+    """
+    cells = [list(map(_show, row)) for row in rows]
+    numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(columns))]
+    return _render(
+        "table.html.j2", {"title": title, "columns": columns, "rows": cells, "numeric": numeric, "note": note}
+    )
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+
+
+def _show(value: object) -> str:
+    """Return a value of a table: four significant digits of a float, and all of a count."""
+    if value is None:
+        return DASH
+    if isinstance(value, float):
+        return f"{value:.4g}".replace("-", MINUS)
+    if isinstance(value, list):
+        return ", ".join(map(_show, value))
+    return f"{value:,}" if _is_number(value) else str(value)
 
 
 def _render(template: str, context: Mapping[str, Any]) -> str:
@@ -147,10 +188,11 @@ def _shared(report: ReportData) -> dict[str, Any]:
 
 def _source(report: ReportData) -> dict[str, Any]:
     config = json.dumps(read_config(report.run), indent=2, ensure_ascii=False)
+    sections = [(name, title) for name, title in SECTIONS if report.is_night or name not in OF_NIGHTS]
     return {
         "report": report,
         "version": __version__,
-        "sections": SECTIONS,
+        "sections": sections,
         "definitions": definitions.list_definitions({row["metric"] for row in report.alerts()}),
         "level": f"{100 * report.level:g} %",
         "config": "\n".join(map(show_name, config.split("\n"))),

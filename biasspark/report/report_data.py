@@ -60,7 +60,7 @@ class ReportData:
     corpus, run_date
         The night.
     run
-        The ledger's row of the main job's run.
+        The ledger's row of the main job's run; of a frame that was measured in Python, what there is of it.
     tables
         The shown rows by table, as `biasspark.report.filters.filter_tables` returns them. A table that the night lacks,
         or that is empty, is missing.
@@ -93,6 +93,11 @@ class ReportData:
     acceptances: Rows = ()
     n_identities: int = 0
     missing_identities: Sequence[str] = ()
+
+    @property
+    def is_night(self) -> bool:
+        """Whether it is of a published night, which has a gate, a history and a configuration."""
+        return "run_id" in self.run
 
     def rows(self, table: str, **values: object) -> list[Row]:
         """Return the rows of a table that have these values; none if the night lacks the table."""
