@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -66,9 +68,7 @@ def frames(folder: Path) -> dict[str, Any]:
         "csv": str(folder / "rows.csv"),
     }
     if find_spec("polars"):
-        import polars as pl
-
-        given["polars"] = pl.from_arrow(rows)
+        given["polars"] = import_module("polars").from_arrow(rows)
     return given
 
 
@@ -121,7 +121,7 @@ def compare_functions() -> dict[str, Any]:
 def draw(folder: Path) -> dict[str, Any]:
     df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
     asked = SUITE | {"identities": [SCRIPT, "female"]}
-    parts = {"thresholds": [0.5], "label_balance": {"length": "length"}, "templates": "template"}
+    parts: dict[str, Any] = {"thresholds": [0.5], "label_balance": {"length": "length"}, "templates": "template"}
     plain = biasspark.bias_report(df, out=folder / "report.html", title=SCRIPT, **asked)
     whole = biasspark.measure(df, **asked, histograms=20, **parts).bias_report()
     metrics = biasspark.bias_metrics(df, **asked)
@@ -138,7 +138,7 @@ def draw(folder: Path) -> dict[str, Any]:
 def raise_faults(folder: Path) -> dict[str, str]:
     df = comments().to_pandas()
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
-    calls = {
+    calls: dict[str, Callable[[], Any]] = {
         "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
         "no such column": lambda: biasspark.bias_metrics(df, **SUITE | {"label": "toxic"}),
         "no such file": lambda: biasspark.bias_metrics(folder / "none.parquet", **SUITE),

@@ -12,8 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.civil_rows import CivilRequest
+from tests.documents import blocks_of
 from tests.embedded.measure_frames import SCRIPT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,3 +133,14 @@ biasspark.bias_metrics(pyarrow.table({"x": [1]}), models="x", label="x", identit
     error = run_python("-c", program, folder=tmp_path).stderr.splitlines()[-1]
     assert error.startswith("biasspark.errors.ConfigError: ")
     assert "biasspark[embedded]" in error
+
+
+def test_the_first_example_of_the_guide_needs_no_session(tmp_path: Path) -> None:
+    comments = make_table(CivilRequest(rows=4000, seed=1, unannotated=0.3))
+    toxic = pc.greater_equal(comments["target"], 0.5)
+    pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
+    example = next(block for block in blocks_of("python") if block.page == "docs/notebook.md")
+    done = run_python("-c", f"{example.text}\nprint(type(metrics).__module__, len(metrics))", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["pandas.core.frame", "4"]
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.api.record_batches import read_batches
-from biasspark.errors import InputError
+from biasspark.errors import Fault, InputError
 
 NAME_OF_A_PERSON = "Vilhelmina"
 NAT = datetime.datetime(2026, 1, 15, 3, 4, 5, 678901)
@@ -137,8 +137,9 @@ def test_columns_that_do_not_become_rows_are_named(df: Any, words: list[str]) ->
     with pytest.raises(InputError) as caught:
         read(df)
     (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
     assert fault.path == ("df",)
-    assert all(word in fault.rule for word in words)
+    assert all(word in str(fault) for word in words)
     assert fault.fix
     assert NAME_OF_A_PERSON not in str(caught.value)
 
@@ -162,6 +163,7 @@ def test_files_that_cannot_be_read_are_named(name: str, content: bytes | None, t
     with pytest.raises(InputError) as caught:
         read(str(path))
     (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
     assert fault.value == str(path)
     assert NAME_OF_A_PERSON not in str(caught.value)
 
