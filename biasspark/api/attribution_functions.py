@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.api.computed import give, hold, warn
-from biasspark.api.frames import spark_rows
+from biasspark.api.frame_kinds import spark_rows
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.attribution import examples

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.computed import hold, warn
-from biasspark.api.frames import collect_columns, like, list_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, like, list_columns, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.api.frames import is_spark, like
+from biasspark.api.frame_kinds import is_spark, like
 from biasspark.api.record_batches import Frame
 from biasspark.errors import InputWarning
 from biasspark.session import describe

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from biasspark.api.computed import give, warn
-from biasspark.api.frames import collect_columns, like, spark_rows
+from biasspark.api.frame_kinds import collect_columns, like, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,

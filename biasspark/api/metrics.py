@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from biasspark.api.computed import hold, warn
-from biasspark.api.frames import collect_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.api.frames import collect_columns, collect_first, list_columns
+from biasspark.api.frame_kinds import collect_columns, collect_first, list_columns
 from biasspark.api.keywords import Engine, IdentitiesLike, Models, Unannotated
 from biasspark.api.measured import measure
 from biasspark.api.record_batches import Frame
@@ -94,6 +94,11 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     slice : str
         Of ``bias_metrics`` the slice to show.
 
+    Returns
+    -------
+    Document
+        Shows itself in a notebook. Has ``html``, and ``save(path)``.
+
     Raises
     ------
     TypeError
@@ -160,7 +165,7 @@ def bias_report(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | None = None,
-    histograms: Mapping[str, Any] | int | bool | None = True,
+    histograms: Mapping[str, Any] | int | bool | None = None,
     label_balance: Mapping[str, Any] | str | bool | None = None,
     templates: Mapping[str, Any] | str | None = None,
     pinned_auc: Mapping[str, Any] | int | bool | None = None,
@@ -169,7 +174,7 @@ def bias_report(
 
     It is the page of a published night, less what a frame has not: a gate, earlier nights, a baseline, attribution.
 
-    The other keywords, errors and warnings are those of `biasspark.measure`.
+    The other keywords, errors and warnings are those of `measure`.
 
     Parameters
     ----------
@@ -179,8 +184,8 @@ def bias_report(
         Where to write the page, too.
     title : str
         What the page calls the data.
-    histograms : True, int, or dict
-        The number of bins of its pictures of the scores; True for 100, False to leave them out.
+    histograms : int, bool, or dict, optional
+        The number of bins of its pictures of the scores, by default 100; False leaves them out.
 
     Returns
     -------
@@ -220,7 +225,7 @@ def bias_report(
         evidence=evidence,
         privacy=privacy,
         thresholds=thresholds,
-        histograms=histograms,
+        histograms=True if histograms is None else histograms,
         label_balance=label_balance,
         templates=templates,
         pinned_auc=pinned_auc,

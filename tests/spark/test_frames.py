@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark.api.frames import spark_rows
+from biasspark.api.frame_kinds import spark_rows
 from biasspark.errors import InputError
 from tests.embedded.measure_frames import SUITE, bits, comments, kind
 
