@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -57,7 +57,8 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
         return
     with TemporaryDirectory(prefix="biasspark-") as folder:
         _write_parquet(batches, folder)
-        yield spark.read.schema(schema).parquet(Path(folder).as_uri())
+        # Without a scheme, a path of Spark may be on another file system.
+        yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
 
 
 def _sees_folders(spark: SparkSession) -> bool:
@@ -98,13 +99,13 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     return pa.table(cast, schema=schema)
 
 
-def collect_first(df: Frame, n_rows: int, name: str) -> pa.Table:
+def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
     """Return the first rows of a frame, with all its columns."""
     if not is_spark(df):
-        return read_batches(df, name).read_all().slice(0, n_rows)
+        rows: list[dict[str, Any]] = read_batches(df, name).read_all().slice(0, n_rows).to_pylist()
+        return rows
     with describe(df.sparkSession, f"collect the first {n_rows:,} rows"):
-        rows = df.limit(n_rows).collect()
-    return pa.Table.from_pylist([row.asDict() for row in rows])
+        return [row.asDict() for row in df.limit(n_rows).collect()]
 
 
 def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:

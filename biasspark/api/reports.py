@@ -120,7 +120,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
             f"metric_table(): it is no table of biasspark. Of bias_metrics it lacks the columns "
             f"{list_first(missing, _MAX_LISTED)}. Give what biasspark.bias_metrics() or another function returns."
         )
-    rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table").to_pylist()
+    rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table")
     if not rows:
         raise InputError("metric_table(): the table has no row. Give one that has.")
     comments = {column.name: column.comment for column in shown.columns} if shown else {}

@@ -125,7 +125,11 @@ def draw(folder: Path) -> dict[str, Any]:
     plain = biasspark.bias_report(df, out=folder / "report.html", title=SCRIPT, **asked)
     whole = biasspark.measure(df, **asked, histograms=20, **parts).bias_report()
     metrics = biasspark.bias_metrics(df, **asked)
+    df.to_parquet(folder / "named.parquet")
+    of_spark = biasspark.local().read.parquet(str(folder / "named.parquet"))
+    of_others = (of_spark, folder / "named.parquet")
     return {
+        "same": [biasspark.bias_report(one, title=SCRIPT, **asked).html == plain.html for one in of_others],
         "plain": plain.html,
         "whole": whole.html,
         "saved": (folder / "report.html").read_text("utf-8") == plain.html,

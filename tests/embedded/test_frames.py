@@ -67,6 +67,7 @@ def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> Non
 def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(printed: dict[str, Any]) -> None:
     report = printed["report"]
     assert report["saved"]
+    assert report["same"] == [True, True]
     assert re.findall(r'<p class="missing">.*?<code>(\w+)</code>', report["plain"]) == [
         "thresholds",
         "templates",
