@@ -1,6 +1,6 @@
-"""Exact unintended-bias metrics of binary classifiers, on Spark.
+"""Exact unintended-bias metrics of binary classifiers, on Spark and without it.
 
-The functions work on any DataFrame, on any session; ``jobs/`` has the nightly run.
+The functions work on frames of any kind; ``jobs/`` has the nightly run.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def example_attributions(
     Parameters
     ----------
     df : Frame
-        One row per example.
+        One row per example: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
+        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     id : str
         The column that identifies a row.
     models : str, list of str, or dict of str to str
@@ -79,7 +80,8 @@ def example_attributions(
     Returns
     -------
     Frame
-        The columns of the table ``example_attributions`` less the run's. Lazy: it is as long as the corpus.
+        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
+        it is lazy, since it is as long as the corpus.
 
     Raises
     ------

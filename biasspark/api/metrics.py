@@ -81,7 +81,8 @@ def bias_metrics(
     Parameters
     ----------
     df : Frame
-        One row per comment.
+        One row per comment: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
+        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     models : str, list of str, or dict of str to str
         Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
@@ -113,7 +114,8 @@ def bias_metrics(
     Returns
     -------
     Frame
-        The columns of the table ``bias_metrics``, less run_date, corpus and run_id.
+        The columns of the table ``bias_metrics``, less run_date, corpus and run_id, as a frame of the kind of ``df``:
+        of paths, relations and streams an Arrow table.
 
     Raises
     ------

@@ -117,7 +117,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     if shown is None and WORST_DIFFERENCE not in columns:
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
-            f"metric_table(): it is no table of biasspark. Of bias_metrics it lacks the columns "
+            "metric_table(): the columns are those of no table of biasspark. Of bias_metrics it lacks "
             f"{list_first(missing, _MAX_LISTED)}. Give what biasspark.bias_metrics() or another function returns."
         )
     rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table")
