@@ -39,7 +39,7 @@ def to_table(frame: Any) -> pa.Table:
     if isinstance(frame, pd.DataFrame):
         return pa.Table.from_pandas(frame, preserve_index=False)
     if hasattr(frame, "sparkSession"):
-        return frame.toArrow()
+        return pa.Table.from_pylist([row.asDict() for row in frame.collect()])
     return frame if isinstance(frame, pa.Table) else frame.to_arrow()
 
 
