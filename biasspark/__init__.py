@@ -1,12 +1,14 @@
-"""Exact unintended-bias metrics of binary classifiers, on Spark.
+"""Exact unintended-bias metrics of binary classifiers, on Spark and without it.
 
-The functions work on any DataFrame, on any session; ``jobs/`` has the nightly run.
+The functions work on frames of any kind; ``jobs/`` has the nightly run.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from biasspark.extras import explain_missing
 
 if TYPE_CHECKING:
     from biasspark.api.attribution_functions import (
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         threshold_summary,
         u_statistics,
     )
+    from biasspark.api.reports import bias_report, metric_table, night_report
     from biasspark.config import Identities
     from biasspark.errors import BiasSparkError, ConfigError, InputError, InputWarning, NoRows, PublishConflict
     from biasspark.session import local
@@ -47,6 +50,7 @@ _HOMES = (
     "biasspark.api.comparison_functions",
     "biasspark.api.attribution_functions",
     "biasspark.session.job_session",
+    "biasspark.api.reports",  # the last, since it needs the extra that draws
 )
 
 __all__ = [
@@ -63,13 +67,16 @@ __all__ = [
     "attribution_slices",
     "auc_crosses",
     "bias_metrics",
+    "bias_report",
     "example_attributions",
     "label_balance",
     "local",
     "loss_by_segment",
     "measure",
+    "metric_table",
     "model_comparisons",
     "model_summary",
+    "night_report",
     "pair_segments",
     "pinned_auc",
     "pinned_skew",
@@ -86,7 +93,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
     candidates = ((home, getattr(import_module(home), name, None)) for home in _HOMES)
-    return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
+    try:
+        return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) from None
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
-"""The public functions of AUC attribution, for notebooks: the tables of its job on any DataFrame, on any session.
+"""The public functions of AUC attribution, for notebooks: the tables of its job of a frame of any kind.
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
 counted, by ranking. All but `example_attributions`, whose table is as long as the corpus, compute when they are called
-and return a DataFrame that holds its rows. Each raises and warns as `example_attributions` does. Functions that search
+and return a frame that holds its rows. Each raises and warns as `example_attributions` does. Functions that search
 (`attribution_segments`, `attribution_slices`) and those that add up exactly (`attribution_correlations`,
 `loss_by_segment`) keep the ranked rows while they run, and release them.
 """
@@ -15,8 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.api.computed import hold, warn
-from biasspark.api.keywords import Keywords, Models, check_frame, row_keywords
+from biasspark.api.computed import give, hold, warn
+from biasspark.api.frame_kinds import spark_rows
+from biasspark.api.keywords import Keywords, Models, row_keywords
+from biasspark.api.record_batches import Frame
 from biasspark.attribution import examples
 from biasspark.errors import ConfigError, Fault
 from biasspark.session.spark_errors import translate_corpus_errors
@@ -25,6 +27,7 @@ from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
+    EXAMPLE_ATTRIBUTIONS,
     LOSS_BY_SEGMENT,
     PAIR_SEGMENTS,
     Table,
@@ -34,7 +37,7 @@ from biasspark.workflows.attribution_tables import cross_groups, list_tables, se
 
 
 def example_attributions(
-    df: DataFrame,
+    df: Frame,
     *,
     id: str,
     models: Models,
@@ -44,7 +47,7 @@ def example_attributions(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return every row's share of the AUC, exact: one row a (model, slice, row).
 
     Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
@@ -54,8 +57,9 @@ def example_attributions(
 
     Parameters
     ----------
-    df : DataFrame
-        One row per example.
+    df : Frame
+        One row per example: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
+        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     id : str
         The column that identifies a row.
     models : str, list of str, or dict of str to str
@@ -75,8 +79,9 @@ def example_attributions(
 
     Returns
     -------
-    DataFrame
-        The columns of the table ``example_attributions`` less the run's. Lazy: it is as long as the corpus.
+    Frame
+        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
+        it is lazy, since it is as long as the corpus.
 
     Raises
     ------
@@ -102,11 +107,12 @@ def example_attributions(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    return examples.example_attributions(_attribute(df, keywords).ranked)
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        return give(df, EXAMPLE_ATTRIBUTIONS, examples.example_attributions(_attribute(corpus, keywords).ranked))
 
 
 def attribution_correlations(
-    df: DataFrame,
+    df: Frame,
     *,
     link: str | Mapping[str, str] | None = None,
     id: str,
@@ -117,7 +123,7 @@ def attribution_correlations(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
 
     Pearson's correlation, -1 to 1, over the rows of one label.
@@ -132,7 +138,7 @@ def attribution_correlations(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``attribution_correlations`` less the run's.
 
     Notes
@@ -145,7 +151,7 @@ def attribution_correlations(
 
 
 def loss_by_segment(
-    df: DataFrame,
+    df: Frame,
     *,
     segments: Mapping[str, str] | None = None,
     link: str | Mapping[str, str] | None = None,
@@ -157,7 +163,7 @@ def loss_by_segment(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
 
     The other keywords, errors and warnings are those of `example_attributions`.
@@ -171,7 +177,7 @@ def loss_by_segment(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``loss_by_segment`` less the run's.
 
     Notes
@@ -184,7 +190,7 @@ def loss_by_segment(
 
 
 def attribution_segments(
-    df: DataFrame,
+    df: Frame,
     *,
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -200,7 +206,7 @@ def attribution_segments(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return the trees that find where models gain and lose their AUC, one row per node, with honest estimates.
 
     The other keywords, errors and warnings are those of `example_attributions`.
@@ -220,7 +226,7 @@ def attribution_segments(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``attribution_segments`` less the run's.
 
     Notes
@@ -237,7 +243,7 @@ def attribution_segments(
 
 
 def attribution_slices(
-    df: DataFrame,
+    df: Frame,
     *,
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -251,7 +257,7 @@ def attribution_slices(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
 
     The other keywords, errors and warnings are those of `example_attributions`.
@@ -267,7 +273,7 @@ def attribution_slices(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``attribution_slices`` less the run's.
 
     Notes
@@ -283,7 +289,7 @@ def attribution_slices(
 
 
 def pair_segments(
-    df: DataFrame,
+    df: Frame,
     *,
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -296,7 +302,7 @@ def pair_segments(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
 
     A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
@@ -314,7 +320,7 @@ def pair_segments(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``pair_segments`` less the run's.
 
     Notes
@@ -324,13 +330,14 @@ def pair_segments(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    attributed = _attribute(df, keywords)
-    with keywords.name_faults(), translate_corpus_errors(attributed.corpus, attributed.expressions):
-        return hold(df, PAIR_SEGMENTS, segment_pairs(attributed))
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        attributed = _attribute(corpus, keywords)
+        with translate_corpus_errors(attributed.corpus, attributed.expressions):
+            return hold(df, PAIR_SEGMENTS, segment_pairs(attributed))
 
 
 def auc_crosses(
-    df: DataFrame,
+    df: Frame,
     *,
     groupings: Mapping[str, str],
     id: str,
@@ -341,7 +348,7 @@ def auc_crosses(
     slices: Mapping[str, str] | None = None,
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
 
     The other keywords, errors and warnings are those of `example_attributions`.
@@ -353,7 +360,7 @@ def auc_crosses(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``auc_crosses`` less the run's.
 
     Notes
@@ -366,29 +373,30 @@ def auc_crosses(
         rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
         with keywords.name_faults():
             raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
-    attributed = _attribute(df, keywords)
-    with keywords.name_faults(), translate_corpus_errors(attributed.corpus, attributed.expressions):
-        crosses = cross_groups(attributed)
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        attributed = _attribute(corpus, keywords)
+        with translate_corpus_errors(attributed.corpus, attributed.expressions):
+            crosses = cross_groups(attributed)
     warn(warn_of_groupings(crosses))
     return hold(df, AUC_CROSSES, crosses)
 
 
-def _search(df: DataFrame, table: Table, keywords: Keywords) -> DataFrame:
+def _search(df: Frame, table: Table, keywords: Keywords) -> Frame:
     """Rank, search, and return one of the tables that are computed on the way."""
-    attributed = _attribute(df, keywords)
-    with keywords.name_faults(), ranked_rows(attributed) as losses:
-        tables, warnings = list_tables(attributed, losses)
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        attributed = _attribute(corpus, keywords)
+        with ranked_rows(attributed) as losses:
+            tables, warnings = list_tables(attributed, losses)
     warn(warnings)
     rows = tables[table]
     assert isinstance(rows, pa.Table)  # none of them grows with the corpus
     return hold(df, table, rows)
 
 
-def _attribute(df: DataFrame, keywords: Keywords) -> Attributed:
+def _attribute(corpus: DataFrame, keywords: Keywords) -> Attributed:
     """Survey a corpus and plan its ranking, stop at faults of its rows, and give warnings of them."""
-    check_frame(df)
     with keywords.name_faults():
-        attributed = attribute(df, keywords.measures(), keywords.given["id"], "estimate")
+        attributed = attribute(corpus, keywords.measures(), keywords.given["id"], "estimate")
         _, warnings = check_rows(attributed)
     warn(warnings)
     return attributed

@@ -6,26 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.computed import hold, warn
+from biasspark.api.frame_kinds import collect_columns, like, list_columns, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
     Keywords,
     Models,
     Unannotated,
-    check_frame,
     identity_keywords,
     row_keywords,
 )
+from biasspark.api.record_batches import Frame
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.report import side_by_side as comparison
-from biasspark.session import describe
-from biasspark.tables.frames import to_arrow, to_frame
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
 from biasspark.text import list_first, show_value
 from biasspark.workflows.compare import compare
@@ -33,19 +31,19 @@ from biasspark.workflows.compare import compare
 MOST_NAMED = 10
 
 
-def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
+def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
     """Return two models side by side, one row per slice and identity: the five metrics of each, and their differences.
 
     Parameters
     ----------
-    metrics : DataFrame
+    metrics : Frame
         What `bias_metrics` returns, or the table or view of published runs.
     first, second : str
         Two models in it.
 
     Returns
     -------
-    DataFrame
+    Frame
         For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, -1 to 1, below 0 for
         the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. Also the rows in the identity, the
         positives among them, and ``worst_auc``, the lowest of the three AUCs.
@@ -66,7 +64,6 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
     -----
     The metrics are collected when the function is called.
     """
-    check_frame(metrics)
     comparison.check_models(first, second)
     with Keywords({}).name_faults():
         rows = _collect_metrics(metrics)
@@ -84,10 +81,10 @@ def side_by_side(metrics: DataFrame, first: str, second: str) -> DataFrame:
         for model in comparison.list_without_value(rows, (first, second))
     )
     compared = comparison.side_by_side(rows, first, second)
-    return to_frame(metrics.sparkSession, compared, from_arrow_schema(compared.schema))
+    return like(metrics)(compared, from_arrow_schema(compared.schema))
 
 
-def _collect_metrics(metrics: DataFrame) -> pa.Table:
+def _collect_metrics(metrics: Frame) -> pa.Table:
     """Return the columns of metrics that a comparison takes.
 
     Raises
@@ -95,17 +92,18 @@ def _collect_metrics(metrics: DataFrame) -> pa.Table:
     InputError
         If the frame lacks some.
     """
-    if missing := [name for name in comparison.NEEDED if name not in metrics.columns]:
+    columns = list_columns(metrics, "metrics")
+    if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there is no column {list_first(missing, MOST_NAMED)}."
         fix = "Give what bias_metrics returns, or the table or view of published runs."
         raise InputError(Fault(("metrics",), ABSENT, what, fix))
-    wanted = {*comparison.KEY, *comparison.NEEDED} & set(metrics.columns)
-    with describe(metrics.sparkSession, "collect the metrics"):
-        return to_arrow(metrics, pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted]))
+    wanted = {*comparison.KEY, *comparison.NEEDED} & set(columns)
+    schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
+    return collect_columns(metrics, schema, "metrics")
 
 
 def model_comparisons(
-    df: DataFrame,
+    df: Frame,
     *,
     baseline: str,
     method: Literal["delong", "jackknife"] = "delong",
@@ -123,7 +121,7 @@ def model_comparisons(
     engine: Engine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
-) -> DataFrame:
+) -> Frame:
     """Return by how much every model differs from a baseline, metric by metric, on the rows that both score.
 
     Of AUCs the difference is model - baseline, -1 to 1, below 0 for the worse; of gaps |model| - |baseline|, -1/2 to
@@ -147,7 +145,7 @@ def model_comparisons(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``model_comparisons`` less the run's.
 
     Raises
@@ -177,8 +175,9 @@ def model_comparisons(
     given = {"models": models, **rows, **identity_keywords(identities, identity_threshold, unannotated, engine)}
     given |= {} if id is None else {"id": id}
     keywords = Keywords(given, "compare", baseline=baseline, method=method, groups=groups, cluster=cluster)
-    check_frame(df)
-    with keywords.name_faults(), compare(df, keywords.measures(), id, "estimate" if id else "allow") as comparison:
-        compared = comparison.compute()
+    with keywords.name_faults():
+        measures = keywords.measures()
+        with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:
+            compared = comparison.compute()
     warn(comparison.list_warnings(compared))
     return hold(df, MODEL_COMPARISONS, comparisons_table(compared, comparison.level))

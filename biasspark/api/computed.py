@@ -1,4 +1,4 @@
-"""What public functions share that compute when they are called: frames that hold their rows, and warnings."""
+"""What public functions share: frames of the kind that was given, and warnings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from collections.abc import Iterable
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from biasspark.api.frame_kinds import is_spark, like
+from biasspark.api.record_batches import Frame
 from biasspark.errors import InputWarning
-from biasspark.tables.frames import to_frame
+from biasspark.session import describe
+from biasspark.tables.frames import to_arrow
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
 
 
-def hold(df: DataFrame, table: Table, rows: pa.Table) -> DataFrame:
-    """Return the rows of a small table as a DataFrame that holds them, in the session of another one."""
-    return to_frame(df.sparkSession, rows, value_schema(table))
+def hold(df: Frame, table: Table, rows: pa.Table) -> Frame:
+    """Return the rows of a table as a frame that holds them, of the kind of another one."""
+    return like(df)(rows, value_schema(table))
+
+
+def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
+    """Return the rows of a table as a frame of the kind of another one: lazy if that is Spark's, else computed."""
+    if is_spark(df):
+        return rows
+    schema, is_new = table.arrow_schema, hasattr(rows, "toArrow")
+    with describe(rows.sparkSession, f"compute {table.name}"):
+        return hold(df, table, rows.toArrow().cast(schema) if is_new else to_arrow(rows, schema))
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
-import pandas as pd
-
 from biasspark.config import Identities, Measures, parse_measures
 from biasspark.config.declaration import broken_text_rule
 from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting, Words
-from biasspark.text import describe_type
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
 IdentitiesLike: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Identities
@@ -162,15 +159,3 @@ def identity_keywords(
     """Return the keywords of functions that look at identities."""
     of_identities = {"identity_threshold": identity_threshold, "unannotated": unannotated}
     return {"identities": identities, **of_identities, "engine": engine}
-
-
-def check_frame(df: Any) -> None:
-    """Raise TypeError unless ``df`` is a DataFrame of Spark, classic or Connect."""
-    if hasattr(df, "sparkSession"):
-        return
-    kind, fix = describe_type(df), "Give what spark.read or spark.createDataFrame returns."
-    if isinstance(df, pd.DataFrame):
-        kind, fix = "a pandas DataFrame", "Convert it: spark.createDataFrame(df)."
-    elif hasattr(df, "to_spark"):
-        fix = "Convert it: df.to_spark()."
-    raise TypeError(f"df: it must be a Spark DataFrame, not {kind}. {fix}")

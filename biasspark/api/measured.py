@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from pyspark.sql import DataFrame
-
-from biasspark.api.computed import hold, warn
+from biasspark.api.computed import give, warn
+from biasspark.api.frame_kinds import collect_columns, like, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
     Keywords,
     Models,
     Unannotated,
-    check_frame,
     identity_keywords,
     row_keywords,
 )
+from biasspark.api.record_batches import Frame
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import ConfigError
+from biasspark.extras import explain_missing
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     LABEL_BALANCE,
@@ -32,8 +33,12 @@ from biasspark.tables.schemas import (
     U_STATISTICS,
     Table,
 )
+from biasspark.tables.spark_schemas import value_schema
 from biasspark.workflows import measurement as workflow
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, survey_for_ranking
+
+if TYPE_CHECKING:
+    from biasspark.report.notebook import Document
 
 _TURNED_ON_BY = {
     THRESHOLD_RATES: "thresholds=[0.5]",
@@ -47,8 +52,8 @@ _TURNED_ON_BY = {
 class MeasuredCorpus:
     """A measured corpus: what `measure` returns. Its tables are arithmetic on the counts that it holds.
 
-    Each method returns the table of that name in docs/tables.md, less the columns of a run, as a DataFrame that holds
-    its rows.
+    Each method returns the table of that name in docs/tables.md, less the columns of a run, as a frame that holds its
+    rows, of the kind of the frame that was measured.
 
     Attributes
     ----------
@@ -60,54 +65,59 @@ class MeasuredCorpus:
         What a person should look at, as the job prints it at its end.
     """
 
-    def __init__(self, surveyed: SurveyedCorpus, measurement: Measurement) -> None:
-        self._surveyed, self._measurement = surveyed, measurement
+    def __init__(self, df: Frame, surveyed: SurveyedCorpus, measurement: Measurement) -> None:
+        self._like, self._surveyed, self._measurement = like(df), surveyed, measurement
         counts = measurement.counts.row_counts
         self.n_rows, self.rejects = counts.n_rows, dict(counts.rejects)
         self.warnings = tuple(measurement.warnings)
+        self._template_scores = None
+        if surveyed.measures.templates:
+            scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
+            self._template_scores = give(df, TEMPLATE_SCORES, scores.select(*TEMPLATE_SCORES.value_columns))
 
-    def bias_metrics(self) -> DataFrame:
+    def bias_metrics(self) -> Frame:
         """Return the bias suite: one row a (model, slice, identity)."""
         return self.table(BIAS_METRICS)
 
-    def u_statistics(self) -> DataFrame:
+    def u_statistics(self) -> Frame:
         """Return the integers from which every metric follows: six pairs of cells per identity."""
         return self.table(U_STATISTICS)
 
-    def model_summary(self) -> DataFrame:
+    def model_summary(self) -> Frame:
         """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities."""
         return self.table(MODEL_SUMMARY)
 
-    def pinned_auc(self) -> DataFrame:
+    def pinned_auc(self) -> Frame:
         """Return the pinned AUC of every identity."""
         return self.table(PINNED_AUC)
 
-    def threshold_rates(self) -> DataFrame:
+    def threshold_rates(self) -> Frame:
         """Return decisions, rates and their gaps of every identity, at the thresholds that were asked for."""
         return self.table(THRESHOLD_RATES)
 
-    def threshold_summary(self) -> DataFrame:
+    def threshold_summary(self) -> Frame:
         """Return the error rates of every slice, at the thresholds that were asked for, and how unequal they are."""
         return self.table(THRESHOLD_SUMMARY)
 
-    def score_histograms(self) -> DataFrame:
+    def score_histograms(self) -> Frame:
         """Return the rows of every cell of every identity by equal bins of their scores."""
         return self.table(SCORE_HISTOGRAMS)
 
-    def label_balance(self) -> DataFrame:
+    def label_balance(self) -> Frame:
         """Return how often every identity is positive by text length, and how many negatives would balance it."""
         return self.table(LABEL_BALANCE)
 
-    def template_scores(self) -> DataFrame:
-        """Return the mean score of every template and identity. Lazy: the rows are scanned once more."""
-        surveyed = self._surveyed
-        if surveyed.measures.templates is None:
-            raise _not_asked_for(TEMPLATE_SCORES)
-        scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
-        return scores.select(*TEMPLATE_SCORES.value_columns)
+    def template_scores(self) -> Frame:
+        """Return the mean score of every template and identity.
 
-    def table(self, table: Table) -> DataFrame:
-        """Return one of the tables above as a DataFrame that holds its rows.
+        The rows are scanned once more: those of Spark when the table is computed, others when they are measured.
+        """
+        if self._template_scores is None:
+            raise _not_asked_for(TEMPLATE_SCORES)
+        return self._template_scores
+
+    def table(self, table: Table) -> Frame:
+        """Return one of the tables above as a frame that holds its rows.
 
         Raises
         ------
@@ -116,7 +126,34 @@ class MeasuredCorpus:
         """
         if table not in self._measurement.tables:
             raise _not_asked_for(table)
-        return hold(self._surveyed.corpus, table, self._measurement.tables[table])
+        return self._like(self._measurement.tables[table], value_schema(table))
+
+    def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
+        """Return the report of the corpus as one HTML page, with the pictures of all tables that were asked for.
+
+        Parameters and errors are those of `biasspark.bias_report`.
+        """
+        try:  # the libraries that draw are an extra
+            from biasspark.api.reports import draw_report  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise explain_missing(error) from None
+        measurement = self._measurement
+        tables = {table.name: rows for table, rows in measurement.tables.items()}
+        if self._template_scores is not None:
+            schema = TEMPLATE_SCORES.arrow_schema
+            tables[TEMPLATE_SCORES.name] = collect_columns(self._template_scores, schema, TEMPLATE_SCORES.name)
+        run = {
+            "n_rows": self.n_rows,
+            "n_rejected": measurement.counts.row_counts.n_rejected,
+            "rejects": self.rejects,
+            "warnings": self.warnings,
+            "config": measurement.measures.json,
+            "config_hash": measurement.measures.hash,
+        }
+        report = draw_report(tables, run, title)
+        if out is not None:
+            report.save(out)
+        return report
 
     def close(self) -> None:
         """Do nothing: there is nothing to release. It lets the object end a ``with`` block."""
@@ -131,11 +168,12 @@ class MeasuredCorpus:
         return f"<{type(self).__name__} of {self._surveyed.size_text}>"
 
 
-def measure_corpus(df: DataFrame, keywords: Keywords) -> MeasuredCorpus:
+def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
     """Survey and rank a corpus, and give the warnings about it: see `measure`."""
-    check_frame(df)
-    with keywords.name_faults(), survey_for_ranking(df, keywords.measures()) as surveyed:
-        measured = MeasuredCorpus(surveyed, workflow.measure(surveyed))
+    with keywords.name_faults():
+        measures = keywords.measures()
+        with spark_rows(df) as corpus, survey_for_ranking(corpus, measures) as surveyed:
+            measured = MeasuredCorpus(df, surveyed, workflow.measure(surveyed))
     warn(measured.warnings)
     return measured
 
@@ -146,7 +184,7 @@ def _not_asked_for(table: Table) -> ConfigError:
 
 
 def measure(
-    df: DataFrame,
+    df: Frame,
     *,
     models: Models,
     label: str,
@@ -173,7 +211,7 @@ def measure(
 
     Parameters
     ----------
-    df : DataFrame
+    df : Frame
         One row per comment.
     thresholds : list of float, or dict, optional
         Turns on `threshold_rates` and `threshold_summary`: the thresholds, or ``{"grid": {"steps": 100}}``.

@@ -1,4 +1,4 @@
-"""The public functions of single tables, for notebooks: the job's tables on any DataFrame, classic or Connect.
+"""The public functions of single tables, for notebooks: the job's tables of a frame of any kind.
 
 Each ranks the rows when it is called: `biasspark.measure` ranks once for several. What it returns holds the rows of the
 table, so nothing is ranked again. Each raises the errors of `biasspark.measure`, and gives its warnings.
@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
-
 from biasspark.api.computed import hold, warn
+from biasspark.api.frame_kinds import collect_columns, spark_rows
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
     Keywords,
     Models,
     Unannotated,
-    check_frame,
     identity_keywords,
     row_keywords,
 )
 from biasspark.api.measured import measure_corpus
-from biasspark.session import describe
-from biasspark.tables.frames import to_arrow
+from biasspark.api.record_batches import Frame
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     LABEL_BALANCE,
@@ -45,7 +42,7 @@ Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", 
 
 
 def bias_metrics(
-    df: DataFrame,
+    df: Frame,
     *,
     models: Models,
     label: str,
@@ -60,7 +57,7 @@ def bias_metrics(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return the bias suite: one row a (model, slice, identity) with six metrics and their intervals.
 
     A metric compares two cells of an identity: the rows in it (subgroup) or known to be outside (background) with one
@@ -83,8 +80,9 @@ def bias_metrics(
 
     Parameters
     ----------
-    df : DataFrame
-        One row per comment.
+    df : Frame
+        One row per comment: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
+        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     models : str, list of str, or dict of str to str
         Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
@@ -115,8 +113,9 @@ def bias_metrics(
 
     Returns
     -------
-    DataFrame
-        The columns of the table ``bias_metrics``, less run_date, corpus and run_id.
+    Frame
+        The columns of the table ``bias_metrics``, less run_date, corpus and run_id, as a frame of the kind of ``df``:
+        of paths, relations and streams an Arrow table.
 
     Raises
     ------
@@ -155,7 +154,7 @@ def bias_metrics(
 
 
 def u_statistics(
-    df: DataFrame,
+    df: Frame,
     *,
     models: Models,
     label: str,
@@ -170,7 +169,7 @@ def u_statistics(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return the integers from which every metric follows: six pairs of cells per identity.
 
     Of a low cell of n rows and a high one of m: n, m, twice their Mann-Whitney U, and the sums of squares of the
@@ -180,7 +179,7 @@ def u_statistics(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``u_statistics`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
@@ -190,7 +189,7 @@ def u_statistics(
 
 
 def model_summary(
-    df: DataFrame,
+    df: Frame,
     *,
     models: Models,
     label: str,
@@ -205,14 +204,14 @@ def model_summary(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities.
 
     Keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``model_summary`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
@@ -222,7 +221,7 @@ def model_summary(
 
 
 def pinned_auc(
-    df: DataFrame,
+    df: Frame,
     *,
     trials: int = 0,
     seed: int = 1,
@@ -240,7 +239,7 @@ def pinned_auc(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return the pinned AUC of every identity, with the four weights and the four AUCs of which it is made.
 
     The AUC, 0 to 1, of the subgroup and of as many rows drawn from the background. In the limit of many draws it is a
@@ -260,7 +259,7 @@ def pinned_auc(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``pinned_auc`` less the run's.
 
     Notes
@@ -279,7 +278,7 @@ def pinned_auc(
 
 
 def pinned_skew(
-    df: DataFrame,
+    df: Frame,
     *,
     identity: str,
     cell: Cell = "subgroup_negative",
@@ -299,7 +298,7 @@ def pinned_skew(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return what the pinned AUC of an identity becomes when rows of one cell are dropped, and what the suite becomes.
 
     The model stays the same: subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
@@ -321,7 +320,7 @@ def pinned_skew(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice).
 
     Raises
@@ -344,16 +343,17 @@ def pinned_skew(
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     skew = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
     keywords = Keywords(given, "pinned_skew", **skew)
-    check_frame(df)
-    with keywords.name_faults(), survey_for_ranking(df, keywords.measures(), only=identity) as surveyed:
-        measurement = measure(surveyed)
-        skewed = skew_classes(surveyed, measurement)
+    with keywords.name_faults():
+        measures = keywords.measures()
+        with spark_rows(df) as corpus, survey_for_ranking(corpus, measures, only=identity) as surveyed:
+            measurement = measure(surveyed)
+            skewed = skew_classes(surveyed, measurement)
     warn(measurement.warnings)
     return hold(df, PINNED_SKEW, skewed)
 
 
 def threshold_rates(
-    df: DataFrame,
+    df: Frame,
     *,
     at: Sequence[float] | None = None,
     grid: Mapping[str, float] | None = None,
@@ -370,7 +370,7 @@ def threshold_rates(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return decisions, rates and their gaps to the background of every identity at every threshold.
 
     TPR, FPR, TNR, FNR, precision and selection rate, 0 to 1, from exact counts; a gap, -1 to 1, is the rate of the
@@ -387,7 +387,7 @@ def threshold_rates(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``threshold_rates`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
@@ -397,7 +397,7 @@ def threshold_rates(
 
 
 def threshold_summary(
-    df: DataFrame,
+    df: Frame,
     *,
     at: Sequence[float] | None = None,
     grid: Mapping[str, float] | None = None,
@@ -414,7 +414,7 @@ def threshold_summary(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
 
     The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of
@@ -431,7 +431,7 @@ def threshold_summary(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``threshold_summary`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
@@ -441,7 +441,7 @@ def threshold_summary(
 
 
 def score_histograms(
-    df: DataFrame,
+    df: Frame,
     *,
     bins: int = 100,
     models: Models,
@@ -457,7 +457,7 @@ def score_histograms(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return how many rows of every cell of every identity have a score in each of equal bins.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
@@ -469,7 +469,7 @@ def score_histograms(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``score_histograms`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
@@ -479,7 +479,7 @@ def score_histograms(
 
 
 def label_balance(
-    df: DataFrame,
+    df: Frame,
     *,
     text: str | None = None,
     length: str | None = None,
@@ -496,7 +496,7 @@ def label_balance(
     ranges: int = 0,
     level: float = 0.95,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return how often every identity is positive by text length, and how many negatives would balance it.
 
     Parameters
@@ -514,7 +514,7 @@ def label_balance(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``label_balance`` less the run's.
 
     Raises
@@ -535,15 +535,16 @@ def label_balance(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {**rows, **groups, "privacy": privacy}
     keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
-    check_frame(df)
     with keywords.name_faults():
-        balance, warnings = balance_labels(df, keywords.measures(scored=False))
+        measures = keywords.measures(scored=False)
+        with spark_rows(df) as corpus:
+            balance, warnings = balance_labels(corpus, measures)
     warn(warnings)
     return hold(df, LABEL_BALANCE, balance)
 
 
 def template_scores(
-    df: DataFrame,
+    df: Frame,
     *,
     template: str,
     models: Models,
@@ -559,7 +560,7 @@ def template_scores(
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
-) -> DataFrame:
+) -> Frame:
     """Return the mean score of every template and identity: a fair model scores a template alike for all.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
@@ -571,7 +572,7 @@ def template_scores(
 
     Returns
     -------
-    DataFrame
+    Frame
         The columns of the table ``template_scores`` less the run's.
 
     Notes
@@ -582,9 +583,7 @@ def template_scores(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     measured = measure_corpus(df, Keywords(given | {"template": template}))
-    lazy = measured.template_scores()
-    with describe(df.sparkSession, "score templates"):
-        scores = hold(df, TEMPLATE_SCORES, to_arrow(lazy, TEMPLATE_SCORES.arrow_schema))
-    if scores.isEmpty():
+    scores = collect_columns(measured.template_scores(), TEMPLATE_SCORES.arrow_schema, "template scores")
+    if not len(scores):
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])
-    return scores
+    return hold(df, TEMPLATE_SCORES, scores)

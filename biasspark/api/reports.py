@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
+from biasspark.api.frame_kinds import collect_columns, collect_first, list_columns
+from biasspark.api.keywords import Engine, IdentitiesLike, Models, Unannotated
+from biasspark.api.measured import measure
+from biasspark.api.record_batches import Frame
 from biasspark.errors import InputError
 from biasspark.report.definitions import SUITE
+from biasspark.report.filters import filter_tables, list_identities
 from biasspark.report.notebook import Document, NightReport
-from biasspark.report.page import write_metric_page
+from biasspark.report.page import write_metric_page, write_page, write_table_page
+from biasspark.report.report_data import ReportData
+from biasspark.report.run_history import read_config
+from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
 from biasspark.workflows.write_report import MAX_NIGHTS, read_report_data
@@ -21,6 +34,9 @@ _NEEDED = (
 )
 """The columns of ``bias_metrics`` that the table shows."""
 _MAX_LISTED = 6
+MAX_ROWS = 1_000
+WORST_DIFFERENCE = "worst_auc_difference"
+"""A column that only `biasspark.side_by_side` returns."""
 
 
 def night_report(
@@ -67,40 +83,167 @@ def night_report(
     return NightReport(read_report_data(spark, store, run_date, corpus, nights))
 
 
-def metric_table(metrics: DataFrame, slice: str = "all") -> Document:
-    """Return the color-coded table of all identities and models in a frame of metrics.
+def metric_table(table: Frame, slice: str = "all") -> Document:
+    """Return any table of the public functions as a page that a notebook shows.
 
     Parameters
     ----------
-    metrics : DataFrame
-        What `biasspark.bias_metrics` returns, or one night of ``latest_bias_metrics``.
+    table : Frame
+        What a function of biasspark returns, or one night of a published table or of its view. Of ``bias_metrics`` the
+        color-coded table of all identities and models is shown; of the others at most 1,000 rows.
     slice : str
-        The slice to show.
+        Of ``bias_metrics`` the slice to show.
+
+    Returns
+    -------
+    Document
+        Shows itself in a notebook. Has ``html``, and ``save(path)``.
 
     Raises
     ------
     TypeError
-        If ``metrics`` is not a Spark DataFrame.
+        If ``table`` is no frame.
     InputError
-        If it lacks columns of ``bias_metrics``, before any Spark job; or if the slice has no rows.
+        If it lacks columns of every table, before any Spark job; if it has no row, or the slice has none.
 
     Notes
     -----
-    The rows of that slice come to the driver. They grow with identities, not with the corpus.
+    These rows come to the driver. They grow with identities, not with the corpus.
     """
-    expected = (
-        "It takes what biasspark.bias_metrics() returns, or one night of latest_bias_metrics. Pass such a DataFrame."
-    )
-    if not hasattr(metrics, "sparkSession"):
-        raise TypeError(f"metric_table(): metrics is {describe_type(metrics)}, not a Spark DataFrame. {expected}")
-    if missing := [name for name in _NEEDED if name not in metrics.columns]:
-        raise InputError(f"metric_table(): metrics lacks the columns {list_first(missing, _MAX_LISTED)}. {expected}")
-    if metrics.isEmpty():
-        raise InputError(f"metric_table(): metrics has no row. {expected}")
-    rows = [row.asDict() for row in metrics.where((metrics["slice"] == slice) & ~metrics["crossed"]).collect()]
-    if not rows:
+    columns = list_columns(table, "metric_table(): table")
+    if not set(_NEEDED) - set(columns):
+        return _identity_table(table, slice)
+    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), None)
+    if shown is None and WORST_DIFFERENCE not in columns:
+        missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
-            f"metric_table(): slice = {show_value(slice)}. The metrics have no identity in a slice of that name. Pass "
-            "the name of one of their slices."
+            "metric_table(): the columns are those of no table of biasspark. Of bias_metrics it lacks "
+            f"{list_first(missing, _MAX_LISTED)}. Give what biasspark.bias_metrics() or another function returns."
         )
-    return Document(f"Metrics of slice {slice}", write_metric_page(rows, slice), height=600)
+    rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table")
+    if not rows:
+        raise InputError("metric_table(): the table has no row. Give one that has.")
+    comments = {column.name: column.comment for column in shown.columns} if shown else {}
+    note = f"The first {MAX_ROWS:,} rows." if len(rows) > MAX_ROWS else f"All rows: {len(rows):,}."
+    headings = [(name, comments.get(name, "")) for name in columns]
+    cells = [[row[name] for name in columns] for row in rows[:MAX_ROWS]]
+    title = shown.name if shown else "Two models side by side"
+    return Document(title, write_table_page(title, headings, cells, note), height=600)
+
+
+def _identity_table(metrics: Frame, slice_name: str) -> Document:
+    """Return the color-coded table of ``bias_metrics``."""
+    schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in _NEEDED])
+    rows = collect_columns(metrics, schema, "metrics")
+    if not len(rows):
+        raise InputError("metric_table(): the table has no row. Give one that has.")
+    of_slice = rows.filter((pc.field("slice") == slice_name) & ~pc.field("crossed")).to_pylist()
+    if not of_slice:
+        raise InputError(
+            f"metric_table(): slice = {show_value(slice_name)}. The metrics have no identity in a slice of that name. "
+            "Pass the name of one of their slices."
+        )
+    return Document(f"Metrics of slice {slice_name}", write_metric_page(of_slice, slice_name), height=600)
+
+
+def bias_report(
+    df: Frame,
+    *,
+    out: str | Path | None = None,
+    title: str = "a data frame",
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    identities: IdentitiesLike,
+    identity_threshold: float = 0.5,
+    unannotated: Unannotated = "exclude",
+    slices: Mapping[str, str] | None = None,
+    engine: Engine = "blocks",
+    ranges: int = 0,
+    level: float = 0.95,
+    evidence: Mapping[str, Any] | int | None = None,
+    privacy: Mapping[str, Any] | int | bool | None = None,
+    thresholds: Mapping[str, Any] | Sequence[float] | None = None,
+    histograms: Mapping[str, Any] | int | bool | None = None,
+    label_balance: Mapping[str, Any] | str | bool | None = None,
+    templates: Mapping[str, Any] | str | None = None,
+    pinned_auc: Mapping[str, Any] | int | bool | None = None,
+) -> Document:
+    """Return the report of a frame as one HTML page: models, worst identities, intervals, where the scores lie.
+
+    It is the page of a published night, less what a frame has not: a gate, earlier nights, a baseline, attribution.
+
+    The other keywords, errors and warnings are those of `measure`.
+
+    Parameters
+    ----------
+    df : Frame
+        One row per comment.
+    out : str or Path, optional
+        Where to write the page, too.
+    title : str
+        What the page calls the data.
+    histograms : int, bool, or dict, optional
+        The number of bins of its pictures of the scores, by default 100; False leaves them out.
+
+    Returns
+    -------
+    Document
+        Shows itself in a notebook. Has ``html``, and ``save(path)``.
+
+    Raises
+    ------
+    ConfigError
+        Also if the extra ``report`` is not installed, or ``out`` cannot be written.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> biasspark.bias_report(
+    ...     df, models=["toxicity"], label="toxic", identities=["male", "female"], out="report.html"
+    ... )  # doctest: +SKIP
+
+    Notes
+    -----
+    Costs what `biasspark.measure` does, and a second to draw. The page loads nothing, and shows text of the data as
+    text.
+    """
+    return measure(
+        df,
+        models=models,
+        label=label,
+        label_threshold=label_threshold,
+        label_positive=label_positive,
+        identities=identities,
+        identity_threshold=identity_threshold,
+        unannotated=unannotated,
+        slices=slices,
+        engine=engine,
+        ranges=ranges,
+        level=level,
+        evidence=evidence,
+        privacy=privacy,
+        thresholds=thresholds,
+        histograms=True if histograms is None else histograms,
+        label_balance=label_balance,
+        templates=templates,
+        pinned_auc=pinned_auc,
+    ).bias_report(out, title)
+
+
+def draw_report(tables: Mapping[str, pa.Table], run: Mapping[str, Any], title: str) -> Document:
+    """Return the report of a measurement from its tables by name, and what the page says of how it was measured."""
+    sorted_tables = {
+        name: rows.sort_by([(key, "ascending") for key in TABLES[name].key_columns if key in rows.column_names])
+        for name, rows in tables.items()
+    }
+    n_bins = int((read_config(dict(run)).get("histograms") or {}).get("bins", 0))
+    data = ReportData(
+        corpus=title,
+        run_date=date.min,  # of no night
+        run=dict(run),
+        tables=filter_tables(sorted_tables, n_bins),
+        n_identities=len(list_identities(tables[BIAS_METRICS.name])),
+    )
+    return Document(f"Unintended bias of {title}", write_page(data))

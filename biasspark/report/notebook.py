@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from biasspark.report.model_card import write_model_card
@@ -22,15 +22,15 @@ class Document:
     """A page that a notebook shows in a frame of its own, apart from the notebook."""
 
     title: str
-    page: str
+    html: str
     height: int = 800
 
     def _repr_html_(self) -> str:
-        return _FRAME.format(title=html.escape(self.title), height=self.height, page=html.escape(self.page))
+        return _FRAME.format(title=escape(self.title), height=self.height, page=escape(self.html))
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file."""
-        write_out(Path(path), self.page)
+        write_out(Path(path), self.html)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -48,6 +49,8 @@ SECTIONS = (
     ("source", "How measured"),
     ("definitions", "Definitions"),
 )
+OF_NIGHTS = {"against", "trends", "attribution"}
+"""Sections that a frame measured in Python has not."""
 
 
 def write_page(report: ReportData) -> str:
@@ -59,7 +62,8 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    return _render("report.html.j2", report, level=f"{100 * report.level:g} %")
+    sections = [(name, title) for name, title in SECTIONS if report.is_night or name not in OF_NIGHTS]
+    return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 
 def write_metric_page(rows: Rows, slice_name: str) -> str:
@@ -68,14 +72,14 @@ def write_metric_page(rows: Rows, slice_name: str) -> str:
     return _render("metrics.html.j2", report, slice=slice_name)
 
 
-def _render(template: str, report: ReportData, **context: Any) -> str:
+def _render(template: str, report: ReportData | None, **context: Any) -> str:
     style, script = read_template("report.css") + color_rules(), read_template("sort.js")
     return (
         environment()
         .get_template(template)
         .render(
             report=report,
-            models=report.models(),
+            models=report.models() if report else [],
             style=Markup(style),  # the package's own, as is the script
             style_hash=hash_source(style),
             script=Markup(script),
@@ -83,6 +87,38 @@ def _render(template: str, report: ReportData, **context: Any) -> str:
             **context,
         )
     )
+
+
+def write_table_page(title: str, heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], note: str) -> str:
+    """Return a page with one table.
+
+    Parameters
+    ----------
+    heads : sequence of (str, str)
+        The name of each column, and what it means.
+    rows
+        Values in the order of the columns.
+    note : str
+        What is said below it.
+    """
+    shown = [list(map(_show, row)) for row in rows]
+    numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(heads))]
+    return _render("table.html.j2", None, title=title, heads=heads, rows=shown, numeric=numeric, note=note)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+
+
+def _show(value: object) -> str:
+    """Return a value of a table: four significant digits of a float, and all of a count."""
+    if value is None:
+        return cells.DASH
+    if isinstance(value, float):
+        return f"{value:.4g}".replace("-", cells.MINUS)
+    if isinstance(value, list):
+        return ", ".join(map(_show, value))
+    return f"{value:,}" if _is_number(value) else str(value)
 
 
 def hash_source(text: str) -> str:
@@ -112,7 +148,6 @@ def environment() -> Environment:
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     shared.globals |= {
         "version": __version__,
-        "sections": SECTIONS,
         "define": definitions.define,
         "axis_start": axis_start,
         "list_cards": list_cards,

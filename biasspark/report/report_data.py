@@ -62,7 +62,8 @@ class ReportData:
     Attributes
     ----------
     run, acceptances
-        The ledger's row of the main job's run, and those by which people accepted runs.
+        The ledger's row of the main job's run, and those by which people accepted runs; of a frame that was measured in
+        Python, what there is of it.
     tables
         The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
@@ -92,6 +93,11 @@ class ReportData:
     acceptances: Rows = ()
     n_identities: int = 0
     missing_identities: Sequence[str] = ()
+
+    @property
+    def is_night(self) -> bool:
+        """Whether it is of a published night, which has a gate, a history and a configuration."""
+        return "run_id" in self.run
 
     def rows(self, table: str, **values: object) -> list[Row]:
         """Return the rows of a table that have these values; none if the night lacks the table."""

@@ -38,7 +38,9 @@ def drain(frame: DataFrame) -> None:
 def suite(corpus: DataFrame, models: list[str] | None = None, slices: Any = None, **identities: Any) -> DataFrame:
     """Compute the suite over the identities of these keys of ``[identities]``."""
     identities = {"threshold": THRESHOLD, **(identities or {"columns": NAMES})}
-    return biasspark.bias_metrics(corpus, models=models or list(MODELS), identities=identities, slices=slices, **TASK)
+    keywords = {"models": models or list(MODELS), "identities": identities, "slices": slices, **TASK}
+    metrics: DataFrame = biasspark.bias_metrics(corpus, **keywords)
+    return metrics
 
 
 def sort(corpus: DataFrame, *more: Column) -> None:

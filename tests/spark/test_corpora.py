@@ -73,13 +73,14 @@ def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession, 
 def measure(spark: SparkSession, name: str, asked: Request) -> DataFrame:
     """Measure a corpus as its configuration says."""
     config = load_config(ROOT / "conf" / name)
-    return biasspark.bias_metrics(
+    metrics: DataFrame = biasspark.bias_metrics(
         generate(spark, asked),
         models=config.models,
         label=config.label.column,
         identities=config.identities,
         slices=config.slices,
     )
+    return metrics
 
 
 def test_the_configuration_measures_every_distribution(spark: SparkSession) -> None:

@@ -211,7 +211,8 @@ MEASURED: dict[str, Any] = {
 
 
 def suite_rows(corpus: DataFrame, **changes: Any) -> list[Row]:
-    return biasspark.bias_metrics(corpus, **(MEASURED | changes)).orderBy("model", "slice", "identity").collect()
+    metrics: DataFrame = biasspark.bias_metrics(corpus, **(MEASURED | changes))
+    return metrics.orderBy("model", "slice", "identity").collect()
 
 
 @pytest.fixture(scope="module")

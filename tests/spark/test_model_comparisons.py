@@ -84,7 +84,8 @@ def compare(corpus: DataFrame, **measures: Any) -> pd.DataFrame:
         "identities": {"columns": ["a", "b", "few"], "crossed": {"pairs": True, "min_rows": 10}},
         "slices": SLICES,
     }
-    return biasspark.model_comparisons(corpus, **(asked | measures)).toPandas().sort_values(KEY, ignore_index=True)
+    compared: DataFrame = biasspark.model_comparisons(corpus, **(asked | measures))
+    return compared.toPandas().sort_values(KEY, ignore_index=True)
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,14 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from biasspark import session
 from biasspark.cli import run_job
 from biasspark.errors import InputError
 from biasspark.report import metric_table, night_report
+from biasspark.tables import store
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import PathStore
-from biasspark.workflows import export_table, write_report
 from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
@@ -150,8 +149,7 @@ def run_here(
         f'models = {{ toxicity_1 = "a" }}\nidentities = {{ columns = ["gay"] }}\n'
         f"output = {{ path = {json.dumps(warehouse.path)} }}\n"
     )
-    for workflow in (write_report, export_table):
-        monkeypatch.setattr(workflow, session.job_session.__name__, lambda *_: nullcontext(spark))
+    monkeypatch.setattr(store, "job_session", lambda *_: nullcontext(spark))
 
     def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
         parser = job.export_parser() if job is export else job.report_parser()
@@ -252,10 +250,18 @@ def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathSto
 
 
 @pytest.mark.parametrize("name", ["u_statistics", "model_summary", "pinned_auc", "bias_alerts"])
-def test_a_frame_of_another_table_is_refused_before_any_work(spark: SparkSession, name: str) -> None:
-    metrics = spark.createDataFrame([], spark_schema(TABLES[name]))
+def test_a_frame_of_another_table_shows_itself(spark: SparkSession, name: str) -> None:
+    row = dict.fromkeys(TABLES[name].names) | {"model": SCRIPT}
+    shown = metric_table(spark.createDataFrame([row], spark_schema(TABLES[name])))
+    assert shown.title == name
+    assert SCRIPT not in shown.html
+    assert shown.html.count("<tr>") == 2
+
+
+def test_a_frame_of_no_table_is_refused_before_any_work(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], "model STRING, slice STRING, bpsn_auc DOUBLE")
     with pytest.raises(InputError) as caught:
-        metric_table(metrics.where("raise_error('work') = 1"))
+        metric_table(frame.where("raise_error('work') = 1"))
     assert all(word in str(caught.value) for word in ("metric_table", "columns", "bias_metrics"))
 
 
@@ -276,6 +282,8 @@ def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSe
 
 
 def test_other_objects_are_refused(warehouse: PathStore) -> None:
-    for other in (pd.DataFrame({"model": ["m"]}), [{"model": "m"}], None, warehouse):
-        with pytest.raises(TypeError, match=r"metric_table.*bias_metrics"):
+    for other in ([{"model": "m"}], None, warehouse):
+        with pytest.raises(TypeError, match=r"^metric_table\(\): table"):
             metric_table(other)
+    with pytest.raises(InputError, match=r"metric_table.*bias_metrics"):
+        metric_table(pd.DataFrame({"model": ["m"]}))

@@ -1,0 +1,194 @@
+"""The rows of a frame of any library, or of files, as record batches of Arrow, in the types that Spark has."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.text import describe_type, list_first
+
+Frame: TypeAlias = Any
+"""A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
+``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; of the last three, Arrow."""
+
+_CSV = (".csv", ".csv.gz")
+_BATCH = 100_000  # rows
+_MAX_LISTED = 6
+_REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises on values that it does not convert. Its messages quote them."""
+
+_AS_IN_PARQUET = {
+    pa.null(): pa.int32(),
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
+}
+"""Types of Arrow, and those as which Spark reads them from Parquet. It does not read half floats."""
+
+
+def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
+    """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
+
+    Parameters
+    ----------
+    df : Frame
+    name : str
+        What faults call it.
+
+    Raises
+    ------
+    TypeError
+        If it is of no such kind.
+    InputError
+        If columns have the same name, or values that have no type in Spark, or a file cannot be read.
+    """
+    batches = open_frame(df, name)
+    kinds = list(map(_as_in_parquet, batches.schema.types))
+    schema = pa.schema(list(zip(batches.schema.names, kinds, strict=True)))
+    _check_names(schema.names, name)
+    _check_types(schema, name)
+    # Arrow decodes no dictionary of views: its values are cast before.
+    values = pa.schema(
+        [(field.name, _cast_values(field.type, kind)) for field, kind in zip(batches.schema, kinds, strict=True)]
+    )
+    # Not safe: nanoseconds are cut to microseconds.
+    tables = (pa.Table.from_batches([batch]).cast(values, safe=False).cast(schema) for batch in batches)
+    return pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
+
+
+def spark_schema_of(schema: pa.Schema) -> StructType:
+    """Return the columns of `read_batches` as Spark has them."""
+    kinds = [from_arrow_type(kind, prefer_timestamp_ntz=True) for kind in schema.types]
+    return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
+
+
+def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
+    """Return the rows of a frame that is not Spark's, in the types that it has itself."""
+    if isinstance(df, str | Path):
+        return _open_path(df, name)
+    if is_of(df, "pandas"):
+        return _open_pandas(df, name)
+    try:
+        return pa.RecordBatchReader.from_stream(df)
+    except _REFUSALS:  # no stream of Arrow, or not of rows
+        pass
+    conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
+    fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
+    raise TypeError(
+        f"{name}: it must be a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB, or the path "
+        f"of Parquet or CSV, not {describe_type(df)}. {fix}"
+    )
+
+
+def is_parquet(df: Frame) -> bool:
+    """Return whether a frame is a path of Parquet."""
+    return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
+
+
+def is_of(df: Frame, library: str) -> bool:
+    """Return whether a frame is a DataFrame of a library, without importing it."""
+    loaded = sys.modules.get(library)
+    return loaded is not None and isinstance(df, loaded.DataFrame)
+
+
+def _open_pandas(df: Any, name: str) -> pa.RecordBatchReader:
+    _check_names(list(map(str, df.columns)), name)
+    try:
+        return pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH)
+    except _REFUSALS:
+        broken = [str(column) for column in df.columns if not _is_convertible(df[column])]
+    rule = f"the values of {list_first(broken, _MAX_LISTED)} have no type, or several, that Arrow has."
+    raise InputError(Fault((name,), ABSENT, rule, "Convert these columns, or drop them."))
+
+
+def _is_convertible(column: Any) -> bool:
+    try:
+        pa.array(column, from_pandas=True)
+    except _REFUSALS:
+        return False
+    return True
+
+
+def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
+    """Open Parquet, or CSV with a header line as RFC 4180 has it, whose empty and NA cells are missing."""
+    kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
+    try:
+        if is_parquet(path):
+            return pa.dataset.dataset(str(path), format="parquet").scanner().to_reader()
+        rows = pa.csv.read_csv(
+            path,
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid as error:
+        row = re.search(r"Row #(\d+)", str(error))
+        rule = f"It is not {kind}.{f' Line {row[1]} has more, or fewer.' if row else ''}"
+        raise InputError(Fault((name,), str(path), rule, "Correct the file.")) from None
+    except OSError as error:
+        rule = f"It cannot be read: {error.strerror or type(error).__name__}."
+        raise InputError(Fault((name,), str(path), rule, "Name a file that can be read.")) from None
+    if any(map(pa.types.is_binary, rows.schema.types)):
+        raise InputError(Fault((name,), str(path), "It is not UTF-8.", "Convert it."))
+    return rows.to_reader(_BATCH)
+
+
+def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _as_in_parquet(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _as_in_parquet(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_decimal(kind) and kind.precision <= 38:
+        return pa.decimal128(kind.precision, kind.scale)
+    return _AS_IN_PARQUET.get(kind, kind)
+
+
+def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
+    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
+
+
+def _check_names(names: Sequence[str], name: str) -> None:
+    """Raise `InputError` if columns have the same name, for Spark also those that differ in case alone."""
+    counts = Counter(map(str.lower, names))
+    repeated = list(dict.fromkeys(column for column in names if counts[column.lower()] > 1))
+    if repeated:
+        rule = f"columns have the same name, in small or capital letters: {list_first(repeated, _MAX_LISTED)}."
+        raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
+
+
+def _check_types(schema: pa.Schema, name: str) -> None:
+    """Raise `InputError` if Spark has no such type as a column."""
+    unknown = [f"{field.name} ({field.type})" for field in schema if not _has_type(field.type)]
+    if unknown:
+        rule = f"Spark does not read columns of the types of {list_first(unknown, _MAX_LISTED)}."
+        raise InputError(Fault((name,), ABSENT, rule, "Cast these columns, or drop them."))
+
+
+def _has_type(kind: pa.DataType) -> bool:
+    if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
+        return False
+    try:
+        from_arrow_type(kind, prefer_timestamp_ntz=True)
+    except Exception:  # noqa: BLE001 - which one depends on the version of Spark
+        return False
+    return True

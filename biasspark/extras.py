@@ -1,0 +1,18 @@
+"""What to install where a library of an extra is missing."""
+
+from __future__ import annotations
+
+from biasspark.errors import ConfigError
+from biasspark.session_request import GET_AN_ENGINE
+
+_OF_REPORTS = {"jinja2", "markupsafe", "matplotlib"}
+
+
+def explain_missing(error: ModuleNotFoundError) -> Exception:
+    """Return the error that says which extra brings a module; the given one if none does."""
+    name = (error.name or "").partition(".")[0]
+    if name == "pyspark":
+        return ConfigError(f"No engine is installed. {GET_AN_ENGINE}.")
+    if name in _OF_REPORTS:
+        return ConfigError(f"{name} is not installed. It draws reports: pip install 'biasspark[report]'.")
+    return error

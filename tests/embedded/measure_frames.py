@@ -1,0 +1,173 @@
+"""A program that measures frames of every kind on the embedded engine, and prints what came back as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+import biasspark
+from biasspark.errors import BiasSparkError
+from tests.main_job import make_rows
+
+SCRIPT = "<script>alert(1)</script>"
+ROWS: dict[str, Any] = {"label": "target", "label_threshold": 0.5}
+SUITE: dict[str, Any] = ROWS | {"models": ["score", "other"], "identities": ["male", "female"]}
+ATTRIBUTED: dict[str, Any] = ROWS | {"id": "id", "models": ["score"]}
+
+
+def comments() -> pa.Table:
+    rows = make_rows()
+    rows["other"] = [-score for score in rows["score"]]
+    rows["template"] = [f"t{number % 40}" for number in range(len(rows["id"]))]
+    rows["language"] = [("en", "de", "fr")[number % 3] for number in range(len(rows["id"]))]
+    return pa.table(rows)
+
+
+def to_table(frame: Any) -> pa.Table:
+    if isinstance(frame, pd.DataFrame):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if hasattr(frame, "sparkSession"):
+        return pa.Table.from_pylist([row.asDict() for row in frame.collect()])
+    return frame if isinstance(frame, pa.Table) else frame.to_arrow()
+
+
+def bits(frame: Any) -> list[list[str]]:
+    """Every value by column: of numbers all bits."""
+    columns = to_table(frame).to_pydict().values()
+    return [[value.hex() if isinstance(value, float) else str(value) for value in column] for column in columns]
+
+
+def kind(frame: Any) -> str:
+    return type(frame).__module__.partition(".")[0]
+
+
+def frames(folder: Path) -> dict[str, Any]:
+    rows = comments()
+    pq.write_table(rows, folder / "rows.parquet", row_group_size=300)
+    pyarrow.csv.write_csv(rows, folder / "rows.csv")
+    given = {
+        "pandas": rows.to_pandas(),
+        "pandas nullable": rows.to_pandas().convert_dtypes(),
+        "pandas of Arrow": rows.to_pandas(types_mapper=pd.ArrowDtype),
+        "arrow": rows,
+        "arrow chunks": pa.concat_tables([rows.slice(0, 7), rows.slice(7)]),
+        "duckdb": duckdb.sql(f"SELECT * FROM '{folder}/rows.parquet'"),
+        "parquet": folder / "rows.parquet",
+        "csv": str(folder / "rows.csv"),
+    }
+    if find_spec("polars"):
+        given["polars"] = import_module("polars").from_arrow(rows)
+    return given
+
+
+def measure_kinds(folder: Path) -> dict[str, Any]:
+    given = frames(folder)
+    measured = {name: biasspark.bias_metrics(frame, **SUITE) for name, frame in given.items()}
+    measured["spark"] = biasspark.bias_metrics(biasspark.local().read.parquet(str(folder / "rows.parquet")), **SUITE)
+    return {name: {"kind": kind(metrics), "bits": bits(metrics)} for name, metrics in measured.items()}
+
+
+def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
+    measured = biasspark.measure(df, **SUITE, templates="template", thresholds=[0.5])
+    groups = {**SUITE, "models": ["score"]}
+    return {
+        "measure": measured.model_summary(),
+        "MeasuredCorpus.template_scores": measured.template_scores(),
+        "template_scores": biasspark.template_scores(df, template="template", **SUITE),
+        "label_balance": biasspark.label_balance(df, length="length", **SUITE),
+        "pinned_skew": biasspark.pinned_skew(df, identity="male", trials=3, **groups),
+        "model_comparisons": biasspark.model_comparisons(df, baseline="score", **SUITE),
+        "side_by_side": biasspark.side_by_side(metrics, "score", "other"),
+        "example_attributions": biasspark.example_attributions(df, **ATTRIBUTED),
+        "loss_by_segment": biasspark.loss_by_segment(df, segments={"long": "length > 100"}, **ATTRIBUTED),
+        "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
+        "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
+    }
+
+
+def compare_functions() -> dict[str, Any]:
+    rows = comments()
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(rows, f"{folder}/rows.parquet")
+        corpus = biasspark.local().read.parquet(f"{folder}/rows.parquet")
+        of_spark = call_functions(corpus, biasspark.bias_metrics(corpus, **SUITE))
+        expected = {name: sorted(zip(*bits(frame), strict=True)) for name, frame in of_spark.items()}
+        shown = {name: biasspark.metric_table(frame).html.count("<tr>") for name, frame in of_spark.items()}
+    df = rows.to_pandas()
+    of_pandas = call_functions(df, biasspark.bias_metrics(df, **SUITE))
+    return {
+        name: {
+            "kind": kind(frame),
+            "rows": len(frame),
+            "equal": sorted(zip(*bits(frame), strict=True)) == expected[name],
+            "shown": (biasspark.metric_table(frame).html.count("<tr>"), shown[name]),
+        }
+        for name, frame in of_pandas.items()
+    }
+
+
+def draw(folder: Path) -> dict[str, Any]:
+    df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
+    asked = SUITE | {"identities": [SCRIPT, "female"]}
+    parts: dict[str, Any] = {"thresholds": [0.5], "label_balance": {"length": "length"}, "templates": "template"}
+    plain = biasspark.bias_report(df, out=folder / "report.html", title=SCRIPT, **asked)
+    whole = biasspark.measure(df, **asked, histograms=20, **parts).bias_report()
+    metrics = biasspark.bias_metrics(df, **asked)
+    df.to_parquet(folder / "named.parquet")
+    of_spark = biasspark.local().read.parquet(str(folder / "named.parquet"))
+    of_others = (of_spark, folder / "named.parquet")
+    return {
+        "same": [biasspark.bias_report(one, title=SCRIPT, **asked).html == plain.html for one in of_others],
+        "plain": plain.html,
+        "whole": whole.html,
+        "saved": (folder / "report.html").read_text("utf-8") == plain.html,
+        "shown": plain._repr_html_(),
+        "metrics": biasspark.metric_table(metrics).html,
+        "table": biasspark.metric_table(biasspark.u_statistics(df, **asked)).html,
+    }
+
+
+def raise_faults(folder: Path) -> dict[str, str]:
+    df = comments().to_pandas()
+    (folder / "text.parquet").write_text("no Parquet", "utf-8")
+    calls: dict[str, Callable[[], Any]] = {
+        "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
+        "no such column": lambda: biasspark.bias_metrics(df, **SUITE | {"label": "toxic"}),
+        "no such file": lambda: biasspark.bias_metrics(folder / "none.parquet", **SUITE),
+        "no Parquet": lambda: biasspark.bias_metrics(folder / "text.parquet", **SUITE),
+        "no such folder": lambda: biasspark.bias_report(df, out=folder / "none" / "x.html", **SUITE),
+        "no metrics": lambda: biasspark.metric_table(df),
+        "no slice": lambda: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
+        "twice": lambda: biasspark.bias_metrics(df.assign(SCORE=1.0), **SUITE),
+    }
+    faults = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except BiasSparkError as error:
+            faults[name] = f"{type(error).__name__}: {error}"
+    return faults
+
+
+if __name__ == "__main__":
+    work = Path(sys.argv[1])
+    printed = {
+        "kinds": measure_kinds(work),
+        "functions": compare_functions(),
+        "report": draw(work),
+        "faults": raise_faults(work),
+        "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],
+    }
+    (work / "printed.json").write_text(json.dumps(printed), "utf-8")

@@ -1,0 +1,147 @@
+"""Frames of every kind without a session, on the embedded engine: one process measures them all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.civil_rows import CivilRequest
+from tests.documents import blocks_of
+from tests.embedded.measure_frames import SCRIPT
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+GIVEN_BACK = {"pandas": "pandas", "polars": "polars", "spark": "pyspark"}
+"""The library of results, by the first word of a kind; of all others it is pyarrow."""
+
+
+def run_python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment |= {"TMPDIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("frames")
+    done = run_python("-m", "tests.embedded.measure_frames", str(folder), folder=folder)
+    assert done.returncode == 0, done.stderr
+    values: dict[str, Any] = json.loads((folder / "printed.json").read_text("utf-8"))
+    return values
+
+
+def test_every_kind_has_the_same_bits_and_comes_back(printed: dict[str, Any]) -> None:
+    kinds = printed["kinds"]
+    assert len(kinds) >= 9
+    assert {name: GIVEN_BACK.get(name.split()[0], "pyarrow") for name in kinds} == {
+        name: of_kind["kind"] for name, of_kind in kinds.items()
+    }
+    assert [name for name, of_kind in kinds.items() if of_kind["bits"] != kinds["spark"]["bits"]] == []
+
+
+def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None:
+    functions = printed["functions"]
+    assert {name for name, one in functions.items() if one["kind"] != "pandas" or not one["rows"]} == set()
+    assert {name for name, one in functions.items() if not one["equal"]} == set()
+    assert {name for name, one in functions.items() if len(set(one["shown"])) > 1 or one["shown"][0] < 2} == set()
+
+
+def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
+    assert printed["left"] == []
+
+
+def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(printed: dict[str, Any]) -> None:
+    report = printed["report"]
+    assert report["saved"]
+    assert report["same"] == [True, True]
+    assert re.findall(r'<p class="missing">.*?<code>(\w+)</code>', report["plain"]) == [
+        "thresholds",
+        "templates",
+        "label_balance",
+    ]
+    assert '<p class="missing">' not in report["whole"]
+    sections = re.findall(r'<section id="(\w+)"', report["whole"])
+    assert {"scores", "thresholds", "templates", "balance", "pinned"} <= set(sections)
+    assert not {"against", "trends", "attribution"} & {*sections, *re.findall(r'href="#(\w+)"', report["whole"])}
+    assert report["plain"].count("<svg") > 20
+    assert "gate" in re.findall(r'<section class="verdict.*?</section>', report["plain"], re.DOTALL)[0]
+
+
+def test_names_of_the_data_are_text(printed: dict[str, Any]) -> None:
+    report = printed["report"]
+    for name in ("plain", "whole", "metrics", "table"):
+        assert SCRIPT not in report[name]
+        assert escape(SCRIPT, quote=False).replace("_", "_<wbr>") in report[name]
+    assert "<script" not in report["shown"]
+    assert 'sandbox="allow-scripts"' in report["shown"]
+
+
+def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
+    faults = printed["faults"]
+    expected = {
+        "empty": "NoRows|InputError",
+        "no such column": "InputError: label.*'?toxic",
+        "no such file": "InputError.*none.parquet",
+        "no Parquet": "InputError.*text.parquet",
+        "no such folder": "ConfigError.*x.html",
+        "no metrics": "InputError.*columns",
+        "no slice": "InputError.*short",
+        "twice": "InputError: df.*SCORE",
+    }
+    assert {name for name, words in expected.items() if not re.search(words, faults.get(name, ""), re.DOTALL)} == set()
+    assert not any("canary" in text for text in faults.values())
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "words"),
+    [
+        ("pyspark", "biasspark.bias_metrics", ["biasspark[embedded]", "biasspark[spark]"]),
+        ("jinja2", "biasspark.bias_report", ["biasspark[report]"]),
+        ("matplotlib", "biasspark.metric_table", ["biasspark[report]"]),
+    ],
+)
+def test_what_is_not_installed_is_named(missing: str, call: str, words: list[str], tmp_path: Path) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; import biasspark; {call}"
+    done = run_python("-c", program, folder=tmp_path)
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("biasspark.errors.ConfigError: ")
+    assert all(word in error for word in words)
+
+
+def test_no_engine_is_named_when_rows_come(tmp_path: Path) -> None:
+    """The client of Spark alone is installed."""
+    program = """
+import importlib.util, sys
+there = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name in ("pysail", "py4j") else there(name, *more)
+import biasspark, pyarrow
+biasspark.bias_metrics(pyarrow.table({"x": [1]}), models="x", label="x", identities="x")
+"""
+    error = run_python("-c", program, folder=tmp_path).stderr.splitlines()[-1]
+    assert error.startswith("biasspark.errors.ConfigError: ")
+    assert "biasspark[embedded]" in error
+
+
+def test_the_first_example_of_the_guide_needs_no_session(tmp_path: Path) -> None:
+    comments = make_table(CivilRequest(rows=4000, seed=1, unannotated=0.3))
+    toxic = pc.greater_equal(comments["target"], 0.5)
+    pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
+    example = next(block for block in blocks_of("python") if block.page == "docs/notebook.md")
+    done = run_python("-c", f"{example.text}\nprint(type(metrics).__module__, len(metrics))", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["pandas.core.frame", "4"]
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

@@ -1,0 +1,116 @@
+"""Frames of other libraries in a session of Spark: the bits of a file, in the kind that was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import biasspark
+from biasspark.api.frame_kinds import spark_rows
+from biasspark.errors import InputError
+from tests.embedded.measure_frames import SUITE, bits, comments, kind
+
+ROOT = Path(__file__).resolve().parents[2]
+EMBEDDED = """
+import json, sys
+from tests.embedded.measure_frames import SUITE, bits, comments
+import biasspark
+biasspark.local()
+print(json.dumps(bits(biasspark.bias_metrics(comments().to_pandas(), **SUITE))))
+"""
+
+
+def odd_frame() -> pd.DataFrame:
+    """Columns as pandas has them where values are missing, and of other types than scores usually have."""
+    rng = np.random.default_rng(5)
+    toxic = rng.random(600) < 0.4
+    score = np.round(rng.normal(toxic, 1), 1)
+    return pd.DataFrame(
+        {
+            "toxic": pd.Series(np.where(rng.random(600) < 0.1, np.nan, toxic.astype(object)), dtype=object),
+            "half": score.astype(np.float16),
+            "nullable": pd.Series(score, dtype="Float32").mask(rng.random(600) < 0.1),
+            "unsigned": (10 * score + 100).astype(np.uint64),
+            "male": pd.Series(rng.random(600) < 0.5).astype("boolean").mask(rng.random(600) < 0.2),
+            "female": pd.Series(rng.random(600), dtype=object).mask(rng.random(600) < 0.2, None),
+            "language": pd.Series(rng.choice(["en", "de"], 600), dtype="category"),
+            "at": pd.Timestamp("2026-01-15") + pd.to_timedelta(rng.integers(0, 10**15, 600), "ns"),
+            "nothing": pd.Series([None] * 600, dtype=object),
+        },
+        index=rng.permutation(600),
+    )
+
+
+ASKED: dict[str, Any] = {
+    "models": ["half", "nullable", "unsigned"],
+    "label": "toxic",
+    "identities": ["male", "female"],
+    "slices": {"en": "language = 'en'", "early": "at < TIMESTAMP'2026-01-20'", "none": "nothing IS NULL"},
+}
+
+
+def test_pandas_gives_the_bits_of_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    frame = odd_frame()
+    file = frame.assign(half=frame["half"].astype(np.float32), at=frame["at"].astype("datetime64[us]"))
+    file.to_parquet(tmp_path / "rows.parquet")
+    expected = biasspark.bias_metrics(spark.read.parquet(str(tmp_path / "rows.parquet")), **ASKED)
+    metrics = biasspark.bias_metrics(frame, **ASKED)
+    assert kind(metrics) == "pandas"
+    assert {"Int64", "boolean", "float64"} <= set(map(str, metrics.dtypes))
+    assert bits(metrics) == bits(expected)
+
+
+def test_columns_are_those_of_the_file(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "category": pa.array(["a", None]).dictionary_encode(),
+            "large": pa.array(["a", None], pa.large_string()),
+            "unsigned": pa.array([2**64 - 1, None], pa.uint64()),
+            "byte": pa.array([255, None], pa.uint8()),
+            "day": pa.array([0, None], pa.date64()),
+            "local": pa.array([1, None], pa.timestamp("ms")),
+            "instant": pa.array([1, None], pa.timestamp("us", "UTC")),
+            "spent": pa.array([1, None], pa.duration("us")),
+            "values": pa.array([[1], None], pa.large_list(pa.int64())),
+            "nothing": pa.nulls(2),
+        }
+    )
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    file = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    with spark_rows(rows) as given:
+        assert given.dtypes == file.dtypes
+        assert given.collect() == file.collect()
+
+
+def test_arrow_and_paths_give_arrow(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(comments(), tmp_path / "rows.parquet")
+    of_path, of_table = (biasspark.u_statistics(df, **SUITE) for df in (tmp_path, comments()))
+    assert (kind(of_path), kind(of_table)) == ("pyarrow", "pyarrow")
+    assert bits(of_path) == bits(of_table)
+    with pytest.raises(InputError, match=r"none\.parquet"):
+        biasspark.u_statistics(tmp_path / "none.parquet", **SUITE)
+
+
+def test_the_embedded_engine_gives_the_bits_of_spark(spark: SparkSession) -> None:
+    pytest.importorskip("pysail")
+    environment = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+    embedded = subprocess.run(
+        [sys.executable, "-c", EMBEDDED],
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert json.loads(embedded.stdout) == bits(biasspark.bias_metrics(comments().to_pandas(), **SUITE))

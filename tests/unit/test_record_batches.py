@@ -1,0 +1,184 @@
+"""Frames of any library as record batches: their types, and the faults of what does not become rows. No session."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biasspark.api.record_batches import read_batches
+from biasspark.errors import Fault, InputError
+
+NAME_OF_A_PERSON = "Vilhelmina"
+NAT = datetime.datetime(2026, 1, 15, 3, 4, 5, 678901)
+
+
+def read(df: Any) -> pa.Table:
+    return read_batches(df).read_all()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "values"),
+    [
+        (pd.Series(["a", None, float("nan")], dtype=object), pa.string(), ["a", None, None]),
+        (pd.Series([True, float("nan"), None], dtype=object), pa.bool_(), [True, None, None]),
+        (pd.Series([True, None], dtype="boolean"), pa.bool_(), [True, None]),
+        (pd.Series([2**53 + 1, None], dtype="Int64"), pa.int64(), [2**53 + 1, None]),
+        (pd.Series([0.5, None], dtype="Float32"), pa.float32(), [0.5, None]),
+        (pd.Series([0.5, float("nan")]), pa.float64(), [0.5, None]),
+        (pd.Series([0.1], dtype="float16"), pa.float32(), [float(np.float16(0.1))]),
+        (pd.Series(["a", None], dtype="string"), pa.string(), ["a", None]),
+        (pd.Series(["a", None, "a"], dtype="category"), pa.string(), ["a", None, "a"]),
+        (pd.Series([3, 4], dtype="category"), pa.int64(), [3, 4]),
+        (pd.Series([2**64 - 1], dtype="uint64"), pa.decimal128(20), [decimal.Decimal(2**64 - 1)]),
+        (pd.Series([255], dtype="uint8"), pa.int16(), [255]),
+        (pd.Series([NAT, None]), pa.timestamp("us"), [NAT, None]),
+        (pd.Series([None, None], dtype=object), pa.int32(), [None, None]),
+        (pd.Series([decimal.Decimal("1.50")]), pa.decimal128(3, 2), [decimal.Decimal("1.50")]),
+        (pd.Series([], dtype="float64"), pa.float64(), []),
+        (pd.Series(pd.period_range("2026-01", periods=1, freq="M")), pa.int64(), [672]),
+    ],
+)
+def test_columns_of_pandas(column: Any, kind: pa.DataType, values: list[Any]) -> None:
+    rows = read(pd.DataFrame({"x": column}))
+    assert rows.schema == pa.schema([("x", kind)])
+    assert rows["x"].to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array(["a", None]).dictionary_encode(), pa.string()),
+        (pa.array(["a", None], pa.large_string()), pa.string()),
+        (pa.array(["a", None], pa.string_view()), pa.string()),
+        (pa.array([b"a", None], pa.large_binary()), pa.binary()),
+        (pa.array([1, None], pa.uint32()), pa.int64()),
+        (pa.array([1, None], pa.timestamp("ns", "Europe/Berlin")), pa.timestamp("us", "Europe/Berlin")),
+        (pa.array([1, None], pa.timestamp("s")), pa.timestamp("us")),
+        (pa.array([0, None], pa.date64()), pa.date32()),
+        (pa.array([1, None], pa.duration("ns")), pa.int64()),
+        (pa.array([decimal.Decimal(1), None], pa.decimal256(20, 2)), pa.decimal128(20, 2)),
+        (pa.array([[1], None]), pa.list_(pa.int64())),
+        (pa.nulls(2), pa.int32()),
+    ],
+)
+def test_columns_of_arrow(column: pa.Array, kind: pa.DataType) -> None:
+    rows = read(pa.table({"x": column}))
+    assert rows.schema.field("x").type == kind
+    assert rows["x"].is_valid().to_pylist() == column.is_valid().to_pylist()
+
+
+def test_the_index_is_no_column() -> None:
+    rows = read(pd.DataFrame({"x": [1, 2]}, index=pd.Index(["a", "b"], name="id")))
+    assert rows.column_names == ["x"]
+
+
+def test_relations_of_duckdb_and_streams_are_read() -> None:
+    rows = read(duckdb.sql("SELECT 1::UTINYINT AS x, 'a' AS y FROM range(3)"))
+    assert rows.to_pydict() == {"x": [1, 1, 1], "y": ["a", "a", "a"]}
+    assert read(pa.table({"x": [1]}).to_reader()).num_rows == 1
+
+
+def test_columns_of_polars() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"text": ["a", None], "count": [1, 2], "score": [0.5, None]}).with_columns(
+        category=pl.col("text").cast(pl.Categorical), level=pl.col("text").cast(pl.Enum(["a", "b"]))
+    )
+    rows = read(frame.with_columns(count=pl.col("count").cast(pl.UInt32)))
+    assert rows.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.string(), pa.string()]
+    assert rows["level"].to_pylist() == ["a", None]
+    with pytest.raises(TypeError, match=r"^df: .*collect"):
+        read(frame.lazy())
+    with pytest.raises(TypeError, match=r"^df: "):
+        read(frame["text"])
+
+
+def test_csv_is_read_by_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('toxic,score,text,group\ntrue,0.5,"a, ""b""\nc",\n,,"",NA\nfalse,1,x,g\n', "utf-8")
+    rows = read(path)
+    assert rows.to_pydict() == {
+        "toxic": [True, None, False],
+        "score": [0.5, None, 1.0],
+        "text": ['a, "b"\nc', "", "x"],
+        "group": [None, None, "g"],
+    }
+
+
+def _repeated() -> pd.DataFrame:
+    frame = pd.DataFrame([[1, 2]])
+    frame.columns = ["x", "x"]
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("df", "words"),
+    [
+        (_repeated(), [": x."]),
+        (pd.DataFrame({"Score": [1], "score": [2], "y": [3]}), ["Score, score"]),
+        (pa.table([[1], [2]], names=["x", "x"]), [": x."]),
+        (pd.DataFrame({"x": [1, NAME_OF_A_PERSON], "y": [1, 2]}), ["x"]),
+        (pd.DataFrame({"x": [1j]}), ["x"]),
+        (pa.table({"x": pa.array([1], pa.time64("us"))}), ["x (time64[us])"]),
+        (pa.table({"x": pa.array([decimal.Decimal(1)], pa.decimal256(50))}), ["x (decimal256(50, 0))"]),
+    ],
+)
+def test_columns_that_do_not_become_rows_are_named(df: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        read(df)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert fault.path == ("df",)
+    assert all(word in str(fault) for word in words)
+    assert fault.fix
+    assert NAME_OF_A_PERSON not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", f"a,b\n1,2\n{NAME_OF_A_PERSON}\n".encode()),
+        ("x.csv", b""),
+        ("x.csv", b"a,b\n\xff\xfe,1\n"),
+        ("x.csv.gz", b"a,b\n1,2\n"),
+        ("x.parquet", NAME_OF_A_PERSON.encode()),
+        ("x.csv", None),
+        ("x.parquet", None),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(name: str, content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read(str(path))
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert fault.value == str(path)
+    assert NAME_OF_A_PERSON not in str(caught.value)
+
+
+def test_a_file_gives_the_types_of_its_frame(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": pd.Series([1, None], dtype="Int64"), "c": pd.Series(["a", "b"], dtype="category")})
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert read(tmp_path / "x.parquet").equals(read(frame))
+    assert pq.read_schema(tmp_path / "x.parquet").field("c").type != read(frame).schema.field("c").type
+
+
+def test_libraries_that_are_not_used_are_not_loaded() -> None:
+    program = (
+        "import sys, pyarrow as pa; from biasspark.api.record_batches import read_batches; "
+        "read_batches(pa.table({'x': [1]})).read_all(); print(*sorted({'polars', 'duckdb'} & set(sys.modules)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == []
