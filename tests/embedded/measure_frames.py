@@ -127,9 +127,9 @@ def draw(folder: Path) -> dict[str, Any]:
     metrics = biasspark.bias_metrics(df, **asked)
     df.to_parquet(folder / "named.parquet")
     of_spark = biasspark.local().read.parquet(str(folder / "named.parquet"))
-    of_others = (of_spark, folder / "named.parquet")
+    same_rows = (of_spark, folder / "named.parquet")
     return {
-        "same": [biasspark.bias_report(one, title=SCRIPT, **asked).html == plain.html for one in of_others],
+        "same": [biasspark.bias_report(one, title=SCRIPT, **asked).html == plain.html for one in same_rows],
         "plain": plain.html,
         "whole": whole.html,
         "saved": (folder / "report.html").read_text("utf-8") == plain.html,
