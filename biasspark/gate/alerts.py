@@ -157,9 +157,8 @@ def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
 
 
 def _rule_columns(rule: Rule) -> dict[str, Any]:
-    names = {"rule": "name", "baseline_model": "baseline", "bound_kind": "kind"}
-    names |= {name: name for name in ("metric", "threshold", "bound", "severity")}
-    return {column: getattr(rule, name) for column, name in names.items()}
+    columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
+    return columns | {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:

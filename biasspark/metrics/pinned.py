@@ -16,7 +16,7 @@ import pyarrow as pa
 from biasspark.arrays import Floats, Ints, divide
 from biasspark.columns import BELOW_MINIMUM_ROWS, WITHHELD
 from biasspark.metrics.suite import SUITE
-from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, name_empty_cells
+from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_AUC
 
@@ -54,20 +54,12 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     Drawn from the background B alone, a subgroup row stands in the set once and a background row s/|B| times: rows
     weigh |B| and s. Where B is the smaller set, rows of Dg are drawn instead, in the same ratio.
     """
-    subgroup_negative, subgroup_positive, background_negative, background_positive = cells.astype(np.float64)
-    n_subgroup = subgroup_negative + subgroup_positive
-    n_background = background_negative + background_positive
+    sizes = cells.astype(np.float64)
+    n_subgroup, n_background = sizes[0] + sizes[1], sizes[2] + sizes[3]
     of_subgroup = n_background + 2 * n_subgroup if include_subgroup else n_background
-    low_subgroup, low_background = of_subgroup * subgroup_negative, n_subgroup * background_negative
-    high_subgroup, high_background = of_subgroup * subgroup_positive, n_subgroup * background_positive
-    return np.stack(
-        [
-            low_background * high_background,
-            low_subgroup * high_subgroup,
-            low_subgroup * high_background,
-            low_background * high_subgroup,
-        ]
-    )
+    of_cells = np.stack([of_subgroup, of_subgroup, n_subgroup, n_subgroup]) * sizes
+    weights: Floats = of_cells[LOW[PINNED_PAIRS]] * of_cells[HIGH[PINNED_PAIRS]]
+    return weights
 
 
 def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Floats:

@@ -66,16 +66,10 @@ SLICES = {one.name: f"shape = '{one.name}'" for one in DISTRIBUTIONS}
 class ScoreDistributionsRequest:
     """Scores of one model in a background and a subgroup, once for each distribution of Nuanced, Table 2.
 
-    Attributes
-    ----------
-    seed
-        A whole number from 0. The same seed gives the same rows at any partitioning and on any machine. A cell with
-        fewer rows is the beginning of the same cell with more, whichever other distributions there are.
-    rows_per_cell
-        Rows of each of the four cells (background or subgroup, negative or positive). The subgroup of C has half as
-        many negatives and half as many positives again.
-    distributions
-        Those of the paper, or your own.
+    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine. A cell with fewer
+    rows is the beginning of the same cell with more, whichever other distributions there are. `rows_per_cell` are those
+    of each of the four cells (background or subgroup, negative or positive); the subgroup of C has half as many
+    negatives and half as many positives again. The distributions are those of the paper, or your own.
 
     Notes
     -----

@@ -39,12 +39,8 @@ class TallAverageShortRequest:
     short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 for the tall and the average,
     .79 for the short.
 
-    Attributes
-    ----------
-    seed
-        A whole number from 0. The same seed gives the same rows at any partitioning and on any machine.
-    rows_per_cell
-        Rows of each of the six cells: a height, negative or positive.
+    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine. `rows_per_cell`
+    are those of each of the six cells: a height, negative or positive.
 
     Notes
     -----
@@ -52,9 +48,8 @@ class TallAverageShortRequest:
     DOUBLE (in [0, 1], with eight digits).
 
     A cell of n rows has one score from each of n equally likely parts of its normal distribution. So the share of a
-    cell below a score is off by at most 1/n, and an AUC by at most 2/n, whatever the seed.
-
-    `conf/heights.toml` measures it.
+    cell below a score is off by at most 1/n, and an AUC by at most 2/n, whatever the seed. `conf/heights.toml` measures
+    it.
     """
 
     columns: ClassVar[str] = COLUMNS
