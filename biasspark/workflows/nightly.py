@@ -61,7 +61,7 @@ class Nights:
     @property
     def days(self) -> tuple[date, ...]:
         """Every night, in order."""
-        return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
+        return tuple(self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1))
 
 
 def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
@@ -175,8 +175,8 @@ def run_nights(
     if len(days) == 1 and wanted:
         return measure(*wanted)
     outcomes = []
-    for place, day in enumerate(wanted, 1):
-        progress.stage(f"night {day}, {place} of {len(wanted)}")
+    for number, day in enumerate(wanted, 1):
+        progress.stage(f"night {day}, {number} of {len(wanted)}")
         begun = progress.seconds
         outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
         print_outcome(outcomes[-1])
@@ -189,14 +189,14 @@ def run_nights(
         "from": days[0],
         "to": days[-1],
         "nights": len(days),
-        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in done],
-        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in failed],
+        "published": [{key: night[key] for key in ("run_date", "run_id", "n_rows")} for night in done],
+        "failed": [{key: night[key] for key in ("run_date", "exit_code")} for night in failed],
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
     worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
     said = {
-        "not published": [f"{own['run_date']} (exit code {own['exit_code']})" for own in failed],
+        "not published": [f"{night['run_date']} (exit code {night['exit_code']})" for night in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)
