@@ -225,9 +225,9 @@ def describe_unexpected(error: BaseException) -> str:
     """
     condition = find_error_condition(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
-    place = f" in {Path(frames[-1].filename).relative_to(PACKAGE.parent)}, line {frames[-1].lineno}" if frames else ""
+    where = f" in {Path(frames[-1].filename).relative_to(PACKAGE.parent)}, line {frames[-1].lineno}" if frames else ""
     kind = f"{type(error).__name__}{f' {condition}' if condition else ''}"
-    return f"unexpected {kind}{place}. Its message may quote data and is left out. Run again with --debug to see it."
+    return f"unexpected {kind}{where}. Its message may quote data and is left out. Run again with --debug to see it."
 
 
 class Progress:

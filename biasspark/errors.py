@@ -294,8 +294,8 @@ def find_condition_of_a_value(text: str) -> str | None:
 
     ``CAST_INVALID_INPUT``, for example; ``USER_RAISED_EXCEPTION`` where an expression raised an error.
     """
-    if found := _OF_A_VALUE.search(text):
-        return found[1] or found[2]
+    if match := _OF_A_VALUE.search(text):
+        return match[1] or match[2]
     return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None
 
 

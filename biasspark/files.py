@@ -90,8 +90,8 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     if folder := shared_folder(spark, path):
         entries = list(os.scandir(folder)) if folder.is_dir() else []
         return [FolderEntry(entry.name, entry.is_dir(), entry.stat().st_size) for entry in entries]
-    files, place = find_files(spark, path)
-    statuses = files.listStatus(place) if files.exists(place) else ()
+    files, folder_path = find_files(spark, path)
+    statuses = files.listStatus(folder_path) if files.exists(folder_path) else ()
     return [FolderEntry(status.getPath().getName(), status.isDirectory(), status.getLen()) for status in statuses]
 
 
@@ -104,8 +104,8 @@ def try_folder(spark: SparkSession, path: str) -> None:
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
         return
-    files, place = find_files(spark, path)
-    missing, above = [], files.makeQualified(place)
+    files, folder_path = find_files(spark, path)
+    missing, above = [], files.makeQualified(folder_path)
     while above is not None and not files.exists(above):
         missing.append(above)
         above = above.getParent()
@@ -142,8 +142,8 @@ def delete_folder(spark: SparkSession, path: str) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         return
-    files, place = find_files(spark, path)
-    if not files.delete(place, True) and files.exists(place):
+    files, folder_path = find_files(spark, path)
+    if not files.delete(folder_path, True) and files.exists(folder_path):
         raise OSError(f"{path}: it is still there")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
-from biasspark.config import Attribution, Config, Measures, load_config
+from biasspark.config import Attribution, Config, Measures
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
-from biasspark.text import format_count, show_visibly
+from biasspark.text import format_count
 from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
 from biasspark.workflows.measurement import rows_alone
@@ -61,7 +59,7 @@ def plan_attribution(config: Config) -> Plan:
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
-    return Plan(parts, passes, asked_tables(asked))
+    return Plan(parts, passes, asked_tables(asked), warn_of_features(asked))
 
 
 def _list_searches(asked: Attribution) -> Iterator[str]:
@@ -91,14 +89,6 @@ ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 
-
-def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the attribution."""
-    config = load_config(arguments.config, arguments.overrides)
-    for warning in warn_of_features(config.attribution) if arguments.dry_run else ():  # a run gives it at its end
-        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
-    return plan_or_run(ATTRIBUTE, config, arguments)
-
-
 RUN_DATE = "the night whose rows are attributed"
+main = partial(plan_or_run, ATTRIBUTE)
 COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

@@ -111,9 +111,9 @@ def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates:
     )
 
 
-def warn_of_features(attribution: Attribution | None) -> tuple[str, ...]:
+def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
     """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
-    if attribution is None or not attribution.features or attribution.searches:
+    if not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(key for key in ("numeric", "categorical") if getattr(attribution, key))
     columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)

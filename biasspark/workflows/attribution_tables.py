@@ -65,11 +65,11 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
     searches += [partial(compare_models, attributed, models) for models in attribution.compare]
     segments, (slices, warnings), *compared = run_side_by_side(attributed.corpus.sparkSession, searches)
     of_auc = [segment for segment in segments if segment.key.target == AUC]
-    searched = [segment.condition for segment in of_auc] + [own.found.condition for own in slices]
+    searched = [segment.condition for segment in of_auc] + [slice_.found.condition for slice_ in slices]
     subgroups = rank_subgroups(attributed, searched)
     nodes = [segment.row(_vary(segment, subgroups), level) for segment in segments]
     nodes += chain.from_iterable(compared)
-    losing = [own.row(subgroups.variance(own.place, own.sums), features, level) for own in slices]
+    losing = [slice_.row(subgroups.variance(slice_.place, slice_.sums), features, level) for slice_ in slices]
     rows = {
         ATTRIBUTION_CORRELATIONS: list_correlations(losses, probable),
         ATTRIBUTION_SEGMENTS: [_within_slice(row, attributed.measures.slices, "predicate") for row in nodes],
@@ -79,7 +79,7 @@ def list_tables(attributed: Attributed, losses: Losses) -> tuple[dict[Table, Row
         ),
     }
     asked = asked_tables(attribution)
-    tables: dict[Table, Rows] = {table: table_of(table, own) for table, own in rows.items() if table in asked}
+    tables: dict[Table, Rows] = {table: table_of(table, of_table) for table, of_table in rows.items() if table in asked}
     if EXAMPLE_ATTRIBUTIONS in asked:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(ranked)
     if PAIR_SEGMENTS in asked:
@@ -157,9 +157,9 @@ def find_slices(attributed: Attributed) -> tuple[list[LosingSlice], tuple[str, .
     keys = plan_trees(dict.fromkeys(attributed.encoding.models, True), attributed.encoding.slices, (AUC,))
     rows = tree_rows(attributed.ranked, keys, features, attribution.link)
     with describe(attributed.corpus.sparkSession, "search the slices"):
-        found = search_slices(rows, len(keys), features, attribution.slice_search, attributed.survey.n_rows)
-    slices = [LosingSlice(keys[own.tree].model, keys[own.tree].slice, own) for own in found.slices]
-    return slices, tuple(f"{keys[tree].model}, {keys[tree].slice}: {text}" for tree, text in found.warnings.items())
+        searched = search_slices(rows, len(keys), features, attribution.slice_search, attributed.survey.n_rows)
+    slices = [LosingSlice(keys[one.tree].model, keys[one.tree].slice, one) for one in searched.slices]
+    return slices, tuple(f"{keys[tree].model}, {keys[tree].slice}: {text}" for tree, text in searched.warnings.items())
 
 
 def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict[str, Any]]:
@@ -187,8 +187,8 @@ def compare_models(attributed: Attributed, models: tuple[str, str]) -> list[dict
 def scored_by_both(attributed: Attributed, models: tuple[str, str]) -> DataFrame:
     """Return the rows of the corpus that have a score of either model."""
     schema, names = attributed.corpus.schema, attributed.measures.models
-    own, theirs = (score_reason(names[model], schema) == 0 for model in models)
-    return attributed.corpus.where(own & theirs)
+    first, second = (score_reason(names[model], schema) == 0 for model in models)
+    return attributed.corpus.where(first & second)
 
 
 def _rank_both(
@@ -216,10 +216,10 @@ def _vary_differences(
     """Give each segment with the variance of its honest mean."""
     corpus = scored_by_both(attributed, models)
     for name in attributed.encoding.slices:
-        own = [segment for segment in segments if segment.key.slice == name]
+        of_slice = [segment for segment in segments if segment.key.slice == name]
         rows = corpus.where(expression(corpus, attributed.measures.slices[name])) if name != ALL_ROWS else corpus
-        for start in range(0, len(own), MOST_BITS):
-            chunk = own[start : start + MOST_BITS]
+        for start in range(0, len(of_slice), MOST_BITS):
+            chunk = of_slice[start : start + MOST_BITS]
             ranked = _rank_both(attributed, models, rows, [segment.condition for segment in chunk])
             yield from zip(chunk, difference_variances(ranked, models[0], len(chunk)), strict=True)
 
@@ -235,7 +235,7 @@ def rank_subgroups(attributed: Attributed, conditions: Iterable[Condition]) -> S
     if not (names or attribution.segments):
         return Subgroups({}, names)
     marked, words = flag_rows(corpus, features, attributed.id_column, attribution.split, list(map(dict, names)))
-    flags = (F.getbit(words[place // MOST_BITS], F.lit(place % MOST_BITS)) == 1 for place in range(len(names)))
+    flags = (F.getbit(words[bit // MOST_BITS], F.lit(bit % MOST_BITS)) == 1 for bit in range(len(names)))
     marked = marked.select("*", *(flag.alias(name) for name, flag in zip(names.values(), flags, strict=True)))
     # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
     identities = Identities(columns=tuple(names.values()), predicates=attribution.segments)

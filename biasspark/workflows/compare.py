@@ -6,7 +6,6 @@ is 5.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ from biasspark.comparison.model_comparisons import (
 )
 from biasspark.comparison.paired import PairedAucs
 from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects, load_config
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects
 from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.decode import (
     count_positives,
@@ -319,11 +318,6 @@ COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
-
-def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the comparison."""
-    return plan_or_run(COMPARE, load_config(arguments.config, arguments.overrides), arguments)
-
-
 RUN_DATE = "the night on whose rows the models are compared"
+main = partial(plan_or_run, COMPARE)
 COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

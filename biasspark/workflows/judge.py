@@ -233,7 +233,7 @@ def _measure_before(
     rows: pa.Table, table: Table, rules: Sequence[Rule], differences: Mapping[Run, ConfigDiff], level: float
 ) -> Iterable[Measured]:
     """Return what the accepted runs measured as the run did, the latest run first."""
-    order = {one.run_id: (place, difference) for place, (one, difference) in enumerate(differences.items())}
+    order = {one.run_id: (number, difference) for number, (one, difference) in enumerate(differences.items())}
     statistics, rates = (rows, None) if table == U_STATISTICS else (None, rows)
     before = [
         row
@@ -268,8 +268,8 @@ def _pair(
     chosen = [run for run in runs if run.run_id in baseline_ids]
     rows, there = read_rows(spark, store, JACKKNIFE_STATISTICS, chosen)
     warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in chosen if run not in there]
-    if others := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
-        whose = f"{others[0]} and {len(others) - 1} more" if len(others) > 1 else others[0]
+    if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
+        whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
         warnings.append(
             f"gate: paired, but the baseline {whose} did not keep tonight's ids: there variances are added."
         )

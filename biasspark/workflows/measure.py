@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from biasspark.cli import Command, Outcome
-from biasspark.config import GROUPS, Config, Gate, load_config
+from biasspark.config import GROUPS, Config, Gate
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
@@ -152,10 +151,5 @@ def _name_rules(gate: Gate) -> str:
 
 # ---- the command line
 
-
-def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the night, or each of many."""
-    return plan_or_run(MEASURE, load_config(arguments.config, arguments.overrides), arguments)
-
-
+main = partial(plan_or_run, MEASURE)
 COMMAND = Command(partial(backfill_parser, __doc__), main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -23,7 +24,7 @@ from biasspark.cli import (
     print_outcome,
 )
 from biasspark.columns import MALFORMED
-from biasspark.config import Config, Measures
+from biasspark.config import Config, Measures, load_config
 from biasspark.corpus.read import read_corpus
 from biasspark.dates import CorpusDates
 from biasspark.errors import GATE_FAILED, ConfigError
@@ -32,7 +33,7 @@ from biasspark.tables.ledger import JobCorpus, list_nights
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
 from biasspark.tables.store import open_tables
-from biasspark.text import show_value
+from biasspark.text import show_value, show_visibly
 from biasspark.workflows.plan import Plan, describe_plan
 from biasspark.workflows.publish_run import RunContext
 
@@ -61,7 +62,7 @@ class Nights:
     @property
     def days(self) -> tuple[date, ...]:
         """Every night, in order."""
-        return tuple(self.first + timedelta(days=place) for place in range((self.last - self.first).days + 1))
+        return tuple(self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1))
 
 
 def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
@@ -129,8 +130,12 @@ class NightlyJob(NamedTuple):
     run: Callable[[DataFrame, RunContext], Outcome]
 
 
-def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespace) -> Outcome:
+def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
+    config = load_config(arguments.config, arguments.overrides)
+    plan = nightly.plan(config) if arguments.dry_run else None
+    for warning in plan.warnings if plan else ():  # which a run gives at its end
+        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     progress, days = Progress(), list_days(arguments.run_date, config)
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
@@ -138,8 +143,7 @@ def plan_or_run(nightly: NightlyJob, config: Config, arguments: argparse.Namespa
     with open_tables(nightly.job, config) as (spark, store):
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
-        if arguments.dry_run:
-            plan = nightly.plan(config)
+        if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
             text = describe_plan(plan, config, len(corpus.drop(MALFORMED).columns), written)
             return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text)
@@ -175,8 +179,8 @@ def run_nights(
     if len(days) == 1 and wanted:
         return measure(*wanted)
     outcomes = []
-    for place, day in enumerate(wanted, 1):
-        progress.stage(f"night {day}, {place} of {len(wanted)}")
+    for number, day in enumerate(wanted, 1):
+        progress.stage(f"night {day}, {number} of {len(wanted)}")
         begun = progress.seconds
         outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
         print_outcome(outcomes[-1])
@@ -189,14 +193,14 @@ def run_nights(
         "from": days[0],
         "to": days[-1],
         "nights": len(days),
-        "published": [{key: own[key] for key in ("run_date", "run_id", "n_rows")} for own in done],
-        "failed": [{key: own[key] for key in ("run_date", "exit_code")} for own in failed],
+        "published": [{key: night[key] for key in ("run_date", "run_id", "n_rows")} for night in done],
+        "failed": [{key: night[key] for key in ("run_date", "exit_code")} for night in failed],
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
     worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
     said = {
-        "not published": [f"{own['run_date']} (exit code {own['exit_code']})" for own in failed],
+        "not published": [f"{night['run_date']} (exit code {night['exit_code']})" for night in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)

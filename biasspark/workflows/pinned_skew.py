@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, format_table, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, PinnedAuc, PinnedSkew, load_config
+from biasspark.config import Config, PinnedAuc, PinnedSkew
 from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
@@ -102,11 +101,6 @@ EXPERIMENT = NightlyJob(
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
-
-def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the experiment."""
-    return plan_or_run(EXPERIMENT, load_config(arguments.config, arguments.overrides), arguments)
-
-
 RUN_DATE = "the night whose rows the experiment takes"
+main = partial(plan_or_run, EXPERIMENT)
 COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)

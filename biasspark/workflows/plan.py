@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     parts: Mapping[str, str]
     passes: Iterable[Pass]
     tables: Iterable[Table] | None = None
+    warnings: Iterable[str] = ()
 
 
 def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table]) -> str:

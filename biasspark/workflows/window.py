@@ -88,20 +88,20 @@ def find_window(
     """
     first, last = days
     with describe(spark, "look up the nights"):
-        found = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
-        runs = [night.run for night in found.values()]
+        published = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
+        runs = [night.run for night in published.values()]
         blocks = read_blocks(spark, store, runs)
         check_blocks(store, blocks, runs)
-        states = {day: state for day, state in zip(found, read_states(blocks, len(runs)), strict=True) if state}
-    every = [first + timedelta(days=place) for place in range((last - first).days + 1)]
-    missing = {day: _why_missing(found.get(day)) for day in every if day not in states}
+        states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
+    every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
+    missing = {day: _why_missing(published.get(day)) for day in every if day not in states}
     if missing and (not allow_missing or not states):
         raise InputError(_describe_missing(missing, len(every)))
     if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
         raise InputError(*faults)
-    nights = tuple(found[day] for day in states)
-    headers = tuple({model: own[model].header for model in config.models} for own in states.values())
-    if len(nights) < len(found):
+    nights = tuple(published[day] for day in states)
+    headers = tuple({model: state[model].header for model in config.models} for state in states.values())
+    if len(nights) < len(published):
         blocks = read_blocks(spark, store, [night.run for night in nights])
     return Window(first, last, nights, headers, blocks, missing)
 
@@ -116,9 +116,9 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
         measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
-    nights = [_encoding_of(next(iter(own.values())), measures) for own in window.headers]
+    nights = [_encoding_of(next(iter(headers.values())), measures) for headers in window.headers]
     cutpoints = place_cutpoints(measures, survey, _schema_of(window.headers[-1], measures))
-    boundaries, edges = survey.boundaries(measures.ranking.ranges), [own.scores for own in cutpoints.values()]
+    boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
     parts = read_sketches(window.blocks, window.headers, nights, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)
     with describe(window.blocks.sparkSession, "merge the nights"), translate_spark_errors("window"):
@@ -167,7 +167,7 @@ def describe_window(window: Window, context: RunContext) -> RunRecord:
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
     """Return what a survey of all nights together would find, from their headers."""
-    by_model = {model: [own[model] for own in window.headers] for model in measures.models}
+    by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     one_a_night = next(iter(by_model.values()))
     extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
     values = {}
