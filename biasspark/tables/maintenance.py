@@ -62,11 +62,14 @@ class Plan:
         Runs in small files, to copy into fewer.
     undated
         Orphaned runs, which the ledger does not know, that are left alone because nothing tells their age.
+    lost
+        Tables of runs that readers see, by run, of which the ledger counts rows and nothing is there.
     """
 
     removals: tuple[Removal, ...]
     fragmented: tuple[Run, ...]
     undated: tuple[str, ...]
+    lost: Mapping[str, list[str]]
 
 
 def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
@@ -92,7 +95,21 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         tuple(choose_removals(stored, ledger, policy)),
         tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
         tuple(list_undated(stored, ledger)),
+        list_lost(stored, map(to_run, latest_runs(ledger).values())),
     )
+
+
+def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
+    """Return by run the tables of which the ledger counts rows and nothing is there."""
+    lost = {
+        run.run_id: [
+            name
+            for name, n_rows in (run.table_rows or {}).items()
+            if n_rows and (run.run_date, run.run_id) not in stored[name]
+        ]
+        for run in shown
+    }
+    return {run_id: names for run_id, names in lost.items() if names}
 
 
 def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) -> None:

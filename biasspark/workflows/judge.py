@@ -29,7 +29,7 @@ from biasspark.gate.bias_alerts import (
 from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.gate.run_rules import Measured
 from biasspark.session import describe
-from biasspark.tables.ledger import AcceptedRun, list_accepted
+from biasspark.tables.ledger import AcceptedRun, list_accepted, read_ledger
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
@@ -120,8 +120,10 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
     unknown = _list_unknown(gate.run_rules, measured.statistics)
     with describe(context.spark, "judge the night"):
         accepted = list_accepted(context.spark, context.store, context.run)
+        lost = [] if accepted else _warn_of_lost_ledger(context)
         baselines, warnings = _find_baselines(measured, context, accepted)
         named = {identity for of_rule in unknown.values() for identity in of_rule}
+        warnings += lost
         warnings += _warn_of_vanished(measured.statistics, context, accepted[:1], named)
     warnings += [
         f"gate: rule {show_value(rule)} names {format_count(len(names), 'identity', 'identities')} that the corpus "
@@ -156,6 +158,19 @@ def _list_unknown(rules: Sequence[Rule], statistics: pa.Table) -> dict[str, list
     identities = set(statistics[IDENTITY].to_pylist())
     unknown = {rule.name: [name for name in rule.identities or () if name not in identities] for rule in rules}
     return {rule: names for rule, names in unknown.items() if names}
+
+
+def _warn_of_lost_ledger(context: RunContext) -> list[str]:
+    """Return a warning if earlier nights have rows and the ledger has none: it is lost, or every run before died."""
+    nights = {
+        night for night, _ in context.store.list_runs(context.spark, U_STATISTICS) if night < context.run.run_date
+    }
+    if not nights or read_ledger(context.spark, context.store):
+        return []
+    return [
+        f"gate: {context.store.root} has rows of {format_count(len(nights), 'earlier night')}, and bias_runs has none. "
+        "Is the ledger lost? No change is measured."
+    ]
 
 
 def _warn_of_vanished(

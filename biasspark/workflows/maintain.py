@@ -49,17 +49,26 @@ def maintain(
         copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
         if rules.compact:
             optimize_tables(spark, store, policy)
-        warnings = refresh_views(spark, store)
+        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
     done = _describe(plan, "done")
     return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
 
 
 def _describe(plan: Plan, status: str) -> Outcome:
-    """Return what is removed, by table and run."""
+    """Return what is removed, by table and run, and warnings of what is lost."""
     rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
-    return Outcome(summary=summary, table=format_table(rows, COLUMNS) if rows else "nothing to remove")
+    lost = _describe_lost(plan)
+    lines = [format_table(rows, COLUMNS) if rows else "nothing to remove", *(f"warning: {text}" for text in lost)]
+    return Outcome(summary=summary | {"warnings": lost}, table="\n".join(lines))
+
+
+def _describe_lost(plan: Plan) -> list[str]:
+    return [
+        f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure the night again."
+        for run_id, tables in sorted(plan.lost.items())
+    ]
 
 
 # ---- the command line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EACCES
@@ -114,6 +115,17 @@ def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accept
     assert done.code == 3, done.err
     assert str(file.parent) in done.err
     assert list_files(warehouse) == before
+
+
+def test_a_lost_ledger_is_not_taken_for_a_first_night(
+    spark: SparkSession, accepted: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The ledger is gone and the tables are not: the next night says so."""
+    config, warehouse = accepted
+    rest = shutil.copytree(warehouse, tmp_path / "rest", ignore=shutil.ignore_patterns("bias_runs"))
+    done = run(config, "--set", f"output.path={rest}", run_date=NEXT)
+    assert done.code == 0, done.err
+    assert any(str(rest) in warning and "ledger" in warning for warning in done.summary["warnings"])
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from biasspark.tables.ledger import LedgerRow, latest_runs
-from biasspark.tables.maintenance import Policy, choose_removals, list_undated, start_policy
+from biasspark.tables.maintenance import Policy, choose_removals, list_lost, list_undated, start_policy
 from biasspark.tables.runs import new_run, parse_start
 
 NIGHT = date(2026, 1, 15)
@@ -99,3 +100,11 @@ def test_a_run_id_tells_when_the_run_was_started() -> None:
 )
 def test_other_ids_tell_nothing(run_id: str) -> None:
     assert parse_start(run_id) is None
+
+
+def test_tables_of_which_the_ledger_counts_rows_and_nothing_is_there() -> None:
+    run = replace(
+        new_run(NIGHT, "c", "bias_metrics"), run_id="a", table_rows={"bias_metrics": 3, "bias_alerts": 0, "u": 2}
+    )
+    stored = {"bias_metrics": {(NIGHT, "a")}, "bias_alerts": set(), "u": {(NIGHT, "b")}}
+    assert list_lost(stored, [run, replace(run, run_id="b", table_rows=None)]) == {"a": ["u"]}
