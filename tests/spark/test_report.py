@@ -19,12 +19,13 @@ from biasspark import session
 from biasspark.cli import run_job
 from biasspark.errors import InputError
 from biasspark.report import metric_table, night_report
+from biasspark.tables import store
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import PathStore
-from biasspark.workflows import export_table, write_report
 from biasspark.workflows import export_table as export
+from biasspark.workflows import write_report
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
 from tests.browsing import launched, needs_browser, opening
@@ -143,8 +144,8 @@ def run_here(
         f'models = {{ toxicity_1 = "a" }}\nidentities = {{ columns = ["gay"] }}\n'
         f"output = {{ path = {json.dumps(warehouse.path)} }}\n"
     )
-    for workflow in (write_report, export_table):
-        monkeypatch.setattr(workflow, session.job_session.__name__, lambda *_: nullcontext(spark))
+    for module in (write_report, store):
+        monkeypatch.setattr(module, session.job_session.__name__, lambda *_: nullcontext(spark))
 
     def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
         parser = job.export_parser() if job is export else job.report_parser()
