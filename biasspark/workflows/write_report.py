@@ -22,7 +22,7 @@ from biasspark.report.filters import count_rows, filter_tables, list_identities,
 from biasspark.report.report_data import ReportData, worst_outcome
 from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
 from biasspark.report.text_formats import write_out
-from biasspark.session import describe, job_session, run_side_by_side
+from biasspark.session import describe, run_side_by_side
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.schemas import (
@@ -45,7 +45,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.storage_errors import describe_cause
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.store import Store, open_tables
 from biasspark.text import show_value
 
 JOB = "report"
@@ -116,11 +116,11 @@ def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: i
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {config.corpus.name}", session_settings(config.output)) as spark:
+    with open_tables(JOB, config) as (spark, store):
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
         progress.stage(f"reading {config.corpus.name} of {run_date}")
-        report = read_report_data(spark, open_store(config.output), run_date, config.corpus.name, n_nights)
+        report = read_report_data(spark, store, run_date, config.corpus.name, n_nights)
         progress.stage("drawing")
         # Within the session, which removes the zips of --py-files when it stops: drawing imports from them.
         written = write_documents(spark, report, paths)
