@@ -67,7 +67,7 @@ _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _NAN = "CAST('NaN' AS DOUBLE)"
-"""To the engine a NaN with a sign is less than all numbers."""
+"""To the engine a NaN with a sign is less than all numbers, and IN tells -0.0 from 0.0."""
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -193,6 +193,8 @@ class _Expression:
         for n, token in enumerate(self.tokens):
             if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
                 raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
+        if any(token.text in ("&", "|", "^") for token in self.tokens):
+            raise NotOnTheEmbeddedEngine("has operators on bits in another order than Spark")
         types = self.types
         if unknown := sorted(types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} in another way than Spark")
@@ -247,7 +249,7 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
             return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
         if self._is_column(n) and self.kinds[token.value] == "float":
-            return f"nanvl({token.text}, {_NAN})", n + 1
+            return f"(nanvl({token.text}, {_NAN}) + 0.0D)", n + 1
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1

@@ -599,7 +599,7 @@ def _json_text(case: Case, file: File) -> str:
         lines.append(line)
         if file.options["blank_lines"]:
             lines.append("")
-    return file.options["line_end"].join([*lines, ""])
+    return str(file.options["line_end"]).join([*lines, ""])
 
 
 def _json_value(value: Any) -> Any:

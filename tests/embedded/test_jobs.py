@@ -251,6 +251,19 @@ def test_a_nan_with_a_sign_is_a_nan(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", totals) == [(n_rows,)]
 
 
+def test_a_zero_with_a_sign_is_zero(tmp_path: Path) -> None:
+    rows = make_rows()
+    rows["target"] = [-0.0 if target > 0.5 else 1.0 for target in rows["target"]]
+    write_parquet(tmp_path / "corpus", rows)
+    label = {"threshold": None, "positive": [0]}
+    slices = {"zero": "target IN (0)", "another": "target NOT IN (0)"}
+    summary(run("measure", "--config", write_config(tmp_path, label=label, slices=slices), "--run-date", NIGHT))
+    query = "SELECT n_negative, n_positive FROM latest_model_summary ORDER BY slice"
+    n_zero = rows["target"].count(0.0)
+    n_others = len(rows["id"]) - n_zero
+    assert ask(tmp_path / "warehouse", query) == [(n_others, n_zero), (n_others, 0), (0, n_zero)]
+
+
 def test_floats_as_names_are_refused(tmp_path: Path) -> None:
     rows = make_rows()
     rows["code"] = [float(number % 3) for number in range(len(rows["id"]))]

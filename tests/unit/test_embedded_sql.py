@@ -22,6 +22,7 @@ def translate(text: str) -> str:
     ("text", "part"),
     [
         ("score > 0.7", "> 0.7D"),
+        ("score IN (0)", "+ 0.0D) IN"),
         ("score BETWEEN -0.5 AND .5", "- 0.5D AND .5D"),
         ("length(text) / 10 > 0.5", "> 0.5D"),
         ("m > 0.7", "m > 0.7"),
@@ -63,6 +64,7 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "text RLIKE text",
         "size(split(text, '')) > 1",
         "substring(text, 1, -1) = ''",
+        "n & 1 = 1",
         "(score > 1",
     ],
 )
