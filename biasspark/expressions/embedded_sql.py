@@ -40,7 +40,7 @@ _KEYWORDS = {
 _EQUAL_FUNCTIONS = {
     "abs", "add_months", "aggregate", "array", "array_compact", "array_contains", "array_distinct",
     "array_intersect", "array_join", "array_max", "array_min", "array_position", "array_remove", "array_size",
-    "array_sort", "array_union", "arrays_overlap", "ascii", "base64", "bigint", "bround", "btrim", "cardinality",
+    "array_sort", "array_union", "arrays_overlap", "ascii", "base64", "bigint", "btrim", "cardinality",
     "char_length", "character_length", "coalesce", "concat", "concat_ws", "contains", "crc32", "current_date",
     "current_timestamp", "date", "date_add", "date_diff", "date_format", "date_sub", "datediff", "day", "dayofmonth",
     "dayofweek", "dayofyear", "double", "element_at", "endswith", "equal_null", "exists", "extract", "filter",

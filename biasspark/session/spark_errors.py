@@ -97,6 +97,10 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "CONFLICTING_PARTITION_COLUMN_NAMES": "Conflicting partition column names",
     "CSV_HEADER": "CSV header does not conform|Number of column in CSV header",
     "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
+    # Of the embedded engine, which quotes the value.
+    "CAST_INVALID_INPUT": "Cast error: |invalid timestamp: ",
+    "DIVIDE_BY_ZERO": "(?i)(divide|division|remainder) by zero",
+    "ARITHMETIC_OVERFLOW": r"Int\d+ overflow|Overflow happened on",
     "NO_FILE_SYSTEM": (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs|UnknownHostException|"
         "URISyntaxException"

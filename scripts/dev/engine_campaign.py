@@ -217,9 +217,10 @@ def _is_explained(embedded: Answer, spark: Answer) -> bool:
     of several faults the embedded engine may see fewer at once.
     """
     overflows = any("overflows" in each.message for each in (embedded, spark))
-    fails_on_a_row = "It fails on a row" in embedded.message and not spark.exit_code
+    on_a_row = re.search("fails on a row|cannot be cast|divided by zero", embedded.message)
+    fails_on_a_row = on_a_row and embedded.exit_code == 3 and spark.exit_code in (0, 3)
     both_stop = embedded.exit_code == spark.exit_code == 3 and set(embedded.faults) <= set(spark.faults)
-    return fails_on_a_row or both_stop or bool(overflows and (embedded.exit_code or spark.exit_code))
+    return bool(fails_on_a_row) or both_stop or bool(overflows and (embedded.exit_code or spark.exit_code))
 
 
 def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: int = 6) -> Case:
