@@ -108,7 +108,7 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "MALFORMED_OPTION": "flag can be true or false",
     "NOT_DETERMINISTIC": "eterministic expression",
     "INVALID_WHERE_CONDITION": "window functions inside WHERE|window function inside an aggregate",
-    "MALFORMED_PATTERN": r"PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
+    "MALFORMED_PATTERN": r"Regular expression did not compile|PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
 }
 _LEAST_SPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
 _OF_FILES = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
