@@ -75,10 +75,12 @@ def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: Data
     Among booleans or numbers a text counts as what it reads as, ``TRUE`` or ``1.0``, and otherwise as none of them.
     """
     if isinstance(kind, FloatType | DoubleType):
-        return known_number(name, kind).isin(*(cast_like(float(value), kind) for value in values))
+        # Spark's -0.0 is 0.0, and that of an embedded engine is not.
+        known = known_number(name, kind) + F.lit(0.0)
+        return known.isin(*(cast_like(float(value) + 0.0, kind) for value in values))
     if not isinstance(kind, StringType) or isinstance(values[0], str):
         return column(name).isin(*values)
-    read = boolean(name, kind) if isinstance(values[0], bool) else number(name, kind)
+    read = boolean(name, kind) if isinstance(values[0], bool) else number(name, kind) + F.lit(0.0)
     return F.when(column(name).isNotNull(), F.coalesce(read.isin(*values), F.lit(False)))
 
 

@@ -1,7 +1,7 @@
 """CSV files on the embedded engine: read by pyarrow into what Spark reads, which is text and NULL.
 
-The engine's reader fails at the first line that has not the fields of the header line. Here such lines are rows that are
-marked (`MALFORMED`), as on Spark. What the two parsers take for different fields is refused.
+The engine's reader fails at the first line that has not the fields of the header line. Here such lines are rows that
+are marked (`MALFORMED`), as on Spark. What the two parsers take for different fields is refused.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[s
     """Return the id and the day of a line that has too many or too few fields."""
     fields = next(csv.reader([text], delimiter=separator_of(corpus)), [])
     known = dict(zip(names, fields, strict=False))
-    kept = {name: known.get(name) or None for name in (corpus.id, corpus.run_date_column) if name in names}
-    return {MALFORMED: True} | {str(name): value for name, value in kept.items()}
+    kept = {name: known.get(name) or None for name in names if name in (corpus.id, corpus.run_date_column)}
+    return {MALFORMED: True, **kept}
 
 
 def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:

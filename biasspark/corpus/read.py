@@ -29,6 +29,7 @@ from biasspark.corpus.input_files import (
 from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, redact
+from biasspark.expressions.sql import quote_name
 from biasspark.session import analyse, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import is_other_format, translate_spark_errors
 
@@ -140,8 +141,8 @@ def _day(rows: DataFrame, name: str) -> Column:
     if not is_embedded(rows.sparkSession):
         return try_cast(name, "DATE")
     # That engine reads no date with a time after it.
-    text = F.regexp_replace(F.trim(column(name)), "^([+-]?[0-9]+-[0-9]+-[0-9]+)[ T].*$", "$1")
-    return text.try_cast("date")
+    day = f"regexp_replace(trim({quote_name(name)}), '^([+-]?[0-9]+-[0-9]+-[0-9]+)[ T].*$', '$1')"
+    return F.expr(f"try_cast({day} AS DATE)")
 
 
 def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:

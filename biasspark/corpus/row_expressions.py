@@ -11,8 +11,6 @@ import pyspark.sql.functions as F
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from biasspark.session import expression
-
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _LEFT_TO_CHANCE = re.compile(
     r"\b(rand|random|randn|randstr|uniform|uuid|uuidv7|shuffle|monotonically_increasing_id|spark_partition_id"
@@ -40,7 +38,7 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
         return "INVALID_WHERE_CONDITION"
     nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
     try:
-        rows = corpus.sparkSession.range(_N_ROWS).select(*nulls).select(expression(corpus, text)).collect()
+        rows = corpus.sparkSession.range(_N_ROWS).select(*nulls).select(F.expr(text)).collect()
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
     return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"

@@ -221,8 +221,8 @@ def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -
         sizes = map(abs, map(float, known if isinstance(schema[name].dataType, FloatType | DoubleType) else ()))
         if any(size and not 1e-3 <= size < 1e7 for size in sizes):
             rule = (
-                f"The embedded engine writes floating-point numbers below 0.001, and from 10 million on, in another way "
-                f"than Spark, and the values of '{name}' are names."
+                "The embedded engine writes floating-point numbers below 0.001, and from 10 million on, in another way "
+                "than Spark, and the values of an identity are its names."
             )
             fix = "Write the column as integers or text, or run it on Spark."
             raise InputError(Fault(("identities", "categorical"), name, rule, fix))

@@ -11,8 +11,8 @@ from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.utils import is_remote
 from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
+from pyspark.sql.utils import is_remote
 
 from biasspark.expressions.embedded_sql import without_suffix
 from biasspark.expressions.sql import quote_name, write_name

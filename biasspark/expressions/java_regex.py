@@ -1,6 +1,6 @@
-"""Regular expressions of Java, by which Spark searches, as those of Rust, by which the embedded engine does.
+r"""Regular expressions of Java, by which Spark searches, as those of Rust, by which the embedded engine does.
 
-They look alike, and differ in silence: Rust's ``\\w``, ``\\d``, ``\\s`` and ``(?i)`` are those of Unicode and Java's of
+They look alike, and differ in silence: Rust's ``\w``, ``\d``, ``\s`` and ``(?i)`` are those of Unicode and Java's of
 ASCII, Java's ``.`` stops at every end of a line, and its ``$`` matches before the last one.
 """
 
@@ -50,7 +50,7 @@ class _Pattern:
         prefix = "(?i)" if self.ignores_case and self.is_unicode else ""
         return prefix + "".join(parts)
 
-    def _next(self) -> str:
+    def _next(self) -> str:  # noqa: PLR0911 - a case for each sign
         char, rest = self.pattern[self.n], self.pattern[self.n :]
         if char == "(":
             return self._group(rest)
@@ -110,7 +110,7 @@ class _Pattern:
             raise ValueError(f"has no \\{char} in regular expressions as Java has it")
         return re.escape(char)
 
-    def _class(self) -> str:
+    def _class(self) -> str:  # noqa: PLR0912 - a case for each sign
         """Return a class of characters, [...]."""
         end, parts, ranges = self.n + 1, [], []
         if self.pattern[end : end + 1] == "^":
@@ -147,5 +147,5 @@ class _Pattern:
         inner = body.removeprefix("^")
         if any(a.isupper() != b.isupper() for a, b in re.findall(r"([A-Za-z])-([A-Za-z])", inner)):
             raise ValueError("ignores case in a class of a regular expression in another way than Java")
-        lower, upper = (re.sub("[A-Za-z]", lambda m, up=up: m[0].upper() if up else m[0].lower(), inner) for up in (False, True))
+        lower, upper = inner.lower(), inner.upper()
         return f"[{'^' if body.startswith('^') else ''}{lower}{upper if not upper.startswith('-') else upper[1:]}]"

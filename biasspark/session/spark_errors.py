@@ -97,6 +97,10 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "CONFLICTING_PARTITION_COLUMN_NAMES": "Conflicting partition column names",
     "CSV_HEADER": "CSV header does not conform|Number of column in CSV header",
     "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
+    # Of the embedded engine, which quotes the value.
+    "CAST_INVALID_INPUT": "Cast error: |invalid timestamp: ",
+    "DIVIDE_BY_ZERO": "(?i)(divide|division|remainder) by zero",
+    "ARITHMETIC_OVERFLOW": r"Int\d+ overflow|Overflow happened on",
     "NO_FILE_SYSTEM": (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs|UnknownHostException|"
         "URISyntaxException"
@@ -104,7 +108,7 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "MALFORMED_OPTION": "flag can be true or false",
     "NOT_DETERMINISTIC": "eterministic expression",
     "INVALID_WHERE_CONDITION": "window functions inside WHERE|window function inside an aggregate",
-    "MALFORMED_PATTERN": r"PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
+    "MALFORMED_PATTERN": r"Regular expression did not compile|PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
 }
 _LEAST_SPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
 _OF_FILES = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}

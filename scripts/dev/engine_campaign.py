@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pickle
 import re
@@ -24,11 +25,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+
+from biasspark.config import Corpus, Rejects, parse_measures
+from biasspark.corpus.decode import states
+from biasspark.corpus.eligibility import rejected_rows
+from biasspark.corpus.read import read_corpus
+from biasspark.errors import BiasSparkError
+from biasspark.session import build_session
+from biasspark.session.spark_errors import translate_corpus_errors
+from biasspark.session_request import SessionRequest
+from biasspark.workflows.measurement import measure, survey_for_ranking
 from scripts.dev.campaign_corpora import Case, count_by_hand, make_case, simpler_cases, write_case
 
 NIGHT = date(2026, 1, 15)
@@ -66,14 +80,17 @@ class Answer:
     tables: dict[str, list[str]] = field(default_factory=dict)
     message: str = ""
 
+    @property
+    def digest(self) -> str:
+        """What tells an answer from others, without its words."""
+        return sha256(repr((self.exit_code, self.faults, sorted(self.tables.items()))).encode()).hexdigest()[:16]
+
 
 # ---- what an engine does
 
 
-def answer(spark: Any, case: Case, folder: str) -> Answer:
+def answer(spark: SparkSession, case: Case, folder: str) -> Answer:
     """Read, survey and encode a corpus, and measure it if the case wants all tables."""
-    from biasspark.errors import BiasSparkError
-
     try:
         return Answer(0, tables=dict(_measure(spark, case, folder)))
     except BiasSparkError as error:
@@ -85,16 +102,7 @@ def answer(spark: Any, case: Case, folder: str) -> Answer:
         return Answer(1, [type(error).__name__], message=str(error)[:2000])
 
 
-def _measure(spark: Any, case: Case, folder: str) -> Iterator[tuple[str, list[str]]]:
-    import pyspark.sql.functions as F
-
-    from biasspark.config import Corpus, Rejects, parse_measures
-    from biasspark.corpus.decode import states
-    from biasspark.corpus.eligibility import rejected_rows
-    from biasspark.corpus.read import read_corpus
-    from biasspark.session.spark_errors import translate_corpus_errors
-    from biasspark.workflows.measurement import measure, survey_for_ranking
-
+def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str, list[str]]]:
     measures = parse_measures(case.measures)
     corpus = Corpus(**({"name": "case", "path": f"{folder}/corpus"} | case.corpus))
     rows = read_corpus(spark, corpus, NIGHT, measures)
@@ -116,7 +124,7 @@ def _measure(spark: Any, case: Case, folder: str) -> Iterator[tuple[str, list[st
         yield "rejected_rows", [] if rejects is None else _rows_of(rejects)
 
 
-def _rows_of(frame: Any) -> list[str]:
+def _rows_of(frame: DataFrame) -> list[str]:
     """Collect a frame as sorted texts."""
     return sorted(_write(list(row.values())) for row in frame.toArrow().to_pylist())
 
@@ -124,7 +132,7 @@ def _rows_of(frame: Any) -> list[str]:
 def _write(value: Any) -> str:
     """Write a value in full: a double by its bits."""
     if isinstance(value, float):
-        return struct.pack(">d", value).hex() if value == value else "nan"
+        return "nan" if math.isnan(value) else struct.pack(">d", value).hex()
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_write(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -132,11 +140,8 @@ def _write(value: Any) -> str:
     return repr(value)
 
 
-def start_session(engine: str) -> Any:
+def start_session(engine: str) -> SparkSession:
     """Start a small session of an engine."""
-    from biasspark.session import build_session
-    from biasspark.session_request import SessionRequest
-
     if engine == "embedded":
         return build_session("campaign", request=SessionRequest(engine="embedded"))
     return build_session("campaign", _SMALL, SessionRequest(engine="spark", master="local[2]"))
@@ -149,7 +154,7 @@ def work(engine: str) -> None:
     spark = start_session(engine)
     while True:
         try:
-            cases, folders = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+            cases, folders = pickle.load(sys.stdin.buffer)
         except EOFError:
             break
         with ThreadPoolExecutor(4) as pool:
@@ -170,14 +175,16 @@ class Engine:
         )
 
     def ask(self, cases: Sequence[Case], folders: Sequence[str]) -> list[Answer]:
-        """Return the answer to each case."""
-        assert self._process.stdin and self._process.stdout
+        """Return the answer to each case, whose files are below a folder."""
+        assert self._process.stdin
+        assert self._process.stdout
         pickle.dump((list(cases), list(folders)), self._process.stdin)
         self._process.stdin.flush()
-        answers: list[Answer] = pickle.load(self._process.stdout)  # noqa: S301 - of our own process
+        answers: list[Answer] = pickle.load(self._process.stdout)
         return answers
 
     def close(self) -> None:
+        """End the process."""
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait()
@@ -188,9 +195,7 @@ class Engine:
 
 def difference(case: Case, embedded: Answer, spark: Answer) -> str | None:
     """Return how two answers differ, in a few words; None if they are equal, or the embedded engine refuses."""
-    if embedded.is_refused:
-        return None
-    if _is_explained(embedded, spark):
+    if embedded.is_refused or _is_explained(embedded, spark):
         return None
     if embedded.exit_code != spark.exit_code:
         return f"exit {embedded.exit_code} for {spark.exit_code}"
@@ -208,12 +213,14 @@ def difference(case: Case, embedded: Answer, spark: Answer) -> str | None:
 def _is_explained(embedded: Answer, spark: Answer) -> bool:
     """Return whether a difference is one that docs/embedded.md states.
 
-    One engine stops at an integer that overflows, where the other one computes it; and the embedded engine reads all
-    files of a CSV first, and stops at their header lines before it looks at the columns.
+    One engine stops at a value on which an expression fails, as at an overflow, where the other one needs it not. And
+    of several faults the embedded engine may see fewer at once.
     """
-    stops = embedded.exit_code or spark.exit_code
     overflows = any("overflows" in each.message for each in (embedded, spark))
-    return bool(stops and overflows) or (spark.exit_code == 3 and "header line" in embedded.message)
+    on_a_row = re.search("fails on a row|cannot be cast|divided by zero", embedded.message)
+    fails_on_a_row = on_a_row and embedded.exit_code == 3 and spark.exit_code in (0, 3)
+    both_stop = embedded.exit_code == spark.exit_code == 3 and set(embedded.faults) <= set(spark.faults)
+    return bool(fails_on_a_row) or both_stop or bool(overflows and (embedded.exit_code or spark.exit_code))
 
 
 def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: int = 6) -> Case:
@@ -235,6 +242,7 @@ class Campaign:
         self._embedded, self._spark = Engine("embedded"), Engine("spark")
         self.outcomes: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
+        self.answers: dict[int, str] = {}
 
     def run_all(self, batches: Iterable[Sequence[Case]]) -> Iterator[list[tuple[Case, str, Answer, Answer]]]:
         """Yield what differs of each batch; the embedded engine is a batch ahead."""
@@ -260,9 +268,7 @@ class Campaign:
             write_case(case, Path(folder) / "spark", splits_bytes=False)
         return list(zip(folders, self._embedded.ask(cases, folders), strict=True))
 
-    def _ask_spark(
-        self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]
-    ) -> list[tuple[Answer, Answer]]:
+    def _ask_spark(self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]) -> list[tuple[Answer, Answer]]:
         # What is refused needs no second answer.
         asked = [n for n, (_, each) in enumerate(embedded) if not each.is_refused]
         compared = self._spark.ask([cases[n] for n in asked], [f"{embedded[n][0]}/spark" for n in asked])
@@ -280,6 +286,8 @@ class Campaign:
             how = difference(case, answered, spark)
             if how:
                 differing.append((case, how, answered, spark))
+            if not how and not answered.is_refused and answered.digest == spark.digest:
+                self.answers[case.number] = spark.digest
             outcome = "differs" if how else "refused" if answered.is_refused else f"exit {spark.exit_code}"
             self.outcomes[outcome] += 1
             if answered.is_refused:
@@ -293,6 +301,7 @@ class Campaign:
         )
 
     def close(self) -> None:
+        """End both engines."""
         self._embedded.close()
         self._spark.close()
 
@@ -305,6 +314,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=20260115)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--answers", type=Path, help="where to keep what Spark answered, for the tests")
     parser.add_argument("--worker", choices=ENGINES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -333,6 +343,9 @@ def main() -> int:
     reported.sort(key=lambda each: len(str(each["case"])))
     for each in reported:
         print(json.dumps(each, ensure_ascii=False, default=str))
+    if options.answers:
+        kept = {"seed": options.seed, "answers": campaign.answers}
+        options.answers.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if options.out:
         head = {
             "seed": options.seed,
@@ -359,7 +372,10 @@ def _explain(case: Case, embedded: Answer, spark: Answer) -> Iterator[str]:
         if got.exit_code:
             yield f"{name}: exit {got.exit_code} {got.faults} {got.message[:300]}"
     for name, rows in spark.tables.items():
-        more, fewer = (Counter(a) - Counter(b) for a, b in ((embedded.tables.get(name, []), rows), (rows, embedded.tables.get(name, []))))
+        more, fewer = (
+            Counter(a) - Counter(b)
+            for a, b in ((embedded.tables.get(name, []), rows), (rows, embedded.tables.get(name, [])))
+        )
         if more or fewer:
             yield f"{name}: embedded {list(more)[:2]} spark {list(fewer)[:2]}"[:700]
             return

@@ -1,0 +1,110 @@
+"""SQL and regular expressions as the embedded engine is given them; ``tests/embedded`` runs them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+from biasspark.expressions.java_regex import to_rust
+
+COLUMNS: dict[str, Kind] = {
+    "score": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date", "values": "other", "is": "boolean"
+}  # fmt: skip
+
+
+def translate(text: str) -> str:
+    return " ".join(to_embedded_sql(text, COLUMNS).split())
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("score > 0.7", "> 0.7D"),
+        ("score IN (0)", "+ 0.0D) IN"),
+        ("score BETWEEN -0.5 AND .5", "- 0.5D AND .5D"),
+        ("length(text) / 10 > 0.5", "> 0.5D"),
+        ("m > 0.7", "m > 0.7"),
+        ("n > 0.7", "n > 0.7D"),
+        ("n + 1 > 2", "CAST(n AS DECIMAL(20, 0)) + 1 > 2"),
+        ("length(text) * 2 > n", "CAST(length(text) AS DECIMAL(20, 0)) * 2"),
+        ("n * 2 > score", "CAST(n AS DOUBLE) * 2"),
+        ("day + INTERVAL 1 DAY > now()", "day + INTERVAL 1 DAY > now()"),
+        ("text RLIKE '\\\\w+'", r"RLIKE '[A-Za-z0-9_]+'"),
+        ("text = 'it''s'", r"text = 'it\'s'"),
+        ("`score` > 1 -- 0.5", "> 1"),
+        ("NOT isnan(score)", "coalesce(isnan("),
+        ("CASE WHEN n > 1 THEN true END", "CASE WHEN n > 1 THEN true END"),
+    ],
+)
+def test_what_means_the_same(text: str, part: str) -> None:
+    assert part in translate(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqrt(score) > 1",
+        "floor(score) = 0",
+        "n * 0.1 > 1",
+        "m > score",
+        "m / 3 > 1",
+        "CAST(m AS INT) = 1",
+        "CAST(n AS DECIMAL(4, 2)) > 1",
+        "CAST(score AS STRING) = '1.0'",
+        "concat(text, score) = 'a1.0'",
+        "try_cast(text AS DATE) > '2026-01-01'",
+        "(n + n) / 2 > 1",
+        "n * n * n > 1",
+        "pmod(hash(score), 2) = 1",
+        "date_format(day, 'EEEE') = 'Monday'",
+        "extract(DOW FROM day) = 1",
+        "text RLIKE 'a(?=b)'",
+        "text RLIKE text",
+        "size(split(text, '')) > 1",
+        "substring(text, 1, -1) = ''",
+        "n & 1 = 1",
+        "(score > 1",
+    ],
+)
+def test_what_has_no_such_form_is_refused(text: str) -> None:
+    with pytest.raises(NotOnTheEmbeddedEngine):
+        to_embedded_sql(text, COLUMNS)
+
+
+def test_names_in_texts_and_comments_are_no_functions() -> None:
+    assert translate("text = 'sqrt(2)' /* floor(1) */") == "text = 'sqrt(2)'"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (r"\bgay\b", ["a gay man"], ["gaya"]),
+        (r"^\w+$", ["ab_1", "ab\n"], ["ä", "a b", "ab\nc"]),
+        (r"\d", ["1"], ["\u0661"]),
+        (r"\s", [" ", "\t"], ["\u00a0"]),
+        (r"(?i)k", ["K", "k"], ["\u212a"]),
+        (r"(?i)[a-k]s", ["KS", "as"], ["\u212as", "a\u017f"]),
+        (r"a.b", ["axb"], ["a\rb", "a\nb", "a\u2028b"]),
+        (r"(?s)a.b", ["a\rb", "a\nb"], ["ab"]),
+        (r"^a$", ["a", "a\n", "a\r\n", "a\u2028"], ["a\n\n", "ab"]),
+        (r"[\w.]+x", ["a.x"], ["äx"]),
+    ],
+)
+def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: list[str]) -> None:
+    """Python's `re`, like Rust, knows letters of Unicode, and is given the classes that the translation writes out."""
+    written = re.sub(r"\\x\{([0-9a-f]+)\}", lambda match: f"\\u{int(match[1], 16):04x}", to_rust(pattern)).replace(
+        r"\z", r"\Z"
+    )
+    assert [text for text in matching if not re.search(written, text)] == []
+    assert [text for text in others if re.search(written, text)] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a(?=b)", "(?<!a)b", r"(a)\1", "a++", "[[:alpha:]]", "[a&&b]", r"\h", r"\Qa\E", "{", "a(?i)b", "(?m)^a", "["],
+)
+def test_patterns_without_such_a_form(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        to_rust(pattern)
