@@ -146,8 +146,8 @@ def _say(name: str, flags: Sequence[str]) -> None:
 
 def _generator() -> int:
     """Return a checksum of what makes corpora: a corpus of another generator is made again."""
-    sources = {path.name: path for path in files("biasspark.synthetic").iterdir() if path.name.endswith((".py", ".toml"))}
-    return zlib.crc32(b"".join(sources[name].read_bytes() for name in sorted(sources)))
+    made_by = (path for path in files("biasspark.synthetic").iterdir() if path.name.endswith((".py", ".toml")))
+    return zlib.crc32(b"".join(path.read_bytes() for path in sorted(made_by, key=lambda path: path.name)))
 
 
 def _configuration(name: str, folder: Path) -> str:

@@ -54,6 +54,8 @@ SAFE = {
     "name": "a store's name(...)",
     "root": "the folder with its quotes doubled, as DuckDB wants it",
     "rows": "a table's name, declared or from a store's name(...)",
+    "text": "functions of a quote_name, in corpus/values.py",
+    "day": "functions of a quote_name, in corpus/read.py",
     # statements and clauses that are looked at where they are made
     "runs": "the name of the ledger with a clause, or a query over it",
     "latest": "an expression over declared columns",
