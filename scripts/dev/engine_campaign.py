@@ -5,7 +5,7 @@ usage: python -m scripts.dev.engine_campaign [--minutes M] [--cases N] [--seed S
 Each corpus is made from the seed and its number alone. Both engines read it, survey it, and pack its rows (EXAMPLES);
 of every eighth corpus they compute all tables of a night. Values are compared as they are written in full: integers
 exactly, doubles by their bits. Of a corpus that is not measured, the exit code and the keys at fault are compared.
-Where an engine is asked for nothing but columns of numbers, a third answer counts the same rows in plain Python.
+The rows of Parquet that no filter chooses from are counted by hand as well.
 """
 
 from __future__ import annotations
