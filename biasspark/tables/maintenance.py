@@ -129,9 +129,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
     row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
     tables: dict[Table, Rows] = {}
-    for table in tables_of(run.job):
-        if not run.wrote(table):
-            continue
+    for table in filter(to_run(row).wrote, tables_of(run.job)):
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.value_columns)
             tables[table] = frame.coalesce(_needed_files(store.file_sizes(spark, table, run)))

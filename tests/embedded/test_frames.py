@@ -20,6 +20,7 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil_rows import CivilRequest
 from tests.documents import blocks_of
 from tests.embedded.measure_frames import SCRIPT
+from tests.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
@@ -28,8 +29,8 @@ GIVEN_BACK = {"pandas": "pandas", "polars": "polars", "spark": "pyspark"}
 
 
 def run_python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    environment |= {"TMPDIR": str(folder)}
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = clean_environment(PYTHONPATH=path, TMPDIR=str(folder))  # without what asks for Spark
     return subprocess.run(
         [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )

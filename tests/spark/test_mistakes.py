@@ -28,6 +28,7 @@ PATHS = WITH_IDENTITIES | OF_ROWS
 
 LIKE_MEASURE: dict[str, dict[str, Any]] = {
     "bias_metrics": {},
+    "bias_report": {},
     "u_statistics": {},
     "model_summary": {},
     "pinned_auc": {},
@@ -42,7 +43,7 @@ LIKE_ATTRIBUTIONS: dict[str, dict[str, Any]] = {
     "pair_segments": {"numeric": ["words"]},
     "auc_crosses": {"groupings": {"by": "template"}},
 }
-OF_NO_CORPUS = {"side_by_side", "local"}
+OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
 
 SCORED = PATHS.keys() - {"label_balance"}
 FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
@@ -152,7 +153,8 @@ def test_every_other_function_takes_the_way_of_one_that_is_tried(
     def reach(*_: object) -> None:
         raise ReachedError
 
-    monkeypatch.setattr("biasspark.api.metrics.measure_corpus", reach)
+    for module in ("metrics", "measured"):
+        monkeypatch.setattr(f"biasspark.api.{module}.measure_corpus", reach)
     monkeypatch.setattr("biasspark.api.attribution_functions._attribute", reach)
     for name in ("template_scores", *LIKE_MEASURE, *OF_ROWS, *LIKE_ATTRIBUTIONS):
         with pytest.raises(ReachedError):

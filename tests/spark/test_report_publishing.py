@@ -66,7 +66,7 @@ def publish(
         assert is_running, "what is imported from a zip of --py-files is gone when the session has stopped"
         return write(*arguments)
 
-    monkeypatch.setattr(write_report, "job_session", lend)
+    monkeypatch.setattr("biasspark.tables.store.job_session", lend)
     monkeypatch.setattr(write_report, "write_documents", write_while_running)
 
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
@@ -153,7 +153,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object) -> None:
         pytest.fail("Spark is started")
 
-    monkeypatch.setattr(write_report, "job_session", start)
+    monkeypatch.setattr("biasspark.tables.store.job_session", start)
 
 
 def test_tables_in_a_catalog_need_a_folder_for_reports(publish: Callable[..., Done], no_spark: None) -> None:
