@@ -48,9 +48,8 @@ NULL_GROUP, OTHER_GROUP = "(null)", "(other)"
 """Groups of a grouping that are no value: NULL, and all values past the limit."""
 
 ROW_ID, REASON = "row_id", "reason"
-HONEST, SEGMENTS = "honest", "segments"
+HONEST = "honest"
 LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED = "label", "score", "n_opposite", "ordered_doubled"
-IN_SETS, ORDERED_IN_SETS = "in_sets", "ordered_in_sets"
 GROUP = "jackknife_group"
 
 HEADER_RANGE = -1

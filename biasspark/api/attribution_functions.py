@@ -9,7 +9,8 @@ and return a frame that holds its rows. Each raises and warns as `example_attrib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +21,8 @@ from biasspark.api.frame_kinds import spark_rows
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.attribution import examples
+from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.errors import ConfigError, Fault
-from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,
@@ -32,7 +33,7 @@ from biasspark.tables.schemas import (
     PAIR_SEGMENTS,
     Table,
 )
-from biasspark.workflows.attribution import Attributed, attribute, check_rows, ranked_rows
+from biasspark.workflows.attribution import SurveyedRows, describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs, warn_of_groupings
 
 
@@ -107,8 +108,8 @@ def example_attributions(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        return give(df, EXAMPLE_ATTRIBUTIONS, examples.example_attributions(_attribute(corpus, keywords).ranked))
+    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, _):
+        return give(df, EXAMPLE_ATTRIBUTIONS, examples.example_attributions(surveyed.ranked_rows))
 
 
 def attribution_correlations(
@@ -330,10 +331,8 @@ def pair_segments(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with translate_corpus_errors(attributed.corpus, attributed.expressions):
-            return hold(df, PAIR_SEGMENTS, segment_pairs(attributed))
+    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
+        return hold(df, PAIR_SEGMENTS, segment_pairs(surveyed, ranked))
 
 
 def auc_crosses(
@@ -373,30 +372,29 @@ def auc_crosses(
         rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
         with keywords.name_faults():
             raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with translate_corpus_errors(attributed.corpus, attributed.expressions):
-            crosses = cross_groups(attributed)
+    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
+        crosses = cross_groups(surveyed, ranked)
     warn(warn_of_groupings(crosses))
     return hold(df, AUC_CROSSES, crosses)
 
 
 def _search(df: Frame, table: Table, keywords: Keywords) -> Frame:
     """Rank, search, and return one of the tables that are computed on the way."""
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with ranked_rows(attributed) as losses:
-            tables, warnings = list_tables(attributed, losses)
+    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
+        tables, warnings = list_tables(surveyed, ranked)
     warn(warnings)
     rows = tables[table]
     assert isinstance(rows, pa.Table)  # none of them grows with the corpus
     return hold(df, table, rows)
 
 
-def _attribute(corpus: DataFrame, keywords: Keywords) -> Attributed:
-    """Survey a corpus and plan its ranking, stop at faults of its rows, and give warnings of them."""
-    with keywords.name_faults():
-        attributed = attribute(corpus, keywords.measures(), keywords.given["id"], "estimate")
-        _, warnings = check_rows(attributed)
-    warn(warnings)
-    return attributed
+@contextmanager
+def _ranked(corpus: DataFrame, keywords: Keywords) -> Iterator[tuple[SurveyedRows, RankedBlocks]]:
+    """Survey and rank a corpus, stop at faults of its rows, and give warnings of them."""
+    with (
+        keywords.name_faults(),
+        survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
+        ranked_blocks(surveyed) as ranked,
+    ):
+        warn(describe_rows(surveyed, ranked)[1])
+        yield surveyed, ranked

@@ -1,4 +1,4 @@
-"""Columns of the rows that are attributed: bins of features, groups of groupings, named segments, and the split.
+"""Columns of the rows that are attributed: features, groups of groupings, named segments, and the split.
 
 The surveys list what the bins and the groups stand for; each runs Spark jobs when called.
 """
@@ -6,22 +6,20 @@ The surveys list what the bins and the groups stand for; each runs Spark jobs wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType
 
-from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP, ROW_ID, SEGMENTS
+from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.survey import TASK_GROUP, merge_samples, quantiles_of, sample, sampling
 from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
-from biasspark.expressions.conditions import MOST_BITS, meet
-from biasspark.features import NULL_BIN, Condition, Feature, bin_name
+from biasspark.features import DRAW, Feature, feature_name, group_name, segment_name
 from biasspark.session import expression
 
 MOST_CATEGORIES = 1000
@@ -61,8 +59,8 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
     readers = [number] * n_numeric + [category] * (len(names) - n_numeric)
     values = [read(name, kind) for read, name, kind in zip(readers, names, kinds, strict=True)]
     values[:n_numeric] = [value + F.lit(0.0) for value in values[:n_numeric]]  # -0.0 becomes 0.0
-    narrow = corpus.select(*(value.alias(bin_name(n)) for n, value in enumerate(values)))
-    columns = [F.col(bin_name(n)) for n in range(len(names))]
+    narrow = corpus.select(*(value.alias(feature_name(n)) for n, value in enumerate(values)))
+    columns = [F.col(feature_name(n)) for n in range(len(names))]
     n_rows, n_known, cuts = _rough_quantiles(narrow, columns, n_numeric)
     if faults := [
         Fault(
@@ -106,16 +104,6 @@ def _rough_quantiles(
     return row["n_rows"] or 0, [row[f"n_{n}"] or 0 for n in range(len(columns))], cuts
 
 
-def bin_columns(features: Sequence[Feature], schema: StructType) -> list[Column]:
-    """Return the bin of every feature on a row of the corpus, as INT."""
-    bins = []
-    for n, feature in enumerate(features):
-        value = (number if feature.numeric else category)(feature.name, schema[feature.name].dataType)
-        bin_ = F.when(value.isNull(), F.lit(NULL_BIN)).otherwise(count_up_to(value, feature.values))
-        bins.append(bin_.cast("int").alias(bin_name(n)))
-    return bins
-
-
 def _bin_edges(
     narrow: DataFrame, columns: Sequence[Column], quantiles: Sequence[Sequence[float]], max_bins: int
 ) -> list[list[Any]]:
@@ -156,11 +144,6 @@ def _sum_before(name: str, order: str, *within: str) -> Column:
     return F.coalesce(F.sum(name).over(before), F.lit(0).cast("bigint"))
 
 
-def group_name(number: int) -> str:
-    """Return the column that holds the group of a row in a grouping."""
-    return f"group_{number}"
-
-
 def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[Grouping, ...]:
     """List the groups of every grouping: its 200 most frequent values, of equally frequent ones the first in order.
 
@@ -192,21 +175,6 @@ def survey_groupings(corpus: DataFrame, groupings: Mapping[str, str]) -> tuple[G
     return tuple((NULL_GROUP, *sorted(texts[:MOST_GROUPS]), OTHER_GROUP) for texts in frequent)
 
 
-def group_columns(corpus: DataFrame, groupings: Mapping[str, str], groups: tuple[Grouping, ...]) -> list[Column]:
-    """Return the number of the group of a row in every grouping, as INT."""
-    return [
-        _group_of(_group_value(corpus, text), names).cast("int").alias(group_name(n))
-        for n, (text, names) in enumerate(zip(groupings.values(), groups, strict=True))
-    ]
-
-
-def _group_of(value: Column, groups: Grouping) -> Column:
-    known = groups[1:-1]
-    index = count_up_to(value, known)
-    is_known = F.element_at(F.array(*map(F.lit, ["", *known])), index + 1) == value
-    return F.when(value.isNull(), F.lit(0)).when(is_known, index).otherwise(F.lit(len(groups) - 1))
-
-
 def _group_value(corpus: DataFrame, text: str) -> Column:
     """Return the value as text; NULL if it reads as the group of NULL."""
     grouping = expression(corpus, text)
@@ -214,47 +182,31 @@ def _group_value(corpus: DataFrame, text: str) -> Column:
     return F.when(value != NULL_GROUP, value)
 
 
-def payload_columns(
+def row_columns(
     attribution: Attribution, features: Sequence[Feature], corpus: DataFrame, id_column: str
 ) -> dict[str, Column]:
-    """Return the columns that travel with each row, by name: only what a part needs, since all are shuffled."""
-    payload = {bin_name(n): bin_ for n, bin_ in enumerate(bin_columns(features, corpus.schema))}
+    """Return the columns from which rows are described, by name: see `ranking.described_rows`."""
+    columns: dict[str, Column] = {}
+    for n, feature in enumerate(features):
+        read = number if feature.numeric else category
+        columns[feature_name(n)] = read(feature.name, corpus.schema[feature.name].dataType)
+    for n, text in enumerate(attribution.groupings.values()):
+        columns[group_name(n)] = _group_value(corpus, text)
+    for n, text in enumerate(attribution.segments.values()):
+        # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
+        columns[segment_name(n)] = F.coalesce(expression(corpus, text), F.lit(False))
     if attribution.tree or attribution.slice_search:
-        payload[HONEST] = only_estimates(id_column, attribution.split)
-    if attribution.write_examples or attribution.pairs or attribution.compare:
-        payload[ROW_ID] = column(id_column)
-    if attribution.segments:
-        payload[SEGMENTS] = _pack(expression(corpus, text) for text in attribution.segments.values())
-    return {name: value.alias(name) for name, value in payload.items()}
+        columns[HONEST] = only_estimates(id_column, attribution.split)
+    if attribution.pairs:
+        seed = F.lit(attribution.pairs.seed).cast("bigint")
+        columns[DRAW] = F.xxhash64(seed, column(id_column).cast("string"))
+    return {name: value.alias(name) for name, value in columns.items()}
 
 
 def only_estimates(id_column: str, split: TreeSettings) -> Column:
     """Return whether a row estimates and does not grow trees: by a seeded hash of its id as text."""
     hashed = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_HASHES))
     return hashed < F.lit(round(split.honest_fraction * _HASHES))
-
-
-def flag_rows(
-    corpus: DataFrame, features: Sequence[Feature], id_column: str, split: TreeSettings, conditions: Sequence[Condition]
-) -> tuple[DataFrame, list[Column]]:
-    """Return the corpus with words of flags, and the columns that hold these.
-
-    Bit k of the first word is set where a row only estimates and meets the k-th condition, up to the 63rd, and so on.
-    The names of the new columns are not those of any lake.
-    """
-    bins = {f"biasspark {bin_name(n)}": bin_ for n, bin_ in enumerate(bin_columns(features, corpus.schema))}
-    split_name = f"biasspark {HONEST}"
-    marked = corpus.withColumns(bins | {split_name: only_estimates(id_column, split)})
-    chunks = [conditions[start : start + MOST_BITS] for start in range(0, len(conditions), MOST_BITS)]
-    met = (F.when(F.col(split_name), meet(chunk, features, list(map(F.col, bins)))) for chunk in chunks)
-    words = {f"biasspark word {n}": F.coalesce(word, F.lit(0)) for n, word in enumerate(met)}
-    return marked.select("*", *(word.alias(name) for name, word in words.items())), list(map(F.col, words))
-
-
-def _pack(flags: Iterable[Column]) -> Column:
-    """Return a word whose bit k is set where the k-th flag is; one that is NULL is false."""
-    bits = (F.when(flag, F.lit(1 << k)).otherwise(F.lit(0)) for k, flag in enumerate(flags))
-    return reduce(Column.bitwiseOR, bits, F.lit(0)).cast("bigint")
 
 
 def count_up_to(value: Column, ordered: Sequence[str] | Sequence[float], start: int = 0) -> Column:

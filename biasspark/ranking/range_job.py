@@ -44,6 +44,9 @@ _PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _COUNTS = "model INT, slice INT, score_range INT, chunk INT, data BINARY"
 _COMBINED = "model INT, slice INT, chunk INT, data BINARY"
 
+CountsRow: TypeAlias = tuple[int, int, int, int, bytes]
+"""What is counted of one range: model, slice, range, chunk, data."""
+
 Cut: TypeAlias = Callable[[TaskRows], Iterable[Part]]
 """From some rows of a task to parts."""
 Measure: TypeAlias = Callable[[Key, Parts], Iterable[tuple[int, bytes]]]
@@ -84,24 +87,36 @@ class RangeJob:
     def count(self, parts: DataFrame) -> DataFrame:
         """Return the counts of every range, ``model, slice, score_range, chunk, data``. Lazy; one shuffle."""
 
-        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        def rows(batches: Batches) -> Iterator[CountsRow]:
             return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in self.measure(key, of_range))
 
-        ranges = gather_ranges(parts, self.boundaries, len(self.encoding.slices))
-        return ranges.mapInArrow(lambda batches: _to_batches(rows(batches), _COUNTS), _COUNTS)
+        return map_to_counts(gather_ranges(parts, self.boundaries, len(self.encoding.slices)), rows)
 
     def collect(self, counts: DataFrame) -> dict[Key, bytes]:
         """Return the combined counts by (model, slice, chunk). Runs one Spark action, with a shuffle of the counts."""
-
-        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
-            for key, of_chunk in _read_groups(batches, (0, 1, 3)):
-                ranges = sorted(of_chunk, key=itemgetter(2))
-                yield *key, self.combine(key, (data for *_, data in ranges))
-
         n_groups = len(self.encoding.models) * len(self.encoding.slices) * self.n_chunks
-        gathered = _gather(counts.where("chunk >= 0"), n_groups, _CHUNK_KEY)
-        combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
-        return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
+        return combine_counts(counts.where("chunk >= 0"), self.combine, n_groups)
+
+
+def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:
+    """Return the counts that each task makes of its batches, ``model, slice, score_range, chunk, data``. Lazy."""
+    return rows.mapInArrow(lambda batches: _to_batches(measure(batches), _COUNTS), _COUNTS)
+
+
+def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
+    """Return the combined counts by (model, slice, chunk), of which there are about `n_groups`.
+
+    Runs one Spark action, with a shuffle of the counts.
+    """
+
+    def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        for key, of_chunk in _read_groups(batches, (0, 1, 3)):
+            ranges = sorted(of_chunk, key=itemgetter(2))
+            yield *key, combine(key, (data for *_, data in ranges))
+
+    gathered = _gather(counts, n_groups, _CHUNK_KEY)
+    combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
+    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
 
 
 def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:

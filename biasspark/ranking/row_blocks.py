@@ -1,0 +1,293 @@
+"""Ranked rows, kept as blocks: EXAMPLES -> one block for each (model, range), and what is counted of all blocks.
+
+    EXAMPLES --cut--> rows of ranges --one shuffle--> blocks
+        of two models: --cut at the ranges of the second--> --one more shuffle--> blocks with both placements
+    blocks --measure--> counts of ranges --small shuffle--> counts
+
+A block has the placement of each row in every slice, so slices share everything else. Two models are compared among the
+rows that both score: their rows are placed among the scores of the baseline first, then among those of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyspark.sql.functions as F
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
+from biasspark.features import Feature
+from biasspark.ranking.described_rows import RowDescription
+from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
+from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.row_block import (
+    Baseline,
+    CellColumns,
+    Cells,
+    RowBlock,
+    SmallInts,
+    join_cells,
+    keep_cells,
+)
+from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.range_job import (
+    Combine,
+    CountsRow,
+    combine_counts,
+    cut_examples,
+    gather_ranges,
+    map_to_counts,
+    read_ranges,
+)
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+
+MOST_ROWS_A_WORKER = 1 << 26
+"""Of one range."""
+
+BLOCK = -1
+"""The chunk of a block; what is counted has chunks from 0 on, and rows that are cut again have less than this."""
+
+N_GROUPS = 12
+"""About how many (model, slice, chunk) are combined by two tasks."""
+
+Measure: TypeAlias = Callable[[int, int, RowBlock], Iterable[tuple[int, int, bytes]]]
+"""From the numbers of a model and a range, and its block, to (slice, chunk, counts)."""
+Sum: TypeAlias = Callable[[int, RowBlock], Iterable[tuple[int, int, Sequence[Ints]]]]
+"""From the number of a model and one of its blocks to (slice, chunk, int64 arrays), which are added up."""
+
+
+class _Rows(NamedTuple):
+    """Some rows: scores, cells and draws, and further arrays whose last axis is the rows."""
+
+    scores: Floats
+    cell: SmallInts
+    values: SmallInts
+    draws: Ints
+    further: Sequence[NDArray[Any]] = ()
+
+    def take(self, indices: Ints) -> _Rows:
+        """Return some rows, with their cells alone."""
+        cell, values = keep_cells(self.cell[indices], self.values)
+        draws = self.draws[indices] if len(self.draws) else self.draws
+        return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
+
+    def encode(self) -> bytes:
+        """Return the rows as bytes."""
+        return pack([self.scores, self.cell, self.values, self.draws, *self.further])
+
+
+@dataclass(frozen=True)
+class RowRanking:
+    """How rows are ranked.
+
+    Attributes
+    ----------
+    encoding : Encoding
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet; no result depends on them.
+    description : RowDescription
+    comparisons : sequence of (int, int)
+        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
+    """
+
+    encoding: Encoding
+    boundaries: Sequence[Floats]
+    description: RowDescription
+    comparisons: Sequence[tuple[int, int]] = ()
+
+    @property
+    def columns(self) -> CellColumns:
+        """What the cells are."""
+        return self.description.columns
+
+    def place(self, examples: DataFrame, measure: Measure) -> DataFrame:
+        """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
+
+        Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row and comparison, and the cells.
+
+        Parameters
+        ----------
+        examples : DataFrame
+            EXAMPLES, and the columns from which rows are described.
+        measure : callable
+            What is counted of every block, with chunks from 0 on.
+        """
+
+        def rows(batches: Batches) -> Iterator[CountsRow]:
+            for key, parts in read_ranges(batches):
+                if key[0] == CORPUS:
+                    yield *key, 0, add_up(parts[Kind.COUNTS])
+                elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
+                    block, _ = self._place(parts)
+                    yield *key, BLOCK, block.encode()
+                    counts = measure(key[0], key[2], block)
+                    yield from ((key[0], slice_, key[2], chunk, data) for slice_, chunk, data in counts)
+                elif Kind.ROWS in parts:
+                    yield from self._cut_again(key[0], parts)
+
+        parts = cut_examples(examples, self.encoding, self._cut, *self.description.names)
+        edges = [*self.boundaries, *(self.boundaries[baseline] for _, baseline in self.comparisons)]
+        return map_to_counts(gather_ranges(parts, edges, 1), rows)
+
+    def compare(self, placed: DataFrame) -> DataFrame:
+        """Return the blocks of comparisons, given what `place` returned. Lazy: one more shuffle of their rows."""
+
+        def rows(batches: Batches) -> Iterator[CountsRow]:
+            for key, parts in read_ranges(batches):
+                if Kind.ROWS in parts:
+                    block, further = self._place(parts)
+                    scores, placements = further
+                    yield *key, BLOCK, replace(block, baseline=Baseline(scores, placements)).encode()
+
+        number = F.lit(BLOCK - 1) - F.col("chunk")
+        kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
+        parts = placed.where(F.col("chunk") < BLOCK).select(
+            "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
+        )
+        return map_to_counts(gather_ranges(parts, [self.boundaries[model] for model, _ in self.comparisons], 1), rows)
+
+    def _cut(self, rows: TaskRows) -> Iterator[Part]:
+        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+        described = self.description.describe(rows)
+        usable = [rows.usable(model) for model in range(len(self.encoding.models))]
+        for model, scores in enumerate(rows.scores):
+            of_model = _Rows(scores, *described).take(np.flatnonzero(usable[model]))
+            yield from self._cut_rows(model, of_model, self.boundaries[model])
+        for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
+            both = _Rows(rows.scores[baseline], *described, [rows.scores[model]])
+            chosen = np.flatnonzero(usable[model] & usable[baseline])
+            yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
+
+    def _cut_rows(self, number: int, rows: _Rows, edges: Floats) -> Iterator[Part]:
+        """Cut rows at the boundaries of ranges, and count those of either label and every slice for every range."""
+        for score_range, indices in split_by_range(rows.scores, edges):
+            yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
+        sets = (np.flatnonzero(inside[rows.cell]) for inside in self._reference_sets(rows.values))
+        counts = count_by_range(sets, np.searchsorted(edges, rows.scores, "right"), len(edges) + 1)
+        for score_range, data in enumerate(RankOffsets.encode(counts)):
+            yield Part(number, 0, score_range, Kind.OFFSETS, data)
+
+    def _reference_sets(self, values: SmallInts) -> Iterator[Flags]:
+        """Give the cells of the negatives of every slice, then those of the positives of each."""
+        cells = Cells(self.columns, values)
+        for label in (False, True):
+            yield from ((cells.label == label) & cells.in_slice(number) for number in range(len(self.encoding.slices)))
+
+    def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
+        """Return the block of a range, and what else is known of its rows, in the same order."""
+        pieces = [unpack(data) for data in parts[Kind.ROWS]]
+        refuse_too_many(sum(len(scores) for scores, *_ in pieces))
+        cell, values = join_cells([(cell, values) for _, cell, values, *_ in pieces])
+        scores, draws, *further = (
+            np.concatenate(arrays, axis=-1)
+            for arrays in zip(*((scores, *rest) for scores, _, _, *rest in pieces), strict=True)
+        )
+        order = np.argsort(scores)
+        scores, cell, cells = scores[order], cell[order], Cells(self.columns, values)
+        offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
+        slices = [cells.in_slice(number)[cell] for number in range(len(self.encoding.slices))]
+        placements = place_rows(scores, cells.label[cell], slices, offsets)
+        draws = draws[order] if len(draws) else draws
+        block = RowBlock(scores, cell, cells, placements, offsets.total.reshape(2, -1), draws)
+        return block, [array[..., order] for array in further]
+
+    def _cut_again(self, number: int, parts: Parts) -> Iterator[CountsRow]:
+        """Place the rows of a comparison among the scores of the baseline, and cut them at the ranges of the model."""
+        model, _ = self.comparisons[number - len(self.encoding.models)]
+        placed, [scores] = self._place(parts)
+        known: list[NDArray[Any]] = [placed.scores, placed.placements]
+        rows = _Rows(scores, placed.cell, placed.cells.values, placed.draws, known)
+        for part in self._cut_rows(number, rows, self.boundaries[model]):
+            chunk = BLOCK - 1 - (2 * part.score_range + (part.kind == Kind.OFFSETS))
+            yield number, 0, part.score_range, chunk, part.data
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks, and what their cells are.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    columns : CellColumns
+    features : sequence of Feature
+        Of which the bins of cells are.
+    n_rows : int
+        At least the rows of any model: fixes the units of sums.
+    """
+
+    frame: DataFrame
+    columns: CellColumns
+    features: Sequence[Feature]
+    n_rows: int
+
+
+def measure_blocks(blocks: Blocks, measure: Measure, combine: Combine) -> dict[Key, bytes]:
+    """Return what is counted of blocks, combined over ranges, by (model, slice, chunk).
+
+    Runs one Spark action: the blocks are read, and their counts are shuffled.
+    """
+    columns = blocks.columns
+
+    def rows(batches: Batches) -> Iterator[CountsRow]:
+        for model, score_range, block in read_blocks(batches, columns):
+            counts = measure(model, score_range, block)
+            yield from ((model, slice_, score_range, chunk, data) for slice_, chunk, data in counts)
+
+    return combine_counts(map_to_counts(blocks.frame, rows), combine, N_GROUPS)
+
+
+def sum_blocks(blocks: Blocks, measure: Sum) -> dict[Key, list[Ints]]:
+    """Return the sums of int64 arrays over all blocks, by (model, slice, chunk).
+
+    Runs one Spark action: the blocks are read, each task adds up its own, and the sums are shuffled.
+    """
+    columns = blocks.columns
+
+    def rows(batches: Batches) -> Iterator[CountsRow]:
+        totals: dict[Key, list[Ints]] = {}
+        for model, _, block in read_blocks(batches, columns):
+            for slice_, chunk, arrays in measure(model, block):
+                key = model, slice_, chunk
+                totals[key] = add_arrays([totals[key], arrays]) if key in totals else list(arrays)
+        for (model, slice_, chunk), arrays in totals.items():
+            yield model, slice_, 0, chunk, pack(arrays)
+
+    summed = combine_counts(map_to_counts(blocks.frame, rows), sum_arrays, N_GROUPS)
+    return {key: unpack(data) for key, data in summed.items()}
+
+
+def refuse_too_many(n_rows: int) -> None:
+    """Raise `InputError` if a range has more rows than a worker holds."""
+    if n_rows > MOST_ROWS_A_WORKER:
+        raise InputError(
+            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. So many do not "
+            "fit a worker. Is that score a default for what was not scored? Filter it."
+        )
+
+
+def read_blocks(batches: Batches, columns: CellColumns) -> Iterator[tuple[int, int, RowBlock]]:
+    """Give the model, the range and the block of each row of a task."""
+    for batch in batches:
+        models, _, ranges, _, data = batch.columns
+        for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
+            yield model, score_range, RowBlock.decode(memoryview(data[index].as_buffer()), columns)
+
+
+def sum_arrays(_: Key, tasks: Iterator[memoryview]) -> bytes:
+    """Return the sums of arrays, as bytes."""
+    return pack(add_arrays(map(unpack, tasks)))
+
+
+def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
+    """Return the sums of some lists of arrays, array by array."""
+    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))
