@@ -16,7 +16,7 @@ from biasspark.config import Attribution, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.feature_columns import Grouping, row_columns, survey_features, survey_groupings
+from biasspark.corpus.feature_columns import Grouping, row_columns, survey_values
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
@@ -89,18 +89,18 @@ def survey_rows(
 ) -> Iterator[SurveyedRows]:
     """Check and survey a corpus for AUC attribution, for a block. Parameters and errors: see `survey_for_ranking`.
 
-    Runs up to four narrow jobs, side by side: the survey of the scores, two of the features and one of the groupings.
+    Runs two narrow jobs, side by side: one surveys the scores, one the features and groupings. A third one is for
+    features with more than a million distinct numbers.
     """
     attribution, expressions = measures.attribution or Attribution(), measures.expressions
     measures = rows_alone(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
-        partial(survey_features, corpus, attribution if attribution.searches else Attribution()),
-        partial(survey_groupings, corpus, attribution.groupings),
+        partial(survey_values, corpus, attribution),
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
-        survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
+        survey, (features, groups) = run_side_by_side(corpus.sparkSession, surveys)
     encoding = build_encoding(measures, survey)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         columns = row_columns(attribution, features, marked, id_column)
