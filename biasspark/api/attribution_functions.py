@@ -34,7 +34,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.workflows.attribution import SurveyedRows, describe_rows, ranked_blocks, survey_rows
-from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs, warn_of_groupings
+from biasspark.workflows.attribution_tables import list_tables
 
 
 def example_attributions(
@@ -331,8 +331,7 @@ def pair_segments(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
-        return hold(df, PAIR_SEGMENTS, segment_pairs(surveyed, ranked))
+    return _search(df, PAIR_SEGMENTS, keywords)
 
 
 def auc_crosses(
@@ -372,10 +371,7 @@ def auc_crosses(
         rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
         with keywords.name_faults():
             raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
-    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
-        crosses = cross_groups(surveyed, ranked)
-    warn(warn_of_groupings(crosses))
-    return hold(df, AUC_CROSSES, crosses)
+    return _search(df, AUC_CROSSES, keywords)
 
 
 def _search(df: Frame, table: Table, keywords: Keywords) -> Frame:

@@ -37,7 +37,7 @@ def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
 
 def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
     """Return what `NodeSums` is read from, by cell: int64, shape (`N_SUMS`, cells)."""
-    losses = 2 * opposite_rows(block, slice_number, rows) - block.placements[slice_number, rows]
+    losses = 2 * opposite_rows(block, slice_number, rows) - block.placed(slice_number, rows)
     columns = [np.ones(len(rows), np.int64), *cut_moments(values), losses, *cut_limbs(losses * losses)]
     return sum_by_cell(block, rows, columns)
 

@@ -36,7 +36,7 @@ from biasspark.ranking.range_job import (
     map_to_counts,
     read_ranges,
 )
-from biasspark.ranking.row_blocks import N_GROUPS, Blocks, read_blocks
+from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 
 MOST_SETS = 16
@@ -105,7 +105,8 @@ def _vary_chunk(
     def measure(batches: Batches) -> Iterator[CountsRow]:
         return ((*key, 0, sum_range(parts)) for key, parts in read_ranges(batches) if Kind.ROWS in parts)
 
-    ranges = gather_ranges(cut_batches(blocks.frame, cut), list(edges.values()), columns.n_slices)
+    parts = cut_batches(blocks.frame, cut)
+    ranges = gather_ranges(parts, list(edges.values()), columns.n_slices, BLOCKS_A_TASK)
     combined = combine_counts(map_to_counts(ranges, measure), add_wide, N_GROUPS)
     return {
         target: read_variances(combined.get((target.model, target.slice, 0)), len(conditions))
@@ -124,11 +125,11 @@ def cut_block(
     sets = [(meet(condition, cells.bins) & cells.honest)[block.cell[rows]] for condition in conditions]
     label, scores = block.label[rows], block.baseline.scores[rows]
     placed = narrow(place_rows(block.scores[rows], label, sets, offsets))
-    differences = (block.placements - block.baseline.placements)[target.slice, rows]
+    differences = block.difference(target.slice, rows)
     members, as_bits = np.stack(sets).astype(np.uint8), label.astype(np.uint8)
     for score_range, inside in split_by_range(scores, edges):
-        arrays = [scores[inside], as_bits[inside], differences[inside], members[:, inside], placed[:, inside]]
-        yield Part(target.model, target.slice, score_range, Kind.ROWS, pack(arrays))
+        data = pack([scores[inside], as_bits[inside], differences[inside], members[:, inside], placed[:, inside]])
+        yield Part(target.model, target.slice, score_range, Kind.ROWS, data)
     chosen = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in sets)
     counts = count_by_range(chosen, np.searchsorted(edges, scores, "right"), len(edges) + 1)
     for score_range, data in enumerate(RankOffsets.encode(counts)):

@@ -89,7 +89,7 @@ def sum_losses(block: RowBlock, link: str | None) -> Iterator[Ints]:
             index, distinct = np.repeat(np.arange(len(starts)), lengths), of_label[starts]
             members = (index[inside[block.cell[of_label]]] for inside in sets)
             counts = [np.bincount(rows_of_set, minlength=len(starts)) for rows_of_set in members]
-            ordered, n_opposite = block.placements[slice_number, distinct], block.totals[1 - label, slice_number]
+            ordered, n_opposite = block.placed(slice_number, distinct), block.totals[1 - label, slice_number]
             of_rows = _list_columns(
                 ordered, n_opposite, [loss[label, block.score_index[distinct]] for loss in of_scores]
             )

@@ -1,4 +1,4 @@
-"""Everything that is said of the segments that were found: exact sums over their rows and placements, by one Spark job.
+"""Everything that is said of the segments that were found: exact sums over their rows and placements, by one query.
 
 blocks --measure--> sums of ranges --small shuffle--> sums of each set of rows
 """
@@ -22,8 +22,8 @@ from biasspark.attribution.trees import Target
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
-from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Blocks, measure_blocks, sum_arrays
+from biasspark.ranking.kernels.row_block import CellColumns, RowBlock
+from biasspark.ranking.row_blocks import Query, Search, sum_arrays
 from biasspark.ranking.task_rows import Key
 
 FrozenCondition = frozenset[tuple[int, frozenset[int]]]
@@ -87,7 +87,9 @@ def freeze(condition: Condition) -> FrozenCondition:
     return frozenset(condition.items())
 
 
-def measure_sets(blocks: Blocks, asked: Mapping[Target, Sequence[Condition]], n_models: int) -> MeasuredSets:
+def measure_sets(
+    columns: CellColumns, asked: Mapping[Target, Sequence[Condition]], n_models: int
+) -> Search[MeasuredSets]:
     """Measure the rows that meet each condition, and those of the named segments.
 
     Parameters
@@ -98,9 +100,9 @@ def measure_sets(blocks: Blocks, asked: Mapping[Target, Sequence[Condition]], n_
 
     Notes
     -----
-    Runs one Spark action. The driver collects some integers for each set, and of comparisons for each set and range.
+    One query. The driver collects some integers for each set, and of comparisons for each set and range.
     """
-    columns, targets = blocks.columns, list(asked)
+    targets = list(asked)
     asked = {target: [*{freeze(one): one for one in conditions}.values()] for target, conditions in asked.items()}
 
     def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
@@ -131,7 +133,7 @@ def measure_sets(blocks: Blocks, asked: Mapping[Target, Sequence[Condition]], n_
             return sum_arrays(key, ranges)
         return pack([np.concatenate(parts) for parts in zip(*map(unpack, ranges), strict=True)])
 
-    measured = measure_blocks(blocks, measure, combine)
+    measured = yield Query(measure, combine)
     placements = {key[:2]: read_sets(data) for key, data in measured.items() if key[2] == _PLACEMENTS}
     of_targets, offsets = {}, {}
     for number, target in enumerate(targets, 1):

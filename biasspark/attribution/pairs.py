@@ -22,7 +22,7 @@ from biasspark.features import Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Blocks, measure_blocks
+from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 from biasspark.tables.arrow import to_table
 from biasspark.tables.schemas import PAIR_SEGMENTS
@@ -68,16 +68,18 @@ def choose_draws(counts: Ints, settings: Pairs) -> tuple[Draw, Draw]:
 
 
 def pair_segments(
-    blocks: Blocks,
+    features: Sequence[Feature],
     draws: Mapping[tuple[int, int], tuple[Draw, Draw]],
     names: Mapping[tuple[int, int], tuple[str, str]],
     settings: Pairs,
     level: float = 0.95,
-) -> pa.Table:
-    """Return the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
+) -> Search[pa.Table]:
+    """Find the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
 
     Parameters
     ----------
+    features : sequence of Feature
+        What trees may split on, of either side of a pair.
     draws : mapping
         By numbers of model and slice, which negatives and which positives are drawn.
     names : mapping
@@ -107,10 +109,9 @@ def pair_segments(
     Rows of equal hashes, such as those that repeat an id, are ordered by what is used of them. So the draw depends on
     the rows alone, and models and slices draw the same rows where they have them.
 
-    Runs one Spark action. The samples are shuffled, and at most one bucket more, a thousandth of the rows. A task holds
+    One query. The samples are shuffled, and at most one bucket more, a thousandth of the rows. A task holds
     four samples for each of its models and slices.
     """
-    features = blocks.features
 
     def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
         buckets = _buckets(block.draws)
@@ -138,7 +139,7 @@ def pair_segments(
             stream.write_table(pa.Table.from_pylist(rows, _SEGMENTS))
         return bytes(sink.getvalue())
 
-    combined = measure_blocks(blocks, measure, combine)
+    combined = yield Query(measure, combine)
     rows = pa.concat_tables(
         [_SEGMENTS.empty_table(), *(pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items()))]
     )

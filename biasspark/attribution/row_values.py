@@ -35,10 +35,7 @@ def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Fl
     With a baseline, the difference of two models' shares, -1/2 to 1/2: above 0 the model does better. Each row has
     another label in the slice.
     """
-    ordered = block.placements[slice_number, rows]
-    if block.baseline:
-        ordered = ordered - block.baseline.placements[slice_number, rows]
-    shares: Floats = ordered / (4 * opposite_rows(block, slice_number, rows))
+    shares: Floats = block.difference(slice_number, rows) / (4 * opposite_rows(block, slice_number, rows))
     return shares
 
 

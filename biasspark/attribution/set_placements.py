@@ -83,7 +83,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
         np.append(0, np.cumsum(np.bincount(index[chosen], minlength=len(block.score_starts)))) for chosen in of_label
     ]
     cells = [block.cell[rows[chosen]] for chosen in of_label]
-    placements = block.placements[slice_number, rows]
+    placements = block.placed(slice_number, rows)
     sums = np.zeros((2, len(SetPlacements._fields), len(sets)), object)
     for number, inside in enumerate(sets):
         members = [chosen[inside[of_cell]] for chosen, of_cell in zip(of_label, cells, strict=True)]

@@ -1,11 +1,11 @@
-"""Slices over row blocks, which overlap as segments of a tree cannot: counted by Spark, one job per level.
+"""Slices over row blocks, which overlap as segments of a tree cannot: one query for each level.
 
 blocks --> counts by bin --> counts by conjunction, of two predicates, then of three
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,12 +14,12 @@ from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import N_COUNTS, count_for_slices
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.slice_counter import SliceCounter
-from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Candidates, Counts, Slice, search
+from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Batch, Counts, Searched, Slice, search
 from biasspark.attribution.trees import SUM_BITS, Target
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Blocks, sum_blocks
+from biasspark.ranking.row_blocks import Answer, Blocks, Query, Search
 
 ByCell: TypeAlias = Callable[[int, RowBlock], Ints | None]
 """From the number of a target and a block to the five counts of each cell; None where no row counts."""
@@ -45,7 +45,7 @@ def search_slices(
     targets: Sequence[Target],
     means: Sequence[float],
     settings: SliceSearch,
-) -> SearchedSlices:
+) -> Search[SearchedSlices]:
     """Find for each target the slices that lack most attribution.
 
     Parameters
@@ -64,7 +64,7 @@ def search_slices(
 
     Notes
     -----
-    One job for each predicate. The rows of a block are added up by cell, and a cell is counted in the candidates that
+    One query for each predicate. The rows of a block are added up by cell, and a cell is counted in the candidates that
     it is in: at most 100,000 per target, and 100,000 of all targets at a time, beyond which targets take turns. The
     driver collects five integers for each bin and each candidate at most, and no row of the corpus.
     """
@@ -79,21 +79,25 @@ def search_slices(
         rows, units = targets[number].read(block, shift)
         return count_for_slices(block, rows, units, ceilings[number], bits) if len(rows) else None
 
-    by_bin = _count_bins(blocks, targets, by_cell)
-
-    def count(batch: Mapping[int, Candidates]) -> Mapping[int, Mapping[Slice, Counts]]:
-        return _count_slices(blocks, targets, batch, by_cell, settings.min_rows)
-
-    searched = search(by_bin, blocks.features, settings, count)
-    warnings = {number: _warn(one.missed / 2**shift) for number, one in enumerate(searched) if one.missed}
-    return SearchedSlices([one.conditions for one in searched], warnings)
-
-
-def _count_bins(blocks: Blocks, targets: Sequence[Target], by_cell: ByCell) -> list[list[Ints]]:
-    """Return by target and feature the counts of each bin, shape (bins, 5)."""
     nothing = [np.zeros((feature.n_bins, N_COUNTS), np.int64) for feature in blocks.features]
+    summed = yield _ask_bins(targets, nothing, by_cell)
+    by_bin = [summed.get((target.model, target.slice, number), nothing) for number, target in enumerate(targets)]
+    searching = search(by_bin, blocks.features, settings)
+    try:
+        batch = next(searching)
+        while True:
+            counted = yield _ask_slices(targets, batch, by_cell)
+            batch = searching.send(_read_slices(batch, counted, settings.min_rows))
+    except StopIteration as end:
+        searched: list[Searched] = end.value
+        warnings = {number: _warn(one.missed / 2**shift) for number, one in enumerate(searched) if one.missed}
+        return SearchedSlices([one.conditions for one in searched], warnings)
 
-    def count(model: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+
+def _ask_bins(targets: Sequence[Target], nothing: Sequence[Ints], by_cell: ByCell) -> Query:
+    """Ask for the counts of each bin, shape (bins, 5), by feature."""
+
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
         for number, target in _targets_of(model, targets):
             if (counts := by_cell(number, block)) is not None:
                 totals = [zeros.copy() for zeros in nothing]
@@ -101,27 +105,29 @@ def _count_bins(blocks: Blocks, targets: Sequence[Target], by_cell: ByCell) -> l
                     np.add.at(total, bins, counts.T)
                 yield target.slice, number, totals
 
-    summed = sum_blocks(blocks, count)
-    return [summed.get((target.model, target.slice, number), nothing) for number, target in enumerate(targets)]
+    return Query(measure)
 
 
-def _count_slices(
-    blocks: Blocks, targets: Sequence[Target], batch: Mapping[int, Candidates], by_cell: ByCell, min_rows: int
-) -> dict[int, dict[Slice, Counts]]:
-    """Return the counts of the candidates that have enough rows."""
+def _ask_slices(targets: Sequence[Target], batch: Batch, by_cell: ByCell) -> Query:
+    """Ask for the counts of candidates, shape (5, candidates)."""
     counters = {number: SliceCounter.of(candidates) for number, candidates in batch.items()}
 
-    def count(model: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
         for number, target in _targets_of(model, targets):
             if number in counters and (counts := by_cell(number, block)) is not None:
                 yield target.slice, number, [counters[number].count([*block.cells.bins], [*counts])]
 
-    counted: dict[int, dict[Slice, Counts]] = {}
-    for (_, _, number), [sums] in sum_blocks(blocks, count).items():
+    return Query(measure)
+
+
+def _read_slices(batch: Batch, counted: Answer, min_rows: int) -> dict[int, dict[Slice, Counts]]:
+    """Return the counts of the candidates that have enough rows."""
+    slices: dict[int, dict[Slice, Counts]] = {}
+    for (_, _, number), [sums] in counted.items():
         enough = np.flatnonzero((sums[:2] >= min_rows).all(axis=0))
-        slices = batch[number].slices
-        counted[number] = {slices[k]: Counts(*sums[:, k].tolist()) for k in enough.tolist()}
-    return counted
+        conjunctions = batch[number].slices
+        slices[number] = {conjunctions[k]: Counts(*sums[:, k].tolist()) for k in enough.tolist()}
+    return slices
 
 
 def _targets_of(model: int, targets: Sequence[Target]) -> Iterator[tuple[int, Target]]:

@@ -1,21 +1,22 @@
-"""Trees over row blocks: one Spark job for each level of all trees, whatever their models, slices and targets."""
+"""Trees over row blocks: one query for each level of all trees, whatever their models, slices and targets."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import count_for_histograms, find_nodes, in_units, measure_bins, read_histograms
-from biasspark.attribution.growth import GrownTree, Histograms, Limits, NodeKey, grow
+from biasspark.attribution.growth import Asked, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.row_values import rows_with_opposite, target_values
 from biasspark.config.attribution_settings import TreeSettings
+from biasspark.features import Feature
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Blocks, sum_blocks
+from biasspark.ranking.row_blocks import Answer, Blocks, Query, Search
 
 SUM_BITS = 62
 """Of a sum of values in whole units, int64."""
@@ -47,7 +48,7 @@ class Target(NamedTuple):
 
 def grow_trees(
     blocks: Blocks, targets: Sequence[Target], settings: TreeSettings, square_sums: Sequence[float]
-) -> list[GrownTree]:
+) -> Search[list[GrownTree]]:
     """Grow a tree for each target.
 
     Parameters
@@ -64,39 +65,52 @@ def grow_trees(
 
     Notes
     -----
-    A job for each level. Of nodes that are split only the smaller side is measured. The driver collects a histogram for
-    each node that is measured: nodes times bins, whatever the number of rows.
+    A query for each level. Of nodes that are split only the smaller side is measured. The driver collects a histogram
+    for each node that is measured: nodes times bins, whatever the number of rows.
     """
     features, shift = blocks.features, SUM_BITS - LARGEST_BITS - max(blocks.n_rows, 1).bit_length()
-    n_bins = sum(feature.n_bins for feature in features)
+    growing = grow(features, Limits.of(settings, [total * 4.0**shift for total in square_sums]))
+    try:
+        asked = next(growing)
+        while True:
+            measured = yield _ask_histograms(asked, targets, features, shift)
+            asked = growing.send(_read_histograms(asked, targets, features, measured))
+    except StopIteration as end:
+        trees: list[GrownTree] = end.value
+        return trees
 
-    def measure(trees: Sequence[GrownTree], nodes: Sequence[NodeKey]) -> Mapping[NodeKey, Histograms]:
-        leaves: defaultdict[int, list[int]] = defaultdict(list)
-        for number, node_id in nodes:
-            leaves[number].append(node_id)
-        of_models: defaultdict[int, list[GrownTree]] = defaultdict(list)
-        for tree in trees:
-            if tree.number in leaves:
-                of_models[targets[tree.number].model].append(tree)
 
-        def count(model: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-            for tree in of_models.get(model, ()):
-                target = targets[tree.number]
-                rows, units = target.read(block, shift)
-                if len(rows):
-                    counts = count_for_histograms(block, rows, units)
-                    at = find_nodes(tree.nodes, block.cells.bins)
-                    histograms = measure_bins(block.cells, counts, at, leaves[tree.number], features)
-                    yield target.slice, tree.number, [histograms]
+def _ask_histograms(asked: Asked, targets: Sequence[Target], features: Sequence[Feature], shift: int) -> Query:
+    """Ask for the histograms of leaves."""
+    leaves: defaultdict[int, list[int]] = defaultdict(list)
+    for number, node_id in asked.leaves:
+        leaves[number].append(node_id)
+    of_models: defaultdict[int, list[GrownTree]] = defaultdict(list)
+    for tree in asked.trees:
+        if tree.number in leaves:
+            of_models[targets[tree.number].model].append(tree)
 
-        measured = sum_blocks(blocks, count)
-        histograms: dict[NodeKey, Histograms] = {}
-        for number, of_tree in leaves.items():
-            nothing = [np.zeros((len(of_tree), 3, n_bins), np.int64)]
-            [sums] = measured.get((targets[number].model, targets[number].slice, number), nothing)
-            histograms |= {
-                (number, leaf): read_histograms(one, features) for leaf, one in zip(of_tree, sums, strict=True)
-            }
-        return histograms
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for tree in of_models.get(model, ()):
+            target = targets[tree.number]
+            rows, units = target.read(block, shift)
+            if len(rows):
+                counts = count_for_histograms(block, rows, units)
+                at = find_nodes(tree.nodes, block.cells.bins)
+                yield target.slice, tree.number, [measure_bins(block.cells, counts, at, leaves[tree.number], features)]
 
-    return grow(measure, features, Limits.of(settings, [total * 4.0**shift for total in square_sums]))
+    return Query(measure)
+
+
+def _read_histograms(
+    asked: Asked, targets: Sequence[Target], features: Sequence[Feature], measured: Answer
+) -> dict[NodeKey, Histograms]:
+    """Return the histograms of leaves; zeros of those without rows."""
+    n_bins, places = sum(feature.n_bins for feature in features), Counter[int]()
+    histograms: dict[NodeKey, Histograms] = {}
+    for number, node_id in asked.leaves:
+        target, nothing = targets[number], np.zeros((len(asked.leaves), len(Histogram._fields), n_bins), np.int64)
+        [sums] = measured.get((target.model, target.slice, number), [nothing])
+        histograms[number, node_id] = read_histograms(sums[places[number]], features)
+        places[number] += 1
+    return histograms

@@ -18,13 +18,11 @@ from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse, split_by_code
-from biasspark.ranking.row_blocks import Blocks, measure_blocks
+from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 
 
-def count_pairs_of_groups(
-    blocks: Blocks, encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]
-) -> list[dict[str, Any]]:
+def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
     """Count the rightly ordered pairs of every two groups, for every model, slice and grouping.
 
     Parameters
@@ -42,7 +40,7 @@ def count_pairs_of_groups(
 
     Notes
     -----
-    Runs one Spark action. Cost: for each grouping two passes over the scores for each of its groups, neither one for
+    One query. Cost: for each grouping two passes over the scores for each of its groups, neither one for
     each pair of rows nor one for each pair of groups.
     """
     names = list(groupings.items())
@@ -63,8 +61,9 @@ def count_pairs_of_groups(
     def combine(_key: Key, ranges: Iterator[memoryview]) -> bytes:
         return pack(reduce(PairSums.merge, (PairSums.unpack(*unpack(data)) for data in ranges)).pack())
 
+    combined = yield Query(measure, combine)
     counted: list[dict[str, Any]] = []
-    for (model, slice_number, number), data in sorted(measure_blocks(blocks, measure, combine).items()):
+    for (model, slice_number, number), data in sorted(combined.items()):
         grouping, groups = names[number]
         sums = PairSums.unpack(*unpack(data))
         n_negative, n_positive = sums.n_low[0], sums.n_high[:, 0]

@@ -133,7 +133,9 @@ def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> Da
     return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
 
 
-def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], n_slices: int) -> DataFrame:
+def gather_ranges(
+    parts: DataFrame, boundaries: Sequence[Floats], n_slices: int, groups_a_task: int = GROUPS_A_TASK
+) -> DataFrame:
     """Bring the parts of every range together in one task: one shuffle.
 
     Parameters
@@ -141,7 +143,7 @@ def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], n_slices: int)
     boundaries : sequence of float64 arrays
         Of the models whose parts they are, where their ranges meet.
     """
-    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY)
+    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY, groups_a_task)
 
 
 def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
@@ -153,12 +155,12 @@ def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
         yield key, parts
 
 
-def _gather(rows: DataFrame, n_groups: int, key: Sequence[str]) -> DataFrame:
+def _gather(rows: DataFrame, n_groups: int, key: Sequence[str], groups_a_task: int = GROUPS_A_TASK) -> DataFrame:
     """Bring the rows of each group together in one task.
 
     The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
     """
-    return rows.repartition(-(-n_groups // GROUPS_A_TASK), *key)
+    return rows.repartition(-(-n_groups // groups_a_task), *key)
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:

@@ -10,10 +10,10 @@ rows that both score: their rows are placed among the scores of the baseline fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -27,7 +27,7 @@ from biasspark.features import Feature
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import split_by_range
-from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
 from biasspark.ranking.kernels.row_block import (
     Baseline,
@@ -56,13 +56,15 @@ MOST_ROWS_A_WORKER = 1 << 26
 BLOCK = -1
 """The chunk of a block; what is counted has chunks from 0 on, and rows that are cut again have less than this."""
 
+BLOCKS_A_TASK = 2
+"""Of some 20 MB each."""
+
 N_GROUPS = 12
 """About how many (model, slice, chunk) are combined by two tasks."""
 
 Measure: TypeAlias = Callable[[int, int, RowBlock], Iterable[tuple[int, int, bytes]]]
 """From the numbers of a model and a range, and its block, to (slice, chunk, counts)."""
-Sum: TypeAlias = Callable[[int, RowBlock], Iterable[tuple[int, int, Sequence[Ints]]]]
-"""From the number of a model and one of its blocks to (slice, chunk, int64 arrays), which are added up."""
+Result = TypeVar("Result")
 
 
 class _Rows(NamedTuple):
@@ -136,7 +138,7 @@ class RowRanking:
 
         parts = cut_examples(examples, self.encoding, self._cut, *self.description.names)
         edges = [*self.boundaries, *(self.boundaries[baseline] for _, baseline in self.comparisons)]
-        return map_to_counts(gather_ranges(parts, edges, 1), rows)
+        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
 
     def compare(self, placed: DataFrame) -> DataFrame:
         """Return the blocks of comparisons, given what `place` returned. Lazy: one more shuffle of their rows."""
@@ -153,7 +155,8 @@ class RowRanking:
         parts = placed.where(F.col("chunk") < BLOCK).select(
             "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
         )
-        return map_to_counts(gather_ranges(parts, [self.boundaries[model] for model, _ in self.comparisons], 1), rows)
+        edges = [self.boundaries[model] for model, _ in self.comparisons]
+        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
@@ -195,7 +198,7 @@ class RowRanking:
         scores, cell, cells = scores[order], cell[order], Cells(self.columns, values)
         offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
         slices = [cells.in_slice(number)[cell] for number in range(len(self.encoding.slices))]
-        placements = place_rows(scores, cells.label[cell], slices, offsets)
+        placements = narrow(place_rows(scores, cells.label[cell], slices, offsets))
         draws = draws[order] if len(draws) else draws
         block = RowBlock(scores, cell, cells, placements, offsets.total.reshape(2, -1), draws)
         return block, [array[..., order] for array in further]
@@ -231,39 +234,73 @@ class Blocks:
     n_rows: int
 
 
-def measure_blocks(blocks: Blocks, measure: Measure, combine: Combine) -> dict[Key, bytes]:
-    """Return what is counted of blocks, combined over ranges, by (model, slice, chunk).
+class Query(NamedTuple):
+    """What is asked of all blocks.
 
-    Runs one Spark action: the blocks are read, and their counts are shuffled.
+    Attributes
+    ----------
+    measure : callable
+        From the numbers of a model and a range, and its block, to (slice, chunk, bytes), or to (slice, chunk, list of
+        int64 arrays) without `combine`.
+    combine : callable, optional
+        From a (model, slice, chunk) and the bytes of its ranges, by ascending score, to those of the whole score line.
+        Without it, arrays are added up.
     """
-    columns = blocks.columns
 
-    def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, score_range, block in read_blocks(batches, columns):
-            counts = measure(model, score_range, block)
-            yield from ((model, slice_, score_range, chunk, data) for slice_, chunk, data in counts)
-
-    return combine_counts(map_to_counts(blocks.frame, rows), combine, N_GROUPS)
+    measure: Callable[[int, int, RowBlock], Iterable[tuple[int, int, Any]]]
+    combine: Combine | None = None
 
 
-def sum_blocks(blocks: Blocks, measure: Sum) -> dict[Key, list[Ints]]:
-    """Return the sums of int64 arrays over all blocks, by (model, slice, chunk).
+Answer: TypeAlias = Mapping[Key, Any]
+"""What a query gives, by (model, slice, chunk): bytes, or the sums of arrays."""
+Search: TypeAlias = Generator[Query, Answer, Result]
+"""What yields queries, is sent their answers, and returns what it finds."""
 
-    Runs one Spark action: the blocks are read, each task adds up its own, and the sums are shuffled.
+
+def run_searches(blocks: Blocks, searches: Sequence[Search[Any]]) -> list[Any]:
+    """Run searches together: the queries that they yield next are one Spark job. Return what each one finds."""
+    results: list[Any] = [None] * len(searches)
+    answers: dict[int, Answer | None] = dict.fromkeys(range(len(searches)))
+    while answers:
+        queries: dict[int, Query] = {}
+        for number, answer in answers.items():
+            try:
+                queries[number] = searches[number].send(answer)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as end:
+                results[number] = end.value
+        answers = dict(zip(queries, ask_blocks(blocks, list(queries.values())), strict=True)) if queries else {}
+    return results
+
+
+def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
+    """Answer some queries.
+
+    Runs one Spark action: the blocks are read, and what is measured of them is shuffled. Each task adds up its arrays.
     """
-    columns = blocks.columns
+    n_queries, columns = len(queries), blocks.columns
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
         totals: dict[Key, list[Ints]] = {}
-        for model, _, block in read_blocks(batches, columns):
-            for slice_, chunk, arrays in measure(model, block):
-                key = model, slice_, chunk
-                totals[key] = add_arrays([totals[key], arrays]) if key in totals else list(arrays)
+        for model, score_range, block in read_blocks(batches, columns):
+            for number, query in enumerate(queries):
+                for slice_, chunk, measured in query.measure(model, score_range, block):
+                    key = model, slice_, chunk * n_queries + number
+                    if query.combine:
+                        yield model, slice_, score_range, key[2], measured
+                    else:
+                        totals[key] = add_arrays([totals[key], measured]) if key in totals else measured
         for (model, slice_, chunk), arrays in totals.items():
             yield model, slice_, 0, chunk, pack(arrays)
 
-    summed = combine_counts(map_to_counts(blocks.frame, rows), sum_arrays, N_GROUPS)
-    return {key: unpack(data) for key, data in summed.items()}
+    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
+        chunk, number = divmod(key[2], n_queries)
+        return (queries[number].combine or sum_arrays)((key[0], key[1], chunk), ranges)
+
+    answers: list[dict[Key, Any]] = [{} for _ in queries]
+    for (model, slice_, chunk), data in combine_counts(map_to_counts(blocks.frame, rows), combine, N_GROUPS).items():
+        number = chunk % n_queries
+        answers[number][model, slice_, chunk // n_queries] = data if queries[number].combine else unpack(data)
+    return [*answers]
 
 
 def refuse_too_many(n_rows: int) -> None:

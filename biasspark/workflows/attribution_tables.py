@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,10 +22,11 @@ from biasspark.attribution.segments import TreeKey, list_segments, list_slices, 
 from biasspark.attribution.slice_search import SearchedSlices, search_slices
 from biasspark.attribution.trees import Target, grow_trees
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
-from biasspark.config import Attribution, Pairs
+from biasspark.config import Attribution
 from biasspark.features import Condition
 from biasspark.metrics.data_quality import grouping_warnings, segment_warnings
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
@@ -37,7 +39,6 @@ from biasspark.tables.schemas import (
     PAIR_SEGMENTS,
     Table,
 )
-from biasspark.text import format_count
 from biasspark.workflows.attribution import SurveyedRows, warn_of_features
 from biasspark.workflows.measurement import job_on_corpus
 
@@ -47,8 +48,8 @@ def list_tables(
 ) -> tuple[dict[Table, Rows], tuple[str, ...]]:
     """Return the tables of the parts that are configured, and warnings.
 
-    Runs one Spark job for each level of the trees and each predicate of a slice, and up to four more: to measure what
-    was found, the differences of models, pairs and crosses. The table of examples is lazy.
+    Runs a Spark job for each level of the trees or predicate of a slice, whichever are more, and two more: to measure
+    what was found, and the differences of models. The table of examples is lazy.
 
     Parameters
     ----------
@@ -56,44 +57,34 @@ def list_tables(
         Told of each step.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
-    asked = asked_tables(attribution)
-    tables: dict[Table, Rows] = {}
-    search = _Search.plan(surveyed, ranked)
-    if attribution.tree:
-        stage(f"growing {format_count(len(search.keys), 'tree')}")
-    trees = search.grow()
-    if attribution.slice_search:
-        stage("searching slices")
-    found = search.find_slices()
-    if trees or attribution.slice_search or attribution.segments:
-        stage("measuring segments")
-    measured = search.measure(trees, found)
-    if ATTRIBUTION_SEGMENTS in asked:
-        rows = search.list_segments(trees, measured)
-        tables[ATTRIBUTION_SEGMENTS] = table_of(ATTRIBUTION_SEGMENTS, _within_slices(rows, slices, "predicate"))
-    if ATTRIBUTION_SLICES in asked:
-        rows = search.list_slices(found, measured)
-        tables[ATTRIBUTION_SLICES] = table_of(ATTRIBUTION_SLICES, _within_slices(rows, slices, "predicate"))
-    correlations = list_correlations(ranked.losses, search.probable)
-    tables[ATTRIBUTION_CORRELATIONS] = table_of(ATTRIBUTION_CORRELATIONS, correlations)
+    probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
+    plan = SearchPlan.of(surveyed, probable)
+    found = plan.search(ranked, stage)
+    measured = plan.measure(ranked, found, stage)
     placements = {
-        (*search.names(*key), segment): sums
+        (*plan.names(*key), segment): sums
         for key, of_segments in measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
-    rows = list_losses(ranked.losses, attribution.segments, placements, search.probable, level)
-    tables[LOSS_BY_SEGMENT] = table_of(LOSS_BY_SEGMENT, rows)
-    warnings: tuple[str, ...] = _warn(surveyed, ranked)
-    if EXAMPLE_ATTRIBUTIONS in asked:
+    of_pairs = found.pairs.to_pylist() if found.pairs else []
+    of_sides = ("negative_predicate", "positive_predicate")
+    rows: dict[Table, Sequence[Mapping[str, Any]]] = {
+        ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
+        ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(found, measured), slices, "predicate"),
+        ATTRIBUTION_SLICES: _within_slices(plan.list_slices(found, measured), slices, "predicate"),
+        LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
+        PAIR_SEGMENTS: _within_slices(of_pairs, slices, *of_sides),
+    }
+    tables: dict[Table, Rows] = {
+        table: table_of(table, rows[table]) for table in asked_tables(attribution) if table in rows
+    }
+    if attribution.write_examples:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
-    if PAIR_SEGMENTS in asked:
-        stage("growing the trees of pairs")
-        tables[PAIR_SEGMENTS] = segment_pairs(surveyed, ranked)
-    if AUC_CROSSES in asked:
-        stage("counting pairs of groups")
-        tables[AUC_CROSSES] = cross_groups(surveyed, ranked)
-        warnings = (*warnings, *warn_of_groupings(tables[AUC_CROSSES]))
-    return tables, (*warnings, *search.warn(found))
+    warnings = (*_warn(surveyed, ranked), *plan.warn(found))
+    if attribution.groupings:
+        tables[AUC_CROSSES] = crosses = auc_crosses(found.crosses, level)
+        warnings = (*warnings, *warn_of_groupings(crosses))
+    return tables, warnings
 
 
 def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
@@ -118,34 +109,33 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
-def cross_groups(surveyed: SurveyedRows, ranked: RankedBlocks) -> pa.Table:
-    """Return the table ``auc_crosses``, less the run's columns. Runs one Spark job."""
-    groups = dict(zip(surveyed.attribution.groupings, surveyed.groups, strict=True))
-    with job_on_corpus(surveyed, "count pairs of groups"):
-        crosses = count_pairs_of_groups(ranked.blocks, surveyed.encoding, groups)
-    return auc_crosses(crosses, surveyed.measures.intervals.level)
-
-
-def segment_pairs(surveyed: SurveyedRows, ranked: RankedBlocks) -> pa.Table:
-    """Return the table ``pair_segments``, less the run's columns. Runs one Spark job."""
-    settings, encoding = surveyed.attribution.pairs or Pairs(), surveyed.encoding
-    draws = {key: choose_draws(counts, settings) for key, counts in ranked.draws.items()}
-    names = {(model, part): (encoding.models[model], encoding.slices[part]) for model, part in draws}
-    level = surveyed.measures.intervals.level
-    with job_on_corpus(surveyed, "grow the trees of pairs"):
-        rows = pair_segments(ranked.blocks, draws, names, settings, level).to_pylist()
-    columns = ("negative_predicate", "positive_predicate")
-    return table_of(PAIR_SEGMENTS, _within_slices(rows, surveyed.measures.slices, *columns))
-
-
-@dataclass(frozen=True)
-class _Search:
-    """The trees and slices of a corpus: what is searched, of which rows.
+class Found(NamedTuple):
+    """What the searches find.
 
     Attributes
     ----------
-    probable
-        By model, whether its scores are probabilities, or become them, so that rows have losses.
+    trees
+        Of each target.
+    slices
+        Conditions.
+    pairs
+        The table ``pair_segments``, if it is asked for.
+    crosses
+        The counts of every two groups.
+    """
+
+    trees: Sequence[GrownTree] = ()
+    slices: SearchedSlices = SearchedSlices([], {})
+    pairs: pa.Table | None = None
+    crosses: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What is searched, of which rows.
+
+    Attributes
+    ----------
     keys, targets
         Of each tree, by its number.
     searched
@@ -153,17 +143,14 @@ class _Search:
     """
 
     surveyed: SurveyedRows
-    ranked: RankedBlocks
-    probable: Mapping[str, bool]
     keys: Sequence[TreeKey]
     targets: Sequence[Target]
     searched: Sequence[Target]
 
     @classmethod
-    def plan(cls, surveyed: SurveyedRows, ranked: RankedBlocks) -> _Search:
-        """List what is searched."""
+    def of(cls, surveyed: SurveyedRows, probable: Mapping[str, bool]) -> SearchPlan:
+        """List what is searched, given of which models scores are probabilities, so that rows have losses."""
         attribution, encoding = surveyed.attribution, surveyed.encoding
-        probable = {model: model in attribution.link or _is_probability(ranked, model) for model in encoding.models}
         keys = (
             plan_trees(probable, encoding.slices, attribution.targets, attribution.compare) if attribution.tree else []
         )
@@ -178,96 +165,108 @@ class _Search:
             )
             for key in keys
         ]
-        whole = [
-            Target(model, part, AUC)
-            for model, _ in enumerate(encoding.models)
-            for part, _ in enumerate(encoding.slices)
-        ]
-        return cls(surveyed, ranked, probable, keys, targets, whole if attribution.slice_search else [])
+        every = product(range(len(encoding.models)), range(len(encoding.slices)))
+        searched = [Target(model, part, AUC) for model, part in every] if attribution.slice_search else []
+        return cls(surveyed, keys, targets, searched)
 
     def names(self, model: int, slice_number: int) -> tuple[str, str]:
         """Return the names of a model and a slice."""
         return self.surveyed.encoding.models[model], self.surveyed.encoding.slices[slice_number]
 
-    def grow(self) -> list[GrownTree]:
-        """Grow the trees, by a job for each level."""
-        settings = self.surveyed.attribution.tree
-        if settings is None or not self.keys:  # only losses were asked for, and no model has any
-            return []
-        square_sums = self._sum_squares() if settings.min_gain else [0.0] * len(self.keys)
-        with job_on_corpus(self.surveyed, "grow the trees"):
-            return grow_trees(self.ranked.blocks, self.targets, settings, square_sums)
+    def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> Found:
+        """Grow the trees, search the slices, and count pairs, together."""
+        surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
+        searches: dict[str, Search[Any]] = {}
+        if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
+            square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
+            searches["trees"] = grow_trees(blocks, self.targets, attribution.tree, square_sums)
+        if attribution.slice_search:
+            means = [self._train_mean(ranked, target) for target in self.searched]
+            searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
+        if attribution.pairs:
+            draws = {key: choose_draws(counts, attribution.pairs) for key, counts in ranked.draws.items()}
+            names = {key: self.names(*key) for key in draws}
+            level = surveyed.measures.intervals.level
+            searches["pairs"] = pair_segments(surveyed.features, draws, names, attribution.pairs, level)
+        if attribution.groupings:
+            groups = dict(zip(attribution.groupings, surveyed.groups, strict=True))
+            searches["crosses"] = count_pairs_of_groups(surveyed.encoding, groups)
+        if searches:
+            stage(f"searching {', '.join(searches)}")
+        with job_on_corpus(surveyed, f"search {', '.join(searches)}"):
+            results = run_searches(blocks, list(searches.values()))
+        return Found(**dict(zip(searches, results, strict=True)))
 
-    def _sum_squares(self) -> list[float]:
+    def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
         """Return for each tree the sum of squares of the values of its train rows around their mean, by one job."""
+        whole: dict[Target, list[Condition]] = {target: [{}] for target in self.targets}
         with job_on_corpus(self.surveyed, "sum up the squares of what trees predict"):
-            whole: dict[Target, list[Condition]] = {target: [{}] for target in self.targets}
-            measured = measure_sets(self.ranked.blocks, whole, len(self.surveyed.encoding.models))
+            measured = self._measure(ranked, whole)
         moments = [measured.of(target, {}).sums.train for target in self.targets]
         return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
 
-    def find_slices(self) -> SearchedSlices:
-        """Search the slices that lack most attribution, by a job for each predicate of a conjunction."""
-        settings = self.surveyed.attribution.slice_search
-        if settings is None:
-            return SearchedSlices([], {})
-        means = [self._train_mean(target) for target in self.searched]
-        with job_on_corpus(self.surveyed, "search the slices"):
-            return search_slices(self.ranked.blocks, self.searched, means, settings)
+    @staticmethod
+    def _train_mean(ranked: RankedBlocks, target: Target) -> float:
+        return add_moments(ranked.train.get((target.model, target.slice), {}), "normalized").mean or 0.0
 
-    def _train_mean(self, target: Target) -> float:
-        return add_moments(self.ranked.train.get((target.model, target.slice), {}), "normalized").mean or 0.0
-
-    def measure(self, trees: Sequence[GrownTree], found: SearchedSlices) -> MeasuredSets:
+    def measure(self, ranked: RankedBlocks, found: Found, stage: Callable[[str], None]) -> MeasuredSets:
         """Measure every node, every slice and every segment, by one job, and comparisons by another."""
-        asked: dict[Target, list[Condition]] = {
-            target: [node.condition for node in tree.nodes]
-            for target, tree in zip(self.targets, trees, strict=bool(trees))
-        }
-        for target, conditions in zip(self.searched, found.conditions, strict=True):
+        asked: dict[Target, list[Condition]] = {}
+        for target, tree in zip(self.targets, found.trees, strict=bool(found.trees)):
+            asked[target] = [node.condition for node in tree.nodes]
+        for target, conditions in zip(self.searched, found.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
         if not asked and not self.surveyed.attribution.segments:
             return MeasuredSets({}, {}, {})
-        encoding, boundaries = self.surveyed.encoding, self.surveyed.boundaries
+        stage("measuring segments")
         with job_on_corpus(self.surveyed, "measure the segments"):
-            measured = measure_sets(self.ranked.blocks, asked, len(encoding.models))
-        compared = {target: conditions for target, conditions in asked.items() if target.model >= len(encoding.models)}
-        edges = {
-            number: boundaries[encoding.models.index(baseline)]
-            for number, (_, baseline) in enumerate(self.surveyed.attribution.compare, len(encoding.models))
-        }
+            measured = self._measure(ranked, asked)
+        models, boundaries = self.surveyed.encoding.models, self.surveyed.boundaries
+        compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
+        compare = enumerate(self.surveyed.attribution.compare, len(models))
+        edges = {number: boundaries[models.index(baseline)] for number, (_, baseline) in compare}
         with job_on_corpus(self.surveyed, "measure the differences of models"):
-            variances = vary_differences(self.ranked.blocks, compared, measured.offsets, edges)
+            variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
         return measured.with_variances(compared, variances)
 
-    def list_segments(self, trees: Sequence[GrownTree], measured: MeasuredSets) -> list[dict[str, Any]]:
+    def _measure(self, ranked: RankedBlocks, asked: Mapping[Target, Sequence[Condition]]) -> MeasuredSets:
+        blocks = ranked.blocks
+        [measured] = run_searches(blocks, [measure_sets(blocks.columns, asked, len(self.surveyed.encoding.models))])
+        sets: MeasuredSets = measured
+        return sets
+
+    def list_segments(self, found: Found, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_segments``."""
         features, level = self.surveyed.features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
-        for key, target, tree in zip(self.keys, self.targets, trees, strict=bool(trees)):
+        for key, target, tree in zip(self.keys, self.targets, found.trees, strict=bool(found.trees)):
             sets = [measured.of(target, node.condition) for node in tree.nodes]
             rows += list_segments(key, tree, sets, features, level)
         return rows
 
-    def list_slices(self, found: SearchedSlices, measured: MeasuredSets) -> list[dict[str, Any]]:
+    def list_slices(self, found: Found, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_slices``."""
         features, level = self.surveyed.features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
-        for target, conditions in zip(self.searched, found.conditions, strict=True):
+        for target, conditions in zip(self.searched, found.slices.conditions, strict=True):
             model, name = self.names(target.model, target.slice)
             sets = [measured.of(target, condition) for condition in conditions]
             listed = list_slices(conditions, sets, measured.of(target, {}), features, level)
             rows += ({MODEL: model, SLICE: name, **row} for row in listed)
         return rows
 
-    def warn(self, found: SearchedSlices) -> tuple[str, ...]:
+    def warn(self, found: Found) -> tuple[str, ...]:
         """Return what was left out of the search of slices."""
-        targets = ((self.searched[number], text) for number, text in found.warnings.items())
+        targets = ((self.searched[number], text) for number, text in found.slices.warnings.items())
         return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
 
 
-def _is_probability(ranked: RankedBlocks, model: str) -> bool:
-    """Return whether all scores of a model lie within 0 to 1."""
+def is_probability(ranked: RankedBlocks, model: str, attribution: Attribution) -> bool:
+    """Return whether the scores of a model are probabilities, or become them, so that rows have losses."""
+    return model in attribution.link or _lies_within_0_and_1(ranked, model)
+
+
+def _lies_within_0_and_1(ranked: RankedBlocks, model: str) -> bool:
     profile = ranked.counts.profiles.get(model)
     return profile is None or (profile.lowest >= 0 and profile.highest <= 1)
 
@@ -293,7 +292,7 @@ def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
     """Return what a person should look at: features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
-        say_what_link_does(model, _is_probability(ranked, model), attribution.link.get(model)) for model in models
+        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model)) for model in models
     )
     segments = list(attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}

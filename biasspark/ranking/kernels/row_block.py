@@ -104,7 +104,7 @@ class Baseline(NamedTuple):
     """What another model says of the rows of a block: scores, and doubled placements by slice."""
 
     scores: Floats
-    placements: Ints
+    placements: SmallInts
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class RowBlock:
     scores : float64 array, shape (n,)
     cell : uint32 array, shape (n,)
     cells : Cells
-    placements : int64 array, shape (slices, n)
+    placements : array of unsigned integers, shape (slices, n)
         Twice the rows of the other label in the slice that a row is rightly ordered with, plus ties; without meaning
         for rows that are not in the slice.
     totals : int64 array, shape (2, slices)
@@ -130,7 +130,7 @@ class RowBlock:
     scores: Floats
     cell: SmallInts
     cells: Cells
-    placements: Ints
+    placements: SmallInts
     totals: Ints
     draws: Ints
     baseline: Baseline | None = None
@@ -145,6 +145,18 @@ class RowBlock:
         if slice_number == 0:
             return np.arange(len(self.scores))
         return np.flatnonzero(self.cells.in_slice(slice_number)[self.cell])
+
+    def placed(self, slice_number: int, rows: Ints) -> Ints:
+        """Return the doubled placements of some rows in a slice."""
+        placements: Ints = self.placements[slice_number, rows].astype(np.int64)
+        return placements
+
+    def difference(self, slice_number: int, rows: Ints) -> Ints:
+        """Return the doubled placements of some rows in a slice, less those by the baseline if there is one."""
+        if self.baseline is None:
+            return self.placed(slice_number, rows)
+        baseline: Ints = self.baseline.placements[slice_number, rows].astype(np.int64)
+        return self.placed(slice_number, rows) - baseline
 
     @cached_property
     def score_starts(self) -> Ints:
