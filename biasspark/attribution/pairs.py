@@ -1,20 +1,19 @@
 """Pair segments over row blocks: which positives a model fails to tell from which negatives (Attributing, section 6.4).
 
-    blocks --count rows by hash--> which hashes are low enough --+
-    blocks ------------------------------------------------------+--lowest hashes--> samples --> trees
+    blocks --lowest hashes of each--> one task for each model and slice --lowest hashes of all--> samples --> tree
 
-The samples go to one task for each model and slice. There nothing is paired: see `biasspark.attribution.pair_kernel`.
+In a task nothing is paired: see `biasspark.attribution.pair_kernel`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Ints
+from biasspark.arrays import Flags, Ints
 from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
@@ -27,7 +26,6 @@ from biasspark.ranking.task_rows import Key
 from biasspark.tables.arrow import to_table
 from biasspark.tables.schemas import PAIR_SEGMENTS
 
-_BUCKET_BITS = 10
 _SEGMENTS = pa.schema(
     [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]
     + [pa.field("variance_honest", pa.float64())]
@@ -35,41 +33,8 @@ _SEGMENTS = pa.schema(
 """The table before the ends of the intervals are known."""
 
 
-class Draw(NamedTuple):
-    """Which rows of a label are drawn: twice `size`, those of the lowest hashes, which lie in buckets up to `last`."""
-
-    size: int
-    last: int
-
-
-def count_draws(block: RowBlock) -> Iterator[Ints]:
-    """Yield for each slice the rows of either label by the highest bits of their hashes, int64, shape (2, 1024)."""
-    buckets = _buckets(block.draws)
-    for slice_number in range(block.cells.columns.n_slices):
-        rows = block.rows_of(slice_number)
-        codes = buckets[rows] + (block.label[rows].astype(np.int64) << _BUCKET_BITS)
-        yield np.bincount(codes, minlength=2 << _BUCKET_BITS).reshape(2, -1)
-
-
-def choose_draws(counts: Ints, settings: Pairs) -> tuple[Draw, Draw]:
-    """Return which negatives and which positives of a slice are drawn, given what `count_draws` yields of all blocks.
-
-    A sample is as large as is configured, or half of what there is.
-    """
-    sizes = [
-        min(most, int(n) // 2)
-        for most, n in zip((settings.negatives, settings.positives), counts.sum(axis=1), strict=True)
-    ]
-    low, high = (
-        Draw(size, int(np.searchsorted(reached, 2 * size)))
-        for size, reached in zip(sizes, counts.cumsum(axis=1), strict=True)
-    )
-    return low, high
-
-
 def pair_segments(
     features: Sequence[Feature],
-    draws: Mapping[tuple[int, int], tuple[Draw, Draw]],
     names: Mapping[tuple[int, int], tuple[str, str]],
     settings: Pairs,
     level: float = 0.95,
@@ -80,8 +45,6 @@ def pair_segments(
     ----------
     features : sequence of Feature
         What trees may split on, of either side of a pair.
-    draws : mapping
-        By numbers of model and slice, which negatives and which positives are drawn.
     names : mapping
         By numbers of model and slice, their names.
     settings : Pairs
@@ -109,30 +72,25 @@ def pair_segments(
     Rows of equal hashes, such as those that repeat an id, are ordered by what is used of them. So the draw depends on
     the rows alone, and models and slices draw the same rows where they have them.
 
-    One query. The samples are shuffled, and at most one bucket more, a thousandth of the rows. A task holds
-    four samples for each of its models and slices.
+    One query. Of each block and label, twice as many rows as a sample holds are shuffled at most. A task holds those of
+    its models and slices.
     """
+    most = settings.negatives, settings.positives
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
-        buckets = _buckets(block.draws)
-        for (of_model, slice_number), of_labels in draws.items():
-            if of_model == model:
-                rows = block.rows_of(slice_number)
-                label = block.label[rows]
-                last = np.array([draw.last if draw.size else -1 for draw in of_labels])
-                chosen = rows[buckets[rows] <= last[label.astype(np.int64)]]
-                bins = block.cells.bins[:, block.cell[chosen]]
-                is_positive = block.label[chosen].astype(np.uint8)
-                yield slice_number, 0, pack([is_positive, block.draws[chosen], block.scores[chosen], bins])
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+        for slice_number in range(block.cells.columns.n_slices):
+            yield slice_number, 0, _draw_lowest(block, block.rows_of(slice_number), most)
 
     def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
         pieces = zip(*map(unpack, ranges), strict=True)
-        label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in pieces)
-        samples = _split_samples(label == 1, drawn, Examples(scores, bins.astype(np.int64)), draws[key[:2]])
+        n_rows, label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in pieces)
+        n_labels = n_rows.reshape(-1, 2).sum(axis=0).tolist()
+        sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
+        samples = _split_samples(label == 1, drawn, Examples(scores, bins.astype(np.int64)), sizes)
         model, name = names[key[:2]]
         rows = [
             {MODEL: model, SLICE: name, **_describe(segment, features)}
-            for segment in (segment_pairs(samples, features, settings) if samples else ())
+            for segment in (segment_pairs(samples, features, settings) if any(sizes) else ())
         ]
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, _SEGMENTS) as stream:
@@ -150,22 +108,32 @@ def pair_segments(
     return to_table(PAIR_SEGMENTS, **columns, mean_honest_low=interval.low, mean_honest_high=interval.high)
 
 
-def _buckets(draws: Ints) -> Ints:
-    """Return the highest bits of signed hashes, from 0 on."""
-    return (draws >> (64 - _BUCKET_BITS)) + (1 << _BUCKET_BITS - 1)
+def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
+    """Return the rows of either label of the lowest hashes, among which are those that are drawn of all blocks."""
+    of_labels = [rows[block.label[rows] == label] for label in (False, True)]
+    chosen = [_find_lowest(of_label, block.draws, 2 * size) for of_label, size in zip(of_labels, most, strict=True)]
+    drawn, n_rows = np.concatenate(chosen), np.array([len(of_label) for of_label in of_labels])
+    bins, label = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
+    return pack([n_rows, label, block.draws[drawn], block.scores[drawn], bins])
 
 
-def _split_samples(label: Ints, drawn: Ints, rows: Examples, draws: tuple[Draw, Draw]) -> Samples | None:
-    """Return the rows that grow the tree, and those that estimate; None where no row is drawn."""
-    if not any(draw.size for draw in draws):
-        return None
+def _find_lowest(rows: Ints, draws: Ints, size: int) -> Ints:
+    """Return the rows of the lowest hashes, with all that are equal to the last."""
+    if len(rows) <= size:
+        return rows
+    lowest: Ints = rows[draws[rows] <= np.partition(draws[rows], size - 1)[size - 1]]
+    return lowest
+
+
+def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, ...]) -> Samples:
+    """Return the rows that grow the tree, and those that estimate: of each label the lowest hashes."""
     # The last key counts first.
     order = np.lexsort([*rows.bins[::-1], rows.scores, drawn])
     train: list[Examples] = []
     honest: list[Examples] = []
-    for value, draw in zip((False, True), draws, strict=True):
+    for value, size in zip((False, True), sizes, strict=True):
         of_label = order[label[order] == value]
-        for sample, chosen in ((train, of_label[: draw.size]), (honest, of_label[draw.size : 2 * draw.size])):
+        for sample, chosen in ((train, of_label[:size]), (honest, of_label[size : 2 * size])):
             sample.append(sort_examples(rows.scores[chosen], rows.bins[:, chosen]))
     return Samples((train[0], train[1]), (honest[0], honest[1]))
 

@@ -62,9 +62,30 @@ BLOCKS_A_TASK = 2
 N_GROUPS = 12
 """About how many (model, slice, chunk) are combined by two tasks."""
 
-Measure: TypeAlias = Callable[[int, int, RowBlock], Iterable[tuple[int, int, bytes]]]
-"""From the numbers of a model and a range, and its block, to (slice, chunk, counts)."""
 Result = TypeVar("Result")
+
+
+class Query(NamedTuple):
+    """What is asked of all blocks.
+
+    Attributes
+    ----------
+    measure : callable
+        From the numbers of a model and a range, and its block, to (slice, chunk, bytes), or to (slice, chunk, list of
+        int64 arrays) without `combine`.
+    combine : callable, optional
+        From a (model, slice, chunk) and the bytes of its ranges, by ascending score, to those of the whole score line.
+        Without it, arrays are added up.
+    """
+
+    measure: Callable[[int, int, RowBlock], Iterable[tuple[int, int, Any]]]
+    combine: Combine | None = None
+
+
+Answer: TypeAlias = Mapping[Key, Any]
+"""What a query gives, by (model, slice, chunk): bytes, or the sums of arrays."""
+Search: TypeAlias = Generator[Query, Answer, Result]
+"""What yields queries, is sent their answers, and returns what it finds."""
 
 
 class _Rows(NamedTuple):
@@ -111,7 +132,7 @@ class RowRanking:
         """What the cells are."""
         return self.description.columns
 
-    def place(self, examples: DataFrame, measure: Measure) -> DataFrame:
+    def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
 
         Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row and comparison, and the cells.
@@ -120,21 +141,22 @@ class RowRanking:
         ----------
         examples : DataFrame
             EXAMPLES, and the columns from which rows are described.
-        measure : callable
-            What is counted of every block, with chunks from 0 on.
+        queries : sequence of Query
+            What is asked of the blocks of single models, while they are made: see `read_answers`.
         """
 
         def rows(batches: Batches) -> Iterator[CountsRow]:
+            measuring = _Measuring(queries)
             for key, parts in read_ranges(batches):
                 if key[0] == CORPUS:
                     yield *key, 0, add_up(parts[Kind.COUNTS])
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
                     block, _ = self._place(parts)
                     yield *key, BLOCK, block.encode()
-                    counts = measure(key[0], key[2], block)
-                    yield from ((key[0], slice_, key[2], chunk, data) for slice_, chunk, data in counts)
+                    yield from measuring.add(key[0], key[2], block)
                 elif Kind.ROWS in parts:
                     yield from self._cut_again(key[0], parts)
+            yield from measuring.finish()
 
         parts = cut_examples(examples, self.encoding, self._cut, *self.description.names)
         edges = [*self.boundaries, *(self.boundaries[baseline] for _, baseline in self.comparisons)]
@@ -166,7 +188,8 @@ class RowRanking:
             of_model = _Rows(scores, *described).take(np.flatnonzero(usable[model]))
             yield from self._cut_rows(model, of_model, self.boundaries[model])
         for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
-            both = _Rows(rows.scores[baseline], *described, [rows.scores[model]])
+            undrawn = described._replace(draws=described.draws[:0])
+            both = _Rows(rows.scores[baseline], *undrawn, [rows.scores[model]])
             chosen = np.flatnonzero(usable[model] & usable[baseline])
             yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
 
@@ -234,73 +257,82 @@ class Blocks:
     n_rows: int
 
 
-class Query(NamedTuple):
-    """What is asked of all blocks.
+class _Measuring:
+    """What one task measures of its blocks. The chunks of the k-th of n queries are k, k + n, k + 2n, ..."""
 
-    Attributes
-    ----------
-    measure : callable
-        From the numbers of a model and a range, and its block, to (slice, chunk, bytes), or to (slice, chunk, list of
-        int64 arrays) without `combine`.
-    combine : callable, optional
-        From a (model, slice, chunk) and the bytes of its ranges, by ascending score, to those of the whole score line.
-        Without it, arrays are added up.
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self.queries = queries
+        self.totals: dict[Key, list[Ints]] = {}
+
+    def add(self, model: int, score_range: int, block: RowBlock) -> Iterator[CountsRow]:
+        """Give the bytes that are measured of a block, and add up the arrays."""
+        for number, query in enumerate(self.queries):
+            for slice_, chunk, measured in query.measure(model, score_range, block):
+                key = model, slice_, chunk * len(self.queries) + number
+                if query.combine:
+                    yield model, slice_, score_range, key[2], measured
+                else:
+                    self.totals[key] = add_arrays([self.totals[key], measured]) if key in self.totals else measured
+
+    def finish(self) -> Iterator[CountsRow]:
+        """Give the sums of arrays."""
+        for (model, slice_, chunk), arrays in self.totals.items():
+            yield model, slice_, 0, chunk, pack(arrays)
+
+
+def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answer], Ints]:
+    """Return the answers of queries, and the rows read by `Encoding.count_keys`, which are empty but while ranking.
+
+    Runs one Spark action, with a shuffle of what tasks measured.
     """
+    n_queries = len(queries)
 
-    measure: Callable[[int, int, RowBlock], Iterable[tuple[int, int, Any]]]
-    combine: Combine | None = None
+    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
+        if key[0] == CORPUS:
+            return add_up(ranges)
+        chunk, number = divmod(key[2], n_queries)
+        return (queries[number].combine or sum_arrays)((key[0], key[1], chunk), ranges)
+
+    combined = combine_counts(counts, combine, N_GROUPS)
+    row_counts = np.frombuffer(combined.pop((CORPUS, ROW_COUNTS, 0), b""), np.int64)
+    answers: list[dict[Key, Any]] = [{} for _ in queries]
+    for (model, slice_, chunk), data in combined.items():
+        number = chunk % n_queries
+        answers[number][model, slice_, chunk // n_queries] = data if queries[number].combine else unpack(data)
+    return [*answers], row_counts
 
 
-Answer: TypeAlias = Mapping[Key, Any]
-"""What a query gives, by (model, slice, chunk): bytes, or the sums of arrays."""
-Search: TypeAlias = Generator[Query, Answer, Result]
-"""What yields queries, is sent their answers, and returns what it finds."""
+def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
+    """Answer some queries: runs one Spark action, which reads the blocks."""
+    columns = blocks.columns
+
+    def rows(batches: Batches) -> Iterator[CountsRow]:
+        measuring = _Measuring(queries)
+        for model, score_range, block in read_blocks(batches, columns):
+            yield from measuring.add(model, score_range, block)
+        yield from measuring.finish()
+
+    return read_answers(map_to_counts(blocks.frame, rows), queries)[0]
 
 
 def run_searches(blocks: Blocks, searches: Sequence[Search[Any]]) -> list[Any]:
     """Run searches together: the queries that they yield next are one Spark job. Return what each one finds."""
+    steps = {number: send(search, None) for number, search in enumerate(searches)}
     results: list[Any] = [None] * len(searches)
-    answers: dict[int, Answer | None] = dict.fromkeys(range(len(searches)))
-    while answers:
-        queries: dict[int, Query] = {}
-        for number, answer in answers.items():
-            try:
-                queries[number] = searches[number].send(answer)  # type: ignore[arg-type]  # None starts it
-            except StopIteration as end:
-                results[number] = end.value
-        answers = dict(zip(queries, ask_blocks(blocks, list(queries.values())), strict=True)) if queries else {}
+    while steps:
+        results = [steps[number][1] if number in steps else result for number, result in enumerate(results)]
+        queries = {number: query for number, (query, _) in steps.items() if query}
+        answers = ask_blocks(blocks, list(queries.values())) if queries else []
+        steps = {number: send(searches[number], answer) for number, answer in zip(queries, answers, strict=True)}
     return results
 
 
-def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
-    """Answer some queries.
-
-    Runs one Spark action: the blocks are read, and what is measured of them is shuffled. Each task adds up its arrays.
-    """
-    n_queries, columns = len(queries), blocks.columns
-
-    def rows(batches: Batches) -> Iterator[CountsRow]:
-        totals: dict[Key, list[Ints]] = {}
-        for model, score_range, block in read_blocks(batches, columns):
-            for number, query in enumerate(queries):
-                for slice_, chunk, measured in query.measure(model, score_range, block):
-                    key = model, slice_, chunk * n_queries + number
-                    if query.combine:
-                        yield model, slice_, score_range, key[2], measured
-                    else:
-                        totals[key] = add_arrays([totals[key], measured]) if key in totals else measured
-        for (model, slice_, chunk), arrays in totals.items():
-            yield model, slice_, 0, chunk, pack(arrays)
-
-    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
-        chunk, number = divmod(key[2], n_queries)
-        return (queries[number].combine or sum_arrays)((key[0], key[1], chunk), ranges)
-
-    answers: list[dict[Key, Any]] = [{} for _ in queries]
-    for (model, slice_, chunk), data in combine_counts(map_to_counts(blocks.frame, rows), combine, N_GROUPS).items():
-        number = chunk % n_queries
-        answers[number][model, slice_, chunk // n_queries] = data if queries[number].combine else unpack(data)
-    return [*answers]
+def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, Result | None]:
+    """Send an answer to a search, None to start it. Return its next query, or None and what it finds."""
+    try:
+        return search.send(answer), None  # type: ignore[arg-type]  # a generator is started by None
+    except StopIteration as end:
+        return None, end.value
 
 
 def refuse_too_many(n_rows: int) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.columns import ROW_ID
 from biasspark.config import Attribution, Measures, Rejects
@@ -24,7 +26,8 @@ from biasspark.corpus.values import column
 from biasspark.features import Feature
 from biasspark.metrics.data_quality import feature_warnings
 from biasspark.ranking.described_rows import RowDescription
-from biasspark.ranking.row_blocks import RowRanking
+from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import describe, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
@@ -133,19 +136,31 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
 
 @contextmanager
 def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Iterator[RankedBlocks]:
-    """Rank the rows, and keep them for a block.
+    """Rank the rows, count pairs and crosses of groups, and keep the rows for a block.
 
     Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
     score or one label alone, or more is rejected than ``rejects`` allows.
     """
     attribution, encoding = surveyed.attribution, surveyed.encoding
     links = [attribution.link.get(model) for model in encoding.models]
-    with job_on_corpus(surveyed, "rank every row"):
-        ranking = rank_blocks(surveyed.examples, surveyed.ranking, links, surveyed.survey.n_rows)
-        with ranking as ranked:
-            row_counts, schema = ranked.counts.row_counts, surveyed.corpus.schema
-            check_usable(row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
-            yield ranked
+    searches: dict[str, Search[Any]] = {}
+    if attribution.pairs:
+        names = {
+            (model, slice_number): (encoding.models[model], encoding.slices[slice_number])
+            for model, slice_number in product(range(len(encoding.models)), range(len(encoding.slices)))
+        }
+        level = surveyed.measures.intervals.level
+        searches["pairs"] = pair_segments(surveyed.features, names, attribution.pairs, level)
+    if attribution.groupings:
+        groups = dict(zip(attribution.groupings, surveyed.groups, strict=True))
+        searches["crosses"] = count_pairs_of_groups(encoding, groups)
+    with (
+        job_on_corpus(surveyed, "rank every row"),
+        rank_blocks(surveyed.examples, surveyed.ranking, links, surveyed.survey.n_rows, searches) as ranked,
+    ):
+        schema = surveyed.corpus.schema
+        check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
+        yield ranked
 
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:

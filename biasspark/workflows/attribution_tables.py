@@ -15,7 +15,6 @@ from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
-from biasspark.attribution.pairs import choose_draws, pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.attribution.row_values import AUC
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
@@ -25,7 +24,6 @@ from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
 from biasspark.metrics.data_quality import grouping_warnings, segment_warnings
-from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
@@ -66,7 +64,7 @@ def list_tables(
         for key, of_segments in measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
-    of_pairs = found.pairs.to_pylist() if found.pairs else []
+    of_pairs = ranked.found["pairs"].to_pylist() if attribution.pairs else []
     of_sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
@@ -82,7 +80,7 @@ def list_tables(
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
     warnings = (*_warn(surveyed, ranked), *plan.warn(found))
     if attribution.groupings:
-        tables[AUC_CROSSES] = crosses = auc_crosses(found.crosses, level)
+        tables[AUC_CROSSES] = crosses = auc_crosses(ranked.found["crosses"], level)
         warnings = (*warnings, *warn_of_groupings(crosses))
     return tables, warnings
 
@@ -118,16 +116,10 @@ class Found(NamedTuple):
         Of each target.
     slices
         Conditions.
-    pairs
-        The table ``pair_segments``, if it is asked for.
-    crosses
-        The counts of every two groups.
     """
 
     trees: Sequence[GrownTree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
-    pairs: pa.Table | None = None
-    crosses: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -174,7 +166,7 @@ class SearchPlan:
         return self.surveyed.encoding.models[model], self.surveyed.encoding.slices[slice_number]
 
     def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> Found:
-        """Grow the trees, search the slices, and count pairs, together."""
+        """Grow the trees and search the slices, together."""
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
@@ -183,14 +175,6 @@ class SearchPlan:
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
             searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
-        if attribution.pairs:
-            draws = {key: choose_draws(counts, attribution.pairs) for key, counts in ranked.draws.items()}
-            names = {key: self.names(*key) for key in draws}
-            level = surveyed.measures.intervals.level
-            searches["pairs"] = pair_segments(surveyed.features, draws, names, attribution.pairs, level)
-        if attribution.groupings:
-            groups = dict(zip(attribution.groupings, surveyed.groups, strict=True))
-            searches["crosses"] = count_pairs_of_groups(surveyed.encoding, groups)
         if searches:
             stage(f"searching {', '.join(searches)}")
         with job_on_corpus(surveyed, f"search {', '.join(searches)}"):

@@ -122,7 +122,7 @@ class RowBlock:
     totals : int64 array, shape (2, slices)
         All negatives and positives of each slice, in all ranges.
     draws : int64 array, shape (n,) or (0,)
-        A hash of the row, by which it is drawn; empty where nothing is drawn.
+        A hash of the row, by which it is drawn. Empty where nothing is drawn, and in blocks that were encoded.
     baseline : Baseline, optional
         Of the model whose attributions are subtracted, if there is one.
     """
@@ -171,16 +171,15 @@ class RowBlock:
 
     def encode(self) -> bytes:
         """Return the block as bytes."""
-        baseline = self.baseline or ()
-        arrays = [self.scores, self.cell, self.cells.values, self.placements, self.totals, self.draws, *baseline]
+        arrays = [self.scores, self.cell, self.cells.values, self.placements, self.totals, *(self.baseline or ())]
         return pack(arrays)
 
     @staticmethod
     def decode(data: bytes | memoryview, columns: CellColumns) -> RowBlock:
         """Return the block that `encode` wrote, without a copy."""
-        scores, cell, values, placements, totals, draws, *baseline = unpack(data)
+        scores, cell, values, placements, totals, *baseline = unpack(data)
         other = Baseline(*baseline) if baseline else None
-        return RowBlock(scores, cell, Cells(columns, values), placements, totals, draws, other)
+        return RowBlock(scores, cell, Cells(columns, values), placements, totals, np.zeros(0, np.int64), other)
 
 
 def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
