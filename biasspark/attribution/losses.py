@@ -6,16 +6,17 @@ the number of opposite rows, which is the same for all rows of a label. numpy on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from itertools import chain
 from math import inf, isqrt, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Floats, Ints
+from biasspark.arrays import Ints
 from biasspark.attribution.influence import CellPair, Placed, influence_variance
 from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.row_values import losses
@@ -49,7 +50,7 @@ class LabelSums:
     ordered_doubled, ordered_square_sum
         Sums of doubled placements, and of their squares.
     moments
-        By name: the normalized attribution, both losses, and the sum of the former and each of the latter.
+        By name: the normalized attribution, both losses, and of all rows the sum of the former and each of the latter.
     """
 
     n: int
@@ -63,12 +64,12 @@ Losses = Mapping[tuple[str, str, str], Mapping[bool, LabelSums]]
 """By model, slice and segment, `OVERALL` for all rows, the sums of either label that is there."""
 
 
-def sum_losses(block: RowBlock, link: str | None) -> Iterator[Ints]:
-    """Yield for each slice the sums over its rows: of all, of those that search, and of those of each segment.
+def sum_losses(block: RowBlock, link: str | None) -> list[Ints]:
+    """Return for each slice the sums over its rows: of all, of those that search, and of those of each segment.
 
-    Yields
-    ------
-    int64 array, shape (2 + segments, 2, 44)
+    Returns
+    -------
+    list of int64 array, shape (2 + segments, 2, 44)
         By label; what `read_losses` reads.
 
     Notes
@@ -77,33 +78,30 @@ def sum_losses(block: RowBlock, link: str | None) -> Iterator[Ints]:
     and weighted with the rows that have it.
     """
     columns, cells = block.cells.columns, block.cells
-    sets = np.stack([np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))])
-    of_scores = losses(block.scores[block.score_starts], link)
-    for slice_number in range(columns.n_slices):
-        rows = block.rows_of(slice_number)
-        sums = np.zeros((len(sets), 2, _N_COUNTS + N_LIMBS * len(_VALUES)), np.int64)
-        for label in (0, 1):
-            of_label = rows[block.label[rows] == label]
-            starts = find_starts(block.scores[of_label])
-            lengths = np.diff(np.append(starts, len(of_label)))
-            index, distinct = np.repeat(np.arange(len(starts)), lengths), of_label[starts]
-            members = (index[inside[block.cell[of_label]]] for inside in sets)
-            counts = [np.bincount(rows_of_set, minlength=len(starts)) for rows_of_set in members]
+    sets = [np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))]
+    sums = [np.zeros((len(sets), 2, _N_COUNTS + N_LIMBS * len(_VALUES)), np.int64) for _ in range(columns.n_slices)]
+    for label in (0, 1):
+        rows = np.flatnonzero(block.label == label)
+        starts, cell = find_starts(block.scores[rows]), block.cell[rows]
+        distinct = rows[starts]
+        index = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+        of_losses = losses(block.scores[distinct], label, link)
+        limbs = [cut_moments(loss) for loss in of_losses]
+        for slice_number, of_slice in enumerate(sums):
+            members = (index[(inside & cells.in_slice(slice_number))[cell]] for inside in sets)
+            counts = [np.bincount(of_set, minlength=len(starts)) for of_set in members]
             ordered, n_opposite = block.placed(slice_number, distinct), block.totals[1 - label, slice_number]
-            of_rows = _list_columns(
-                ordered, n_opposite, [loss[label, block.score_index[distinct]] for loss in of_scores]
-            )
-            for number, column in enumerate(of_rows):
-                sums[:, label, number] = [np.dot(count, column) for count in counts]
-        yield sums
-
-
-def _list_columns(ordered: Ints, n_opposite: int, of_losses: Sequence[Floats]) -> Iterator[Ints]:
-    """Yield what is summed up of rows with these doubled placements and losses."""
-    normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
-    yield from (np.ones(len(ordered), np.int64), ordered, *cut_limbs(ordered * ordered))
-    for values in (normalized, *of_losses, *(normalized + loss for loss in of_losses)):
-        yield from cut_moments(values)
+            normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
+            of_sets = [np.ones(len(ordered), np.int64), ordered, *cut_limbs(ordered * ordered)]
+            of_sets += chain(cut_moments(normalized), *limbs)
+            for number, column in enumerate(of_sets):
+                of_slice[:, label, number] = [np.dot(count, column) for count in counts]
+            # Only correlations need these, and they are of all rows.
+            for number, column in enumerate(
+                chain(*(cut_moments(normalized + loss) for loss in of_losses)), len(of_sets)
+            ):
+                of_slice[0, label, number] = np.dot(counts[0], column)
+    return sums
 
 
 def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelSums]]:
@@ -112,7 +110,7 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
     Parameters
     ----------
     sums : int64 array
-        What `sum_losses` yields, over all blocks.
+        What `sum_losses` returns, over all blocks.
     n_opposite : sequence of int
         For negatives and positives, the rows of the slice with the other label.
     """

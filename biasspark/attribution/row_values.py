@@ -8,6 +8,7 @@ import numpy as np
 
 from biasspark.arrays import Floats, Ints, apply
 from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.sorted_runs import find_starts
 
 AUC, CROSS_ENTROPY, GINI = "auc", "cross_entropy", "gini"
 
@@ -39,8 +40,8 @@ def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Fl
     return shares
 
 
-def losses(scores: Floats, link: str | None) -> tuple[Floats, Floats]:
-    """Return the cross-entropy and the Gini impurity of scores, each of shape (2, n): as negatives, as positives.
+def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats]:
+    """Return the cross-entropy and the Gini impurity of rows of one label with these scores.
 
     With q the probability, y the label:
 
@@ -55,16 +56,21 @@ def losses(scores: Floats, link: str | None) -> tuple[Floats, Floats]:
     probability = apply(_logistic, scores) if link == "logit" else scores
     clipped = np.maximum(np.minimum(probability, 1 - CLIP), CLIP)
     inside = np.maximum(np.minimum(probability, 1.0), 0.0)
-    return -np.stack([apply(log, 1 - clipped), apply(log, clipped)]), np.stack([inside, 1 - inside])
+    return -apply(log, clipped if label else 1 - clipped), 1 - inside if label else inside
 
 
 def target_values(block: RowBlock, slice_number: int, rows: Ints, target: str, link: str | None) -> Floats:
     """Return what a tree predicts of each row: its normalized attribution, its cross-entropy or its Gini impurity."""
     if target == AUC:
         return normalized_attribution(block, slice_number, rows)
-    of_scores = losses(block.scores[block.score_starts], link)[(CROSS_ENTROPY, GINI).index(target)]
-    chosen: Floats = of_scores[block.label[rows].astype(np.int64), block.score_index[rows]]
-    return chosen
+    values = np.empty(len(rows))
+    for label in (0, 1):
+        of_label = np.flatnonzero(block.label[rows] == label)
+        scores = block.scores[rows[of_label]]
+        starts = find_starts(scores)
+        of_scores = losses(scores[starts], label, link)[(CROSS_ENTROPY, GINI).index(target)]
+        values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
+    return values
 
 
 def _logistic(log_odds: float) -> float:

@@ -20,6 +20,7 @@ Nothing is kept from one task to the next, and the driver holds the combined cou
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding
 from biasspark.ddl import arrow_schema, to_batch
 from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hold_rows
+from biasspark.session import is_embedded
 
 GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several groups share one."""
@@ -159,8 +161,10 @@ def _gather(rows: DataFrame, n_groups: int, key: Sequence[str], groups_a_task: i
     """Bring the rows of each group together in one task.
 
     The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
+    An embedded engine runs all of its tasks at once, so there are no more than processors.
     """
-    return rows.repartition(-(-n_groups // groups_a_task), *key)
+    n_tasks = -(-n_groups // groups_a_task)
+    return rows.repartition(min(n_tasks, os.cpu_count() or 1) if is_embedded(rows.sparkSession) else n_tasks, *key)
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:
