@@ -118,6 +118,24 @@ def compare_functions() -> dict[str, Any]:
     }
 
 
+def measure_twice_used() -> dict[str, bool]:
+    """A column that is a score and an annotation, and a copy of it that is the score alone: are the tables equal?"""
+    df = comments().to_pandas().fillna({"male": 0.0, "female": 0.0})
+    df["copy"] = df["male"]
+    calls: dict[str, Callable[[dict[str, str]], Any]] = {
+        "template_scores": lambda models: biasspark.template_scores(
+            df, template="template", **SUITE | {"models": models}
+        ),
+        "windows": lambda models: biasspark.bias_metrics(df, engine="windows", **SUITE | {"models": models}),
+    }
+    models = {"score": "score", "male": "male"}
+    rows = {
+        name: [sorted(zip(*bits(call(models | {"male": male})), strict=True)) for male in ("male", "copy")]
+        for name, call in calls.items()
+    }
+    return {name: twice_used == once for name, (twice_used, once) in rows.items()}
+
+
 def draw(folder: Path) -> dict[str, Any]:
     df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
     asked = SUITE | {"identities": [SCRIPT, "female"]}
@@ -166,6 +184,7 @@ if __name__ == "__main__":
     printed = {
         "kinds": measure_kinds(work),
         "functions": compare_functions(),
+        "twice used": measure_twice_used(),
         "report": draw(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],

@@ -61,6 +61,10 @@ def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None
     assert {name for name, one in functions.items() if len(set(one["shown"])) > 1 or one["shown"][0] < 2} == set()
 
 
+def test_a_score_may_be_an_annotation_as_well(printed: dict[str, Any]) -> None:
+    assert printed["twice used"] == {"template_scores": True, "windows": True}
+
+
 def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
     assert printed["left"] == []
 
