@@ -23,6 +23,7 @@ from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.expressions.conditions import MOST_BITS, meet
 from biasspark.features import NULL_BIN, Condition, Feature, bin_name
 from biasspark.session import expression
+from biasspark.text import DECIMAL_POINT
 
 MOST_CATEGORIES = 1000
 """A feature or a grouping of more values splits nothing that a person could read, and may be the text itself."""
@@ -69,7 +70,10 @@ def survey_features(corpus: DataFrame, attribution: Attribution) -> tuple[Featur
             ("attribution", "numeric"),
             ABSENT,
             f"'{name}' is of type string, and no row has a number in it.",
-            ("Name it in ", Key(("attribution", "categorical")), " if its values are categories, or name another."),
+            (
+                *("Name it in ", Key(("attribution", "categorical"))),
+                f" if its values are categories, or name another. {DECIMAL_POINT}",
+            ),
         )
         for name, kind, n_values in zip(attribution.numeric, kinds, n_known, strict=False)
         if isinstance(kind, StringType) and not n_values
