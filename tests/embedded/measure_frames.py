@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -159,6 +160,7 @@ def draw(folder: Path) -> dict[str, Any]:
 
 def raise_faults(folder: Path) -> dict[str, str]:
     df = comments().to_pandas()
+    dated = df.assign(until=[date(9999, 12, 31), *[date(2026, 1, 1)] * (len(df) - 1)])
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
     calls: dict[str, Callable[[], Any]] = {
         "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
@@ -169,6 +171,8 @@ def raise_faults(folder: Path) -> dict[str, str]:
         "no metrics": lambda: biasspark.metric_table(df),
         "no slice": lambda: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
         "twice": lambda: biasspark.bias_metrics(df.assign(SCORE=1.0), **SUITE),
+        "text as boolean": lambda: biasspark.bias_metrics(df, **SUITE, slices={"a": "length > 9", "b": "NOT language"}),
+        "dates and times": lambda: biasspark.bias_metrics(dated, **SUITE, slices={"a": "TRUE", "b": "until < now()"}),
     }
     faults = {}
     for name, call in calls.items():

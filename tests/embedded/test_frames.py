@@ -106,6 +106,8 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         "no metrics": "InputError.*columns",
         "no slice": "InputError.*short",
         "twice": "InputError: df.*SCORE",
+        "text as boolean": r'InputError: slices\["b"\] = "NOT language".*embedded engine',
+        "dates and times": r'InputError: slices\["b"\] = "until < now\(\)".*dates',
     }
     assert {name for name, words in expected.items() if not re.search(words, faults.get(name, ""), re.DOTALL)} == set()
     assert not any("canary" in text for text in faults.values())
