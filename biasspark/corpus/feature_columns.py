@@ -18,6 +18,7 @@ from biasspark.corpus.values import as_category, category, column, number, write
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, segment_name
 from biasspark.session import expression
+from biasspark.text import DECIMAL_POINT
 
 MOST_CATEGORIES = 1000
 """A feature or a grouping of more values splits nothing that a person could read, and may be the text itself."""

@@ -50,6 +50,11 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
     "labels in words": ({"label_positive": None}, ("label", "column"), PATHS),
     "no label is positive": ({"label_positive": ["toxik"]}, ("label", "positive"), SCORED),
     "commas in scores": ({"models": ["comma", "old"]}, (), SCORED),
+    "commas in labels": (
+        {"label": "comma", "label_positive": None, "label_threshold": 0.5},
+        ("label", "column"),
+        {"measure", "label_balance"},
+    ),
     "identities in words": ({"identities": ["race"]}, ("identities",), WITH_IDENTITIES),
     "a text as length": ({"length": "word"}, ("label_balance", "length"), {"label_balance"}),
     "lengths below 0": ({"length": "reversed"}, ("label_balance", "length"), {"label_balance"}),
