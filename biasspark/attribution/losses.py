@@ -125,7 +125,7 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
     return found
 
 
-def refuse_too_many(model: str, slice_name: str, n_rows: int) -> None:
+def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
     """Stop where squares of placements among so many rows of a label would be wrong."""
     if n_rows > MOST_OPPOSITE:
         raise InputError(

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
-from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_too_many, sum_losses
+from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_large_label, sum_losses
 from biasspark.columns import FOUR_CELLS, OVERALL
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.blocks import block_of
@@ -125,7 +125,7 @@ def _read_losses(
     for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
         n_negative, n_positive = cells[2:, model, slice_number].tolist()
         names = encoding.models[model], encoding.slices[slice_number]
-        refuse_too_many(*names, max(n_negative, n_positive))
+        refuse_large_label(*names, max(n_negative, n_positive))
         overall, of_train, *of_segments = read_losses(sums, (n_positive, n_negative))
         train[model, slice_number] = of_train
         for segment, of_labels in zip((OVERALL, *ranking.description.segments), (overall, *of_segments), strict=True):

@@ -92,7 +92,7 @@ def _list_faults(
             fix = (
                 "Name it in ",
                 Key(("attribution", "categorical")),
-                " if its values are categories, or name another.",
+                f" if its values are categories, or name another. {DECIMAL_POINT}",
             )
             yield Fault(("attribution", "numeric"), ABSENT, rule, fix)
     for name, values in zip(attribution.categorical, categories, strict=False):

@@ -211,7 +211,7 @@ class RowRanking:
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and what else is known of its rows, in the same order."""
         pieces = [unpack(data) for data in parts[Kind.ROWS]]
-        refuse_too_many(sum(len(scores) for scores, *_ in pieces))
+        refuse_large_range(sum(len(scores) for scores, *_ in pieces))
         cell, values = join_cells([(cell, values) for _, cell, values, *_ in pieces])
         scores, draws, *further = (
             np.concatenate(arrays, axis=-1)
@@ -335,7 +335,7 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
         return None, end.value
 
 
-def refuse_too_many(n_rows: int) -> None:
+def refuse_large_range(n_rows: int) -> None:
     """Raise `InputError` if a range has more rows than a worker holds."""
     if n_rows > MOST_ROWS_A_WORKER:
         raise InputError(

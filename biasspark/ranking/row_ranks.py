@@ -23,7 +23,7 @@ from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
 from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
-from biasspark.ranking.row_blocks import refuse_too_many
+from biasspark.ranking.row_blocks import refuse_large_range
 from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows
 
 _ROWS_A_BATCH = 1 << 17
@@ -94,7 +94,7 @@ def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()
-    refuse_too_many(table.num_rows)
+    refuse_large_range(table.num_rows)
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     offsets = RankOffsets.add_up(parts[Kind.OFFSETS])

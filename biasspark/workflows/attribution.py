@@ -29,7 +29,7 @@ from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
-from biasspark.session import describe, run_side_by_side
+from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
@@ -141,7 +141,9 @@ def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Ite
     Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
     score or one label alone, or more is rejected than ``rejects`` allows.
     """
-    attribution, encoding = surveyed.attribution, surveyed.encoding
+    attribution, encoding, spark = surveyed.attribution, surveyed.encoding, surveyed.corpus.sparkSession
+    n_ranked = len(encoding.models) + len(attribution.compare)
+    refuse_too_many(spark, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
     links = [attribution.link.get(model) for model in encoding.models]
     searches: dict[str, Search[Any]] = {}
     if attribution.pairs:
