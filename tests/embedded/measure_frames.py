@@ -93,6 +93,8 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "side_by_side": biasspark.side_by_side(metrics, "score", "other"),
         "example_attributions": biasspark.example_attributions(df, **ATTRIBUTED),
         "loss_by_segment": biasspark.loss_by_segment(df, segments={"long": "length > 100"}, **ATTRIBUTED),
+        "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
+        "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
         "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
         "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
     }

@@ -92,4 +92,4 @@ def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
 def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[FoundSlice]:
     (searched,), _ = search_samples([sample], features, wanted)
     slices = [(condition, sums_of(sample, inside(sample, condition))) for condition in searched.conditions]
-    return judge_slices(0, slices, sums_of(sample, np.ones(len(sample.values), bool)))
+    return judge_slices(slices, sums_of(sample, np.ones(len(sample.values), bool)))
