@@ -116,10 +116,11 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
     """
     found: list[dict[bool, LabelSums]] = []
     for of_set in sums.tolist():
+        names = _VALUES[: None if not found else -len(LOSSES)]
         found.append({})
         for label, (n, ordered, high, low, *limbs) in zip((False, True), of_set, strict=True):
             parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
-            moments = {name: read_moments(part, n) for name, part in zip(_VALUES, parts, strict=True)}
+            moments = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
             if n:
                 found[-1][label] = LabelSums(n, n_opposite[label], ordered, join_limbs(high, low), moments)
     return found

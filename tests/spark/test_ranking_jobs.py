@@ -103,7 +103,7 @@ def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> N
     cuts = [np.array([0.3, 0.5]), np.array([0.4])]
     ranking = RowRanking(ENCODING, cuts, DESCRIPTION, [(0, 1), (1, 0)])
     reverse = [row.of_baseline._replace(baseline=row.score) for row in both.rows]
-    with kept(ranking.place(frame.repartition(3), lambda *_: ())) as placed:
+    with kept(ranking.place(frame.repartition(3), [])) as placed:
         rows = placed.where(f"chunk = {BLOCK}").union(ranking.compare(placed)).collect()
     blocks = {
         (row["model"], row["score_range"]): list_rows(RowBlock.decode(bytes(row["data"]), ranking.columns))

@@ -15,7 +15,7 @@ from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.growth import GrownTree, Limits, grow
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, sum_nodes
+from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, run, sum_nodes
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
 
 
@@ -97,13 +97,13 @@ def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
 
 
 def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[Sample]) -> None:
-    measure, calls = measure_samples(two_samples, FEATURES), []
+    measure, calls = measure_samples(two_samples, FEATURES), list[Any]()
 
-    def listen(trees: Any, keys: Any) -> Any:
-        calls.append(list(keys))
-        return measure(trees, keys)
+    def listen(asked: Any) -> Any:
+        calls.append(list(asked.leaves))
+        return measure(asked)
 
-    trees = grow(listen, FEATURES, Limits(3, 10, (0.0, 0.0)))
+    trees = run(grow(FEATURES, Limits(3, 10, (0.0, 0.0))), listen)
     assert len(calls) == 3
     assert calls[0] == [(0, 1), (1, 1)]
     rows = [rows_of_nodes(tree, sample) for tree, sample in zip(trees, two_samples, strict=True)]

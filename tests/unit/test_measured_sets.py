@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from biasspark.attribution.difference_variances import MOST_SETS, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
-from biasspark.attribution.pairs import Draw, pair_segments
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.trees import Target, grow_trees
-from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
+from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
-from biasspark.ranking.row_blocks import Blocks
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples
+from biasspark.ranking.row_blocks import Blocks, run_searches
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
 
@@ -50,7 +49,7 @@ COMPARED = (Target(2, 0, "auc"), Target(2, 1, "auc"), Target(2, 2, "auc"))
 def measure(
     blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
 ) -> tuple[MeasuredSets, Mapping[Target, Sequence[float | None]]]:
-    measured = measure_sets(blocks, dict.fromkeys((*TARGETS, *COMPARED), conditions), N_MODELS)
+    measured = find(blocks, measure_sets(blocks.columns, dict.fromkeys((*TARGETS, *COMPARED), conditions), N_MODELS))
     asked, boundaries = dict.fromkeys(COMPARED, conditions), {2: np.array(edges, np.float64)}
     variances = vary_differences(blocks, asked, measured.offsets, boundaries)
     return measured.with_variances(asked, variances), variances
@@ -116,7 +115,8 @@ ROWS = st.lists(
 def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks: int) -> None:
     """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
-    measured = measure_sets(blocks_of(models, FEATURES[:1], n_tasks), {Target(0, 0, "auc"): CONDITIONS[:2]}, 1)
+    blocks = blocks_of(models, FEATURES[:1], n_tasks)
+    measured = find(blocks, measure_sets(blocks.columns, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1))
     labels = np.array([row.label for row in rows])
     for number, of_segment in enumerate(measured.of_segments[0, 0]):
         inside = np.array([row.segments[number] for row in rows])
@@ -138,7 +138,7 @@ def test_variances_of_differences(
 ) -> None:
     blocks, target = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks), Target(0, 0, "auc")
     conditions = CONDITIONS[:2]
-    measured = measure_sets(blocks, {target: conditions}, 0)
+    measured = find(blocks, measure_sets(blocks.columns, {target: conditions}, 0))
     asked, boundaries = {target: conditions}, {0: np.array(baseline_edges)}
     variances = vary_differences(blocks, asked, measured.offsets, boundaries)[target]
     for condition, variance in zip(conditions, variances, strict=True):
@@ -173,20 +173,20 @@ def test_more_sets_than_one_job_takes() -> None:
 def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     """Everything that is computed of blocks."""
     targets = [*TARGETS, *COMPARED]
-    trees = grow_trees(blocks, targets, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets))
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
-    slices = search_slices(blocks, searched, [0.4, 0.4], wanted)
-    draws = {(0, 0): (Draw(9, 700), Draw(8, 800)), (0, 1): (Draw(4, 1023), Draw(0, 5))}
-    names = {key: ("m", f"slice {key[1]}") for key in draws}
-    pairs = pair_segments(blocks, draws, names, Pairs(min_side=2, min_leaf=2))
     encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
-    crosses = count_pairs_of_groups(blocks, encoding, {"g": ("a", "b", "c")})
+    searches = [
+        grow_trees(blocks, targets, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
+        search_slices(blocks, searched, [0.4, 0.4], wanted),
+        count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}),
+    ]
+    trees, slices, crosses = run_searches(blocks, searches)
     nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
-    measured = measure_sets(blocks, nodes, N_MODELS)
+    measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
     compared = {target: nodes[target] for target in COMPARED}
     variances = vary_differences(blocks, compared, measured.offsets, {2: np.array(baseline_edges)})
-    return [trees, slices, pairs.to_pylist(), crosses, measured.of_targets, measured.of_segments, variances]
+    return [trees, slices, crosses, measured.of_targets, measured.of_segments, variances]
 
 
 def draw_models() -> list[list[Example]]:
@@ -215,8 +215,7 @@ def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
 
 
 def test_there_is_something_that_could_change() -> None:
-    trees, slices, pairs, crosses, *_ = WHOLE
+    trees, slices, crosses, *_ = WHOLE
     assert min(len(tree.nodes) for tree in trees[:4]) >= 3
     assert all(slices.conditions)
-    assert len(pairs) > 3
     assert len(crosses) == 2 * (9 + 9 + 9)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 
 from biasspark.attribution import pairs
 from biasspark.attribution.pair_kernel import Samples
-from biasspark.attribution.pairs import choose_draws, count_draws, pair_segments
+from biasspark.attribution.pairs import pair_segments
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
-from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples
+from biasspark.ranking.row_blocks import send
+from biasspark.ranking.task_rows import Key
+from tests.fixtures.ranked_rows import Ranked, cut_blocks, draw_examples, list_columns
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
 from tests.oracle.intervals import logit_interval, newcombe_interval
@@ -23,17 +27,21 @@ from tests.oracle.intervals import logit_interval, newcombe_interval
 FEATURES = (Feature("age", "age", True, (0.0, 20.0, 40.0), True), Feature("job", "job", False, ("a", "b"), True))
 
 
-def segment(models: Sequence[Ranked], settings: Pairs, level: float = 0.95, n_tasks: int = 1) -> list[dict[str, Any]]:
+def segment(models: Sequence[Ranked], settings: Pairs, level: float = 0.95) -> list[dict[str, Any]]:
     """The rows of the table, of models and slices that are named by their numbers."""
-    draws = {}
-    for model, ranked in enumerate(models):
-        of_blocks = [list(count_draws(block)) for block in cut_blocks(*ranked).values()]
-        for part, counts in enumerate(np.sum(of_blocks, axis=0)):
-            draws[model, part] = choose_draws(counts, settings)
-    names = {key: (f"m{key[0]}", f"s{key[1]}") for key in draws}
-    rows: list[dict[str, Any]] = pair_segments(
-        blocks_of(models, FEATURES, n_tasks), draws, names, settings, level
-    ).to_pylist()
+    blocks = [cut_blocks(*ranked) for ranked in models]
+    n_slices = list_columns(models[0].rows[0]).n_slices
+    keys = product(range(len(models)), range(n_slices))
+    searching = pair_segments(FEATURES, {(m, s): (f"m{m}", f"s{s}") for m, s in keys}, settings, level)
+    query = next(searching)
+    assert query.combine is not None
+    measured: defaultdict[Key, list[memoryview]] = defaultdict(list)
+    for model, of_model in enumerate(blocks):
+        for score_range, block in sorted(of_model.items()):
+            for part, chunk, data in query.measure(model, score_range, block):
+                measured[model, part, chunk].append(memoryview(data))
+    table = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
+    rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
@@ -59,10 +67,9 @@ ROWS = st.lists(
     rows=ROWS,
     edges=st.lists(st.sampled_from([0.1, 0.25, 0.3]), unique=True).map(sorted),
     sizes=st.tuples(st.integers(2, 9), st.integers(2, 9)),
-    n_tasks=st.integers(1, 3),
 )
 def test_samples_are_the_rows_with_the_lowest_hashes(
-    rows: list[Example], edges: list[float], sizes: tuple[int, int], n_tasks: int
+    rows: list[Example], edges: list[float], sizes: tuple[int, int]
 ) -> None:
     """Of many rows as many as are asked for, of few half; those of one hash by what is used of them."""
     drawn: list[Samples] = []
@@ -73,7 +80,7 @@ def test_samples_are_the_rows_with_the_lowest_hashes(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "segment_pairs", take)
-        segment([Ranked(rows, edges)], Pairs(negatives=sizes[0], positives=sizes[1]), n_tasks=n_tasks)
+        segment([Ranked(rows, edges)], Pairs(negatives=sizes[0], positives=sizes[1]))
     expected = []
     for part in (0, 1):
         of_labels = [in_order([row for row in rows if row.in_slice(part)], label) for label in (False, True)]

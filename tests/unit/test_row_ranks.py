@@ -19,7 +19,7 @@ from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.row_placements import place_rows
-from biasspark.ranking.row_blocks import BLOCK, RowRanking
+from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_payload, place_range
 from tests.fixtures.ranked_rows import (
     DESCRIPTION,
@@ -28,6 +28,7 @@ from tests.fixtures.ranked_rows import (
     blocks_of,
     cut_blocks,
     draw_two_models,
+    find,
     list_rows,
 )
 from tests.oracle.attribution import Example
@@ -112,7 +113,8 @@ def test_rows_are_ranked_into_blocks(
     models, batch = draw_two_models(seed, n_rows)
     ranking = RowRanking(ENCODING, [np.array(edges) for edges in cuts], DESCRIPTION)
     tasks = frame_of(*([batch.slice(start, rows_a_task)] for start in range(0, n_rows, rows_a_task)))
-    measured = ranking.place(tasks, lambda model, score_range, block: [(0, 3, bytes([model, len(block.scores)]))])
+    query = Query(lambda model, score_range, block: [(0, 3, bytes([model, len(block.scores)]))], lambda _, data: b"")
+    measured = ranking.place(tasks, [query])
     blocks, chunks = {}, {}
     for row in measured.collect():
         if row["chunk"] == BLOCK:
@@ -134,7 +136,7 @@ def test_rows_are_ranked_into_blocks(
 def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: float) -> None:
     blocks = blocks_of([Ranked([Example(score, label, groups=(group,)) for score, label, group in rows], [cut])])
     found: dict[tuple[str, str], dict[str, Any]] = {
-        (row["positive_group"], row["negative_group"]): row for row in count_pairs_of_groups(blocks, BOOK, GROUPS)
+        (row["positive_group"], row["negative_group"]): row for row in find(blocks, count_pairs_of_groups(BOOK, GROUPS))
     }
     assert {high for high, _ in found} == {GROUPS["g"][group] for _, _, group in rows}
     for (high, low), row in found.items():

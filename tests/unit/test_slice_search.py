@@ -26,7 +26,7 @@ from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.trees import Target
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples
 from tests.oracle.searched_slices import UNIT, find_slices, inside, search_samples
@@ -465,7 +465,8 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
     models = [Ranked(draw_examples(seed, 400, BLOCK_FEATURES), [0.4, 0.7]) for seed in (7, 8)]
     targets = [Target(model, part, "auc") for model in (0, 1) for part in (0, 1, 2)]
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
-    searched = search_slices(blocks_of(models, BLOCK_FEATURES, 2), targets, means, WANTED)
+    blocks = blocks_of(models, BLOCK_FEATURES, 2)
+    searched = find(blocks, search_slices(blocks, targets, means, WANTED))
     assert searched.warnings == {}
     for target, conditions in zip(targets, searched.conditions, strict=True):
         assert conditions == search_rows(models[target.model].rows, target.slice)
@@ -475,7 +476,8 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
 def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
-    searched = search_slices(blocks_of([Ranked(rows)], BLOCK_FEATURES), [target], [train_mean(rows, 0)], WANTED)
+    blocks = blocks_of([Ranked(rows)], BLOCK_FEATURES)
+    searched = find(blocks, search_slices(blocks, [target], [train_mean(rows, 0)], WANTED))
     assert list(searched.warnings) == [0]
     missed = Fraction(searched.warnings[0].split("up to ")[1].split(". Raise")[0])
     train = [(row, Fraction(value)) for row, value in zip(rows, target_values(rows, "auc"), strict=True)]
@@ -488,5 +490,5 @@ def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_nothing_to_search_in_blocks() -> None:
     blocks = blocks_of([Ranked(draw_examples(7, 9))])
-    assert search_slices(blocks, [Target(0, 0, "auc")], [0.4], WANTED) == ([()], {})
-    assert search_slices(blocks, [], [], WANTED) == ([], {})
+    assert find(blocks, search_slices(blocks, [Target(0, 0, "auc")], [0.4], WANTED)) == ([()], {})
+    assert find(blocks, search_slices(blocks, [], [], WANTED)) == ([], {})

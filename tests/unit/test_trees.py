@@ -13,7 +13,7 @@ from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.trees import Target, grow_trees
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
 
@@ -52,7 +52,7 @@ def test_trees_are_those_of_loops() -> None:
         *(Target(0, 0, "auc"), Target(0, 1, "auc"), Target(0, 0, "gini"), Target(1, 0, "cross_entropy", "logit")),
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
     ]
-    trees = grow_trees(blocks, targets, SETTINGS, [0.0] * len(targets))
+    trees = find(blocks, grow_trees(blocks, targets, SETTINGS, [0.0] * len(targets)))
     assert [tree.number for tree in trees] == list(range(len(targets)))
     for tree, target in zip(trees[:-2], targets[:-2], strict=True):
         rows = models[target.model].rows
@@ -84,7 +84,7 @@ def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
     bins = rng.integers(1, [9, 30, 4], (600, 3))
     values, honest = (rng.integers(0, 50, 600) + 9 * (bins[:, 1] > 17)) / 64, np.arange(600) >= 300
     blocks = blocks_of([Ranked(valued_rows(values, bins, honest), [0.25, 0.5])], interval_features(9, 30, 4))
-    (tree,) = grow_trees(blocks, [Target(0, 0, "gini")], TreeSettings(max_depth=1, min_leaf=30), [0.0])
+    (tree,) = find(blocks, grow_trees(blocks, [Target(0, 0, "gini")], TreeSettings(max_depth=1, min_leaf=30), [0.0]))
     theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300])
     split = tree.nodes[0].split
     assert split is not None
@@ -99,7 +99,7 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     """Just below and just above what the first split explains."""
     rows, target = draw_examples(1, 300, FEATURES), Target(0, 0, "auc")
     blocks = blocks_of([Ranked(rows)], FEATURES)
-    (tree,) = grow_trees(blocks, [target], SETTINGS, [0.0])
+    (tree,) = find(blocks, grow_trees(blocks, [target], SETTINGS, [0.0]))
     split = tree.nodes[0].split
     assert split is not None
     values = target_values(rows, "auc")
@@ -109,5 +109,5 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     share = float((total - square_sum(sides[0]) - square_sum(sides[1])) / total)
     for min_gain, n_nodes in ((share * (1 - 1e-9), 3), (share * (1 + 1e-9), 1)):
         settings = TreeSettings(max_depth=1, min_leaf=15, min_gain=min_gain)
-        (tree,) = grow_trees(blocks, [target], settings, [float(total)])
+        (tree,) = find(blocks, grow_trees(blocks, [target], settings, [float(total)]))
         assert len(tree.nodes) == n_nodes

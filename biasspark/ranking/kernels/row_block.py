@@ -117,8 +117,8 @@ class RowBlock:
     cell : uint32 array, shape (n,)
     cells : Cells
     placements : array of unsigned integers, shape (slices, n)
-        Twice the rows of the other label in the slice that a row is rightly ordered with, plus ties; without meaning
-        for rows that are not in the slice.
+        Twice the rows of the other label in the slice that a row is rightly ordered with, plus ties; also of rows that
+        are not in the slice themselves.
     totals : int64 array, shape (2, slices)
         All negatives and positives of each slice, in all ranges.
     draws : int64 array, shape (n,) or (0,)
