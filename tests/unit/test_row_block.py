@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
@@ -18,12 +18,13 @@ from biasspark.ranking.task_rows import TaskRows
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 
 NAN = float("nan")
+WIDE = np.array([[first, *[65_535] * 7] for first in (0, 1)])
+"""Rows that differ by a digit beyond 64 bits."""
 TABLES = st.integers(1, 8).flatmap(
     lambda n_columns: st.lists(
         st.tuples(*[st.one_of(st.integers(0, 2), st.sampled_from([1000, 65_535]))] * n_columns), max_size=30
     ).map(lambda rows: np.array(rows, np.int64).reshape(-1, n_columns))
 )
-"""Eight columns up to 65,535 are combinations of 128 bits."""
 
 
 def read_cells(cell: np.ndarray, values: np.ndarray) -> list[list[int]]:
@@ -34,6 +35,7 @@ def read_cells(cell: np.ndarray, values: np.ndarray) -> list[list[int]]:
     return rows
 
 
+@example(rows=WIDE, cuts=[1])
 @given(rows=TABLES, cuts=st.lists(st.integers(0, 30), max_size=3).map(sorted))
 def test_cells_say_what_rows_have(rows: np.ndarray, cuts: list[int]) -> None:
     whole = number_cells(list(rows.T))
