@@ -437,3 +437,15 @@ def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
 def test_unknown_keys_of_a_part_are_faults() -> None:
     with pytest.raises(ConfigError, match=r"\[attribution.tree\] depth: there is no such key"):
         parse_measures({**MEASURED, "attribution": {"numeric": ["age"], "tree": {"depth": 3}}})
+
+
+def test_tables_of_one_ranking_are_those_of_the_functions(spark: SparkSession, found: Found) -> None:
+    keys: dict[str, Any] = {"id": "id", "models": ["s1", "s2"], "label": "target"}
+    attributed = biasspark.attribute(corpus_of(spark), numeric=["age"], pairs={"min_side": 2}, tree=TREE, **keys)
+    assert "attribution_segments" in repr(attributed)
+    segments = biasspark.attribution_segments(corpus_of(spark), numeric=["age"], tree=TREE, **keys)
+    assert attributed.attribution_segments().collect() == segments.collect()
+    assert attributed.loss_by_segment().collect() == biasspark.loss_by_segment(corpus_of(spark), **keys).collect()
+    assert attributed.pair_segments().count() >= 2
+    with pytest.raises(ConfigError, match=r"auc_crosses: .* groupings="):
+        attributed.auc_crosses()

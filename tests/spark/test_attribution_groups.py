@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 import biasspark
 from biasspark.columns import HONEST
 from biasspark.config import Attribution, Pairs, TreeSettings
-from biasspark.corpus.feature_columns import row_columns, survey_features
+from biasspark.corpus import value_counts
+from biasspark.corpus.feature_columns import row_columns, survey_values
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.features import DRAW, write_predicate
 from biasspark.ranking.described_rows import cut_into_bins
@@ -82,7 +83,9 @@ def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> 
     levels = [0.0, -0.0, 0.1, math.nan, None]
     rows = [(number, levels[number % 5], (*HOSTILE, None)[number % 10]) for number in range(50)]
     frame = spark.createDataFrame(rows, f"id INT, level {kind}, `job's` STRING")
-    features = survey_features(frame, Attribution(numeric=("level",), categorical=("level", "job's")))
+    features, _ = survey_values(
+        frame, Attribution(numeric=("level",), categorical=("level", "job's"), tree=TreeSettings())
+    )
     assert features[1].values == ("0.0", "0.1")
     assert set(features[2].values) == set(HOSTILE)
     columns = row_columns(Attribution(), features, frame, "id").values()
@@ -135,3 +138,16 @@ def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:
         assert isinstance(fault, Fault)
         assert fault.path == path
         assert "text 1" not in str(fault)
+
+
+def test_very_many_numbers_are_counted_by_range(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bins as where a task counts them all."""
+    frame = spark.range(0, 5000, 1, 3).selectExpr(
+        "id", "IF(id % 9 = 0, NULL, (id * 7919) % 3001 / 7D) AS x", "id % 3 AS y"
+    )
+    attribution = Attribution(numeric=("x", "y"), tree=TreeSettings(max_bins=40))
+    [x, y], _ = survey_values(frame, attribution)
+    monkeypatch.setattr(value_counts, "MOST_NUMBERS", 320)
+    monkeypatch.setattr(value_counts, "_ROWS_A_RANGE", 600)
+    assert survey_values(frame, attribution)[0] == (x, y)
+    assert (len(x.values), y.values, x.nullable, y.nullable) == (40, (0.0, 1.0, 2.0), True, False)

@@ -41,6 +41,7 @@ def segment(models: Sequence[Ranked], settings: Pairs, level: float = 0.95) -> l
             for part, chunk, data in query.measure(model, score_range, block):
                 measured[model, part, chunk].append(memoryview(data))
     table = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
+    assert table is not None
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

@@ -115,8 +115,9 @@ def test_labels_that_are_all_alike_are_a_fault_of_what_reads_them(
 
 def test_labels_in_text_that_should_be_numbers_may_have_a_decimal_comma() -> None:
     counts = RowCounts(1000, 1000, {"null_label": 1000})
-    for label in ({}, {"threshold": 0.5}):
-        assert holds(*faults_of(counts, **label), DECIMAL_POINT)
+    for label in (dict[str, Any](), {"threshold": 0.5}):
+        (fault,) = faults_of(counts, **label)
+        assert holds(fault, DECIMAL_POINT)
     for kind, positive in ((DoubleType(), None), (TEXT, ["toxic"])):
         with pytest.raises(InputError) as caught:
             check(counts, kind=kind, **({"positive": positive} if positive else {"threshold": 0.5}))
