@@ -143,7 +143,7 @@ def sum_range(parts: Parts) -> bytes:
     positive, sets = label[order] == 1, members[:, order] == 1
     nobody = np.zeros(2 * len(sets), np.int64)
     offsets = RankOffsets.add_up(parts[Kind.OFFSETS]) if Kind.OFFSETS in parts else RankOffsets(nobody, nobody)
-    inside = placed[:, order] - place_rows(scores[order], positive, list(sets), offsets)
+    inside = placed[:, order].astype(np.int64) - place_rows(scores[order], positive, list(sets), offsets)
     of_all = differences[order]
     sums = [
         [_sum_set(of_all[rows], e[rows], is_in[rows]) for e, is_in in zip(inside, sets, strict=True)]
