@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.difference_variances import MOST_SETS, vary_differences
+from biasspark.attribution.difference_variances import MOST_SETS, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.significance import Moments
@@ -21,8 +21,11 @@ from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.kernels.codec import unpack
+from biasspark.ranking.kernels.exact import join_wide
+from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
+from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
 
@@ -165,6 +168,23 @@ def test_more_sets_than_one_job_takes() -> None:
         _, alone = measure(blocks, [condition])
         assert alone[COMPARED[0]] == [variance]
     assert variances[COMPARED[2]] == [None] * len(conditions)
+
+
+def test_placements_past_32_bits_are_exact() -> None:
+    """With so many rows of a set in other ranges that doubled placements, which are unsigned, are as wide as sums."""
+    (block,), target = cut_blocks(draw_examples(3, 60, baseline=True)).values(), Target(0, 0, "auc")
+
+    def sum_up(n_elsewhere: int) -> Any:
+        offsets = RankOffsets(np.array([n_elsewhere] * 2), np.array([2 * n_elsewhere] * 2))
+        parts: dict[int, list[memoryview]] = {}
+        for part in cut_block(block, target, [{}], offsets, np.empty(0)):
+            parts.setdefault(part.kind, []).append(memoryview(part.data))
+        return join_wide(unpack(sum_range(parts))[0])[:, 0]
+
+    offset = 2**34
+    for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):
+        n, k, placed, inside, squares, crossed, _ = few
+        assert many[:-1].tolist() == [n, k, placed, inside + k * offset, squares, crossed + placed * offset]
 
 
 # ---- whatever the ranges, the tasks and the order of rows
