@@ -114,16 +114,16 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
     n_opposite : sequence of int
         For negatives and positives, the rows of the slice with the other label.
     """
-    found: list[dict[bool, LabelSums]] = []
+    sets: list[dict[bool, LabelSums]] = []
     for of_set in sums.tolist():
-        names = _VALUES[: None if not found else -len(LOSSES)]
-        found.append({})
+        names = _VALUES[: None if not sets else -len(LOSSES)]
+        sets.append({})
         for label, (n, ordered, high, low, *limbs) in zip((False, True), of_set, strict=True):
             parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
             moments = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
             if n:
-                found[-1][label] = LabelSums(n, n_opposite[label], ordered, join_limbs(high, low), moments)
-    return found
+                sets[-1][label] = LabelSums(n, n_opposite[label], ordered, join_limbs(high, low), moments)
+    return sets
 
 
 def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
@@ -209,8 +209,8 @@ def list_losses(
             key = model, name, segment
             both = of_segments.get(key, {})
             placed = _place_all(overall) if segment == OVERALL else _place(both, placements.get(key))
-            said = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
-            rows.append(said | _list_segment(both, len(overall) == 2, placed, probable[model], level))
+            key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
+            rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
 
 

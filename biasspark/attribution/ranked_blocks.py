@@ -38,15 +38,15 @@ class RankedBlocks:
         See `losses.Losses`.
     train : mapping of (int, int) to mapping
         By numbers of model and slice, the sums over the rows that search.
-    found : mapping of str to Any
-        What the searches found that ran while rows were ranked, by name.
+    results : mapping of str to Any
+        By name, what the searches gave that ran while rows were ranked.
     """
 
     blocks: Blocks
     counts: Counts
     losses: Losses
     train: Mapping[_Key, Mapping[bool, LabelSums]]
-    found: Mapping[str, Any]
+    results: Mapping[str, Any]
 
 
 @contextmanager
@@ -102,9 +102,9 @@ def rank_blocks(
         counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, of_losses)
-        found = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
+        results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
         blocks = Blocks(frame, ranking.columns, ranking.description.features, n_rows)
-        yield RankedBlocks(blocks, counts, losses, train, found)
+        yield RankedBlocks(blocks, counts, losses, train, results)
 
 
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:

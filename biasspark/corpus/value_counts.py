@@ -186,9 +186,9 @@ def count_values(
     combined = combine_counts(map_to_counts(narrow, count), combine, 2 * n_columns)
     if not combined:
         return [Numbers(np.empty(0), 0)] * n_numbers, [{}] * n_texts, [False] * n_columns
-    found = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
-    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in found]
-    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(found) if not is_exact}
+    summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
+    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
+    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
     for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
         listed[number] = Numbers(edges, listed[number].n_known)
     of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]

@@ -102,15 +102,15 @@ def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:
 
 def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
     """Return the number of the group of each value: the first is NULL, the last all that are not listed."""
-    found = _find(values, groups[1:-1])
-    return np.where(_flags(values.is_null()) == 1, 0, np.where(found < 0, len(groups) - 1, found + 1))
+    indices = _find(values, groups[1:-1])
+    return np.where(_flags(values.is_null()) == 1, 0, np.where(indices < 0, len(groups) - 1, indices + 1))
 
 
 def _find(values: pa.Array, known: Sequence[object]) -> Ints:
     """Return the index of each text among those that are known, -1 where it is not."""
-    found = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
-    indices: Ints = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices
+    indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
+    filled: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return filled
 
 
 def _flags(values: pa.Array) -> Ints:

@@ -57,19 +57,19 @@ def list_tables(
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
     plan = SearchPlan.of(surveyed, probable)
-    found = plan.search(ranked, stage)
-    measured = plan.measure(ranked, found, stage)
+    results = plan.search(ranked, stage)
+    measured = plan.measure(ranked, results, stage)
     placements = {
         (*plan.names(*key), segment): sums
         for key, of_segments in measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
-    of_pairs = ranked.found["pairs"].to_pylist() if attribution.pairs else []
+    of_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     of_sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
-        ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(found, measured), slices, "predicate"),
-        ATTRIBUTION_SLICES: _within_slices(plan.list_slices(found, measured), slices, "predicate"),
+        ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
+        ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
         LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
         PAIR_SEGMENTS: _within_slices(of_pairs, slices, *of_sides),
     }
@@ -78,9 +78,9 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
-    warnings = (*_warn(surveyed, ranked), *plan.warn(found))
+    warnings = (*_warn(surveyed, ranked), *plan.warn(results))
     if attribution.groupings:
-        tables[AUC_CROSSES] = crosses = auc_crosses(ranked.found["crosses"], level)
+        tables[AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
         warnings = (*warnings, *warn_of_groupings(crosses))
     return tables, warnings
 
@@ -107,8 +107,8 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
-class Found(NamedTuple):
-    """What the searches find.
+class SearchResults(NamedTuple):
+    """What the searches give.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class SearchPlan:
         """Return the names of a model and a slice."""
         return self.surveyed.encoding.models[model], self.surveyed.encoding.slices[slice_number]
 
-    def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> Found:
+    def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> SearchResults:
         """Grow the trees and search the slices, together."""
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
@@ -179,7 +179,7 @@ class SearchPlan:
             stage(f"searching {', '.join(searches)}")
         with job_on_corpus(surveyed, f"search {', '.join(searches)}"):
             results = run_searches(blocks, list(searches.values()))
-        return Found(**dict(zip(searches, results, strict=True)))
+        return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
         """Return for each tree the sum of squares of the values of its train rows around their mean, by one job."""
@@ -193,12 +193,12 @@ class SearchPlan:
     def _train_mean(ranked: RankedBlocks, target: Target) -> float:
         return add_moments(ranked.train.get((target.model, target.slice), {}), "normalized").mean or 0.0
 
-    def measure(self, ranked: RankedBlocks, found: Found, stage: Callable[[str], None]) -> MeasuredSets:
+    def measure(self, ranked: RankedBlocks, results: SearchResults, stage: Callable[[str], None]) -> MeasuredSets:
         """Measure every node, every slice and every segment, by one job, and comparisons by another."""
         asked: dict[Target, list[Condition]] = {}
-        for target, tree in zip(self.targets, found.trees, strict=bool(found.trees)):
+        for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
             asked[target] = [node.condition for node in tree.nodes]
-        for target, conditions in zip(self.searched, found.slices.conditions, strict=True):
+        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
         if not asked and not self.surveyed.attribution.segments:
             return MeasuredSets({}, {}, {})
@@ -219,29 +219,29 @@ class SearchPlan:
         sets: MeasuredSets = measured
         return sets
 
-    def list_segments(self, found: Found, measured: MeasuredSets) -> list[dict[str, Any]]:
+    def list_segments(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_segments``."""
         features, level = self.surveyed.features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
-        for key, target, tree in zip(self.keys, self.targets, found.trees, strict=bool(found.trees)):
+        for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
             sets = [measured.of(target, node.condition) for node in tree.nodes]
             rows += list_segments(key, tree, sets, features, level)
         return rows
 
-    def list_slices(self, found: Found, measured: MeasuredSets) -> list[dict[str, Any]]:
+    def list_slices(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_slices``."""
         features, level = self.surveyed.features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
-        for target, conditions in zip(self.searched, found.slices.conditions, strict=True):
+        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             model, name = self.names(target.model, target.slice)
             sets = [measured.of(target, condition) for condition in conditions]
             listed = list_slices(conditions, sets, measured.of(target, {}), features, level)
             rows += ({MODEL: model, SLICE: name, **row} for row in listed)
         return rows
 
-    def warn(self, found: Found) -> tuple[str, ...]:
+    def warn(self, results: SearchResults) -> tuple[str, ...]:
         """Return what was left out of the search of slices."""
-        targets = ((self.searched[number], text) for number, text in found.slices.warnings.items())
+        targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
         return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
 
 
