@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
@@ -129,6 +130,14 @@ def test_rows_are_ranked_into_blocks(
     }
     assert blocks == {key: list_rows(block) for key, block in expected.items()}
     assert chunks == {key: bytes([key[0], len(block.scores)]) for key, block in expected.items()}
+
+
+def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("biasspark.ranking.row_blocks.MOST_ROWS_A_WORKER", 20)
+    (ranked, *_), batch = draw_two_models(1, 60)
+    assert len(ranked.rows) > 20
+    with pytest.raises(InputError, match="share one score"):
+        RowRanking(ENCODING, [np.empty(0)] * 2, DESCRIPTION).place(frame_of([batch]), lambda *_: ()).collect()
 
 
 @settings(deadline=None)
