@@ -35,8 +35,7 @@ def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
 def warn(texts: Iterable[str]) -> None:
     """Give warnings by Python's ``warnings``, at the line outside of this package from which it was called."""
     level, frame = 1, inspect.currentframe()
-    # A context manager of this package is entered by a frame of contextlib.
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(("biasspark.", "contextlib")):
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("biasspark."):
         level, frame = level + 1, frame.f_back
     for text in texts:
         warnings.warn(text, InputWarning, stacklevel=level)

@@ -41,17 +41,13 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
 
 def plan_attribution(config: Config) -> Plan:
     """Declare the attribution and its passes over the corpus."""
-    asked, slices = _require_attribution(config), 1 + len(config.slices)
-    rows, identities = "9 bytes per score plus its bins", "8 bytes per score and 24 per row of a segment"
+    asked = _require_attribution(config)
     passes = [Pass("survey"), *passes_for_ids(config)]
-    if asked.searches:
-        passes += [Pass("survey the features")] * (1 + bool(asked.numeric) + bool(asked.categorical))
-    passes += [Pass("survey the groupings")] if asked.groupings else []
-    passes += [Pass("rank every row", rows), Pass("rank the scores", "8 bytes per score")]
-    passes += [Pass(f"compare {new} with {old}, {slices + 1} times", rows) for new, old in asked.compare]
-    if asked.segments or asked.tree or asked.slice_search:
-        passes.append(Pass("rank the segments", identities))
-    passes += [Pass("rank pairs of groups", identities)] if asked.groupings else []
+    passes += [Pass("survey the features and groupings")] if asked.searches or asked.groupings else []
+    shuffled = f"{20 if asked.pairs else 12} bytes per score"
+    shuffled += ", and about 100 for each row of two models that are compared" if asked.compare else ""
+    passes.append(Pass("rank every row", shuffled))
+    passes += [Pass("list the examples", "9 bytes per score and the id")] if asked.write_examples else []
     parts = {
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_list_searches(asked)) or "nothing",

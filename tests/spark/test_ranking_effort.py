@@ -172,15 +172,15 @@ SEARCHES: dict[str, Any] = {
     "pairs": {},
     "slice_search": {"max_predicates": 2, "min_rows": 5},
 }
-N_SURVEYS = 5
-"""Of scores, of features in three steps, and of groupings."""
+N_SURVEYS = 2
+"""Of scores, and of features and groupings."""
 
 
 @pytest.mark.parametrize("n_models", [2, 4])
 def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     spark: SparkSession, repeated: str, n_models: int
 ) -> None:
-    """All searches are a query for each level of the trees and each predicate of a slice, and five more."""
+    """All searches are a query for each level of the trees, which take slices along, and two more."""
     models = dict(zip(("old", "new", "third", "fourth")[:n_models], ("old", "new", "new", "old"), strict=False))
     targets = ["auc", "cross_entropy", "gini"][: n_models - 1]
     config = configure(
@@ -200,8 +200,8 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     assert max(nodes["depth"].to_pylist()) == 3
     assert (survey.n_queries, survey.n_scans) == (N_SURVEYS, N_SURVEYS)
     assert (ranking.n_queries, ranking.n_scans, ranking.n_shuffles) == (1, 1, 1)
-    n_levels, n_predicates = 3, 2
-    assert (searches.n_queries, searches.n_scans) == (n_levels + n_predicates + 5, 0)
+    n_levels = 3
+    assert (searches.n_queries, searches.n_scans) == (n_levels + 2, 0)
     assert not is_anything_persisted(spark)
 
 

@@ -12,7 +12,7 @@ _LARGEST = 2**63 - 1
 
 
 def split_wide(values: BigInts) -> Ints:
-    """Return Python integers in [0, 2^125) as int64 limbs of 62 bits, shape (2, ...): the low limb first."""
+    """Return Python integers in (-2^125, 2^125) as int64 limbs of 62 bits, shape (2, ...): the low limb first."""
     return np.stack([values & _WIDE_MASK, values >> _WIDE_BITS]).astype(np.int64)
 
 
