@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
@@ -96,7 +97,7 @@ def rank_blocks(
     with ExitStack() as stack:
         placed = stack.enter_context(kept(ranking.place(examples, queries), large_rows=True))
         (of_all, of_losses, *answers), row_counts = read_answers(placed.where("chunk >= 0"), queries)
-        frame = placed.where(f"chunk = {BLOCK}")
+        frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
         counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}

@@ -180,7 +180,7 @@ N_SURVEYS = 2
 def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     spark: SparkSession, repeated: str, n_models: int
 ) -> None:
-    """All searches are a query for each level of the trees, which take slices along, and two more."""
+    """All searches are a query for each level of the trees, which take slices along, two more, and one for min_gain."""
     models = dict(zip(("old", "new", "third", "fourth")[:n_models], ("old", "new", "new", "old"), strict=False))
     targets = ["auc", "cross_entropy", "gini"][: n_models - 1]
     config = configure(
@@ -201,7 +201,7 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     assert (survey.n_queries, survey.n_scans) == (N_SURVEYS, N_SURVEYS)
     assert (ranking.n_queries, ranking.n_scans, ranking.n_shuffles) == (1, 1, 1)
     n_levels = 3
-    assert (searches.n_queries, searches.n_scans) == (n_levels + 2, 0)
+    assert (searches.n_queries, searches.n_scans) == (n_levels + 3, 0)
     assert not is_anything_persisted(spark)
 
 
