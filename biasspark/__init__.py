@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from biasspark.extras import explain_missing
 
 if TYPE_CHECKING:
+    from biasspark.api.attributed import AttributedCorpus, attribute
     from biasspark.api.attribution_functions import (
         attribution_correlations,
         attribution_segments,
@@ -48,12 +49,14 @@ _HOMES = (
     "biasspark.api.measured",
     "biasspark.api.metrics",
     "biasspark.api.comparison_functions",
+    "biasspark.api.attributed",
     "biasspark.api.attribution_functions",
     "biasspark.session.job_session",
     "biasspark.api.reports",  # the last, since it needs the extra that draws
 )
 
 __all__ = [
+    "AttributedCorpus",
     "BiasSparkError",
     "ConfigError",
     "Identities",
@@ -62,6 +65,7 @@ __all__ = [
     "MeasuredCorpus",
     "NoRows",
     "PublishConflict",
+    "attribute",
     "attribution_correlations",
     "attribution_segments",
     "attribution_slices",

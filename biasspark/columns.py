@@ -37,7 +37,8 @@ MALFORMED = "_biasspark_malformed"
 ROW_REASONS = ("malformed_row", "null_id", "duplicate_id", "null_label", "label_out_of_range")
 """Why a whole row is rejected: the first that applies. Its code is its index here plus one."""
 
-SCORE_REASONS = ("null_score", "score_not_numeric", "nan_score", "infinite_score")
+NOT_NUMERIC = "score_not_numeric"
+SCORE_REASONS = ("null_score", NOT_NUMERIC, "nan_score", "infinite_score")
 """Why a row is rejected for one model: the first that applies. Its code is its index here plus one."""
 
 ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
@@ -48,9 +49,8 @@ NULL_GROUP, OTHER_GROUP = "(null)", "(other)"
 """Groups of a grouping that are no value: NULL, and all values past the limit."""
 
 ROW_ID, REASON = "row_id", "reason"
-HONEST, SEGMENTS = "honest", "segments"
+HONEST = "honest"
 LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED = "label", "score", "n_opposite", "ordered_doubled"
-IN_SETS, ORDERED_IN_SETS = "in_sets", "ordered_in_sets"
 GROUP = "jackknife_group"
 
 HEADER_RANGE = -1

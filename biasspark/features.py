@@ -17,14 +17,23 @@ Condition = Mapping[int, frozenset[int]]
 NULL_BIN = 0
 
 
-def bin_name(index: int) -> str:
-    """Return the column that holds the bin of a feature."""
-    return f"bin_{index}"
+DRAW = "draw"
+"""The column of hashes by which rows are drawn."""
 
 
-def bin_names(n_features: int) -> list[str]:
-    """Return the columns that hold the bins of all features."""
-    return list(map(bin_name, range(n_features)))
+def feature_name(number: int) -> str:
+    """Return the column that holds the value of a feature."""
+    return f"feature_{number}"
+
+
+def group_name(number: int) -> str:
+    """Return the column that holds the group of a row in a grouping, as text."""
+    return f"group_{number}"
+
+
+def segment_name(number: int) -> str:
+    """Return the column that says whether a row is in a segment."""
+    return f"segment_{number}"
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,13 @@ def list_choices(choices: Iterable[object]) -> str:
     return ", ".join(map(show_value, choices))
 
 
+DECIMAL_POINT = (
+    "A number in text has a decimal point: where it has a comma, correct the data, or read a view with "
+    "replace(x, ',', '.')."
+)
+"""What to do about texts that should be numbers and are none, as 0,5."""
+
+
 def list_first(texts: Sequence[str], most: int) -> str:
     """Join texts, only the first of many: ``a, b and 3 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""

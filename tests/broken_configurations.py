@@ -33,6 +33,15 @@ CROSSED = {
 
 TABLES: dict[str, Broken] = {
     "unknown table": ({"model": {"a": "b"}}, {"model": MISSING}),
+    "misspelled table": (
+        {
+            "identities": None,
+            "identites": {"columns": ["male"]},
+            "gate": {"rule": [FALL | {"metric": "bpsn_auc", "identities": ["male"]}]},
+        },
+        {"identites": MISSING},
+    ),
+    "misspelled required key": ({"label": {"column": None, "colum": "toxic"}}, {"label.colum": MISSING}),
     "no corpus": ({"corpus": None}, {"corpus": MISSING}),
     "no name": ({"corpus": {"name": None}}, {"corpus.name": MISSING}),
     "control characters": ({"corpus": {"name": "a\x1b[2Jb"}}, {"corpus.name": "a\x1b[2Jb"}),
@@ -240,7 +249,6 @@ TABLES: dict[str, Broken] = {
         },
         {
             "corpus.nam": MISSING,
-            "corpus.name": MISSING,
             "corpus.path": "",
             "label.column": 3,
             "label.threshold": True,

@@ -29,6 +29,8 @@ Fields = dict[tuple[str, int], Any]
 class LocalFrame:
     """Record batches by task, with the methods of a DataFrame that ranking jobs call."""
 
+    sparkSession = None
+
     def __init__(self, tasks: Sequence[Iterable[pa.RecordBatch]]) -> None:
         self.tasks = [list(task) for task in tasks]
 

@@ -1,10 +1,9 @@
 """The public functions of AUC attribution, for notebooks: the tables of its job of a frame of any kind.
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
-counted, by ranking. All but `example_attributions`, whose table is as long as the corpus, compute when they are called
-and return a frame that holds its rows. Each raises and warns as `example_attributions` does. Functions that search
-(`attribution_segments`, `attribution_slices`) and those that add up exactly (`attribution_correlations`,
-`loss_by_segment`) keep the ranked rows while they run, and release them.
+counted, by ranking. `biasspark.attribute` gives several of the tables for the price of one. All but
+`example_attributions`, whose table is as long as the corpus, return a frame that holds its rows. Ranked rows are kept
+while a function runs.
 """
 
 from __future__ import annotations
@@ -12,28 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from biasspark.api.computed import give, hold, warn
-from biasspark.api.frame_kinds import spark_rows
+from biasspark.api.attributed import attribute_corpus
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
-from biasspark.attribution import examples
 from biasspark.errors import ConfigError, Fault
-from biasspark.session.spark_errors import translate_corpus_errors
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    EXAMPLE_ATTRIBUTIONS,
-    LOSS_BY_SEGMENT,
-    PAIR_SEGMENTS,
-    Table,
-)
-from biasspark.workflows.attribution import Attributed, attribute, check_rows, ranked_rows
-from biasspark.workflows.attribution_tables import cross_groups, list_tables, segment_pairs, warn_of_groupings
 
 
 def example_attributions(
@@ -102,13 +83,12 @@ def example_attributions(
 
     Notes
     -----
-    The rows are scanned three times: twice when the function is called, for a survey and to rank scores, and once when
-    the table is computed. They are shuffled once.
+    The rows are scanned three times: twice when the function is called, to survey and to rank them, and once when the
+    table is computed. They are shuffled twice.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        return give(df, EXAMPLE_ATTRIBUTIONS, examples.example_attributions(_attribute(corpus, keywords).ranked))
+    return attribute_corpus(df, keywords).example_attributions()
 
 
 def attribution_correlations(
@@ -143,11 +123,11 @@ def attribution_correlations(
 
     Notes
     -----
-    Three scans and two shuffles.
+    Two scans and one shuffle.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
-    return _search(df, ATTRIBUTION_CORRELATIONS, keywords)
+    return attribute_corpus(df, keywords).attribution_correlations()
 
 
 def loss_by_segment(
@@ -182,11 +162,11 @@ def loss_by_segment(
 
     Notes
     -----
-    Four scans and three shuffles; without segments three and two.
+    Two scans and one shuffle.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
-    return _search(df, LOSS_BY_SEGMENT, keywords)
+    return attribute_corpus(df, keywords).loss_by_segment()
 
 
 def attribution_segments(
@@ -231,15 +211,13 @@ def attribution_segments(
 
     Notes
     -----
-    Six scans, four of them to survey scores and columns and to rank scores, and three shuffles. Each pair of
-    ``compare`` ranks both models again, a scan and a shuffle, and once more for every slice. Trees grow on what is
-    kept.
+    Three scans, two of them to survey scores and columns, and one shuffle, and one more for ``compare``.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare, "link": link}
     keys |= {"tree": {} if tree is None else tree}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    return _search(df, ATTRIBUTION_SEGMENTS, keywords)
+    return attribute_corpus(df, keywords).attribution_segments()
 
 
 def attribution_slices(
@@ -278,14 +256,13 @@ def attribution_slices(
 
     Notes
     -----
-    Six scans, four of them to survey scores and columns and to rank scores, and three shuffles. Slices are searched in
-    what is kept.
+    Three scans, two of them to survey scores and columns, and one shuffle.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     search = {} if slice_search is None else slice_search
     keys = {"numeric": numeric, "categorical": categorical, "slice_search": search, "tree": tree}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    return _search(df, ATTRIBUTION_SLICES, keywords)
+    return attribute_corpus(df, keywords).attribution_slices()
 
 
 def pair_segments(
@@ -325,15 +302,12 @@ def pair_segments(
 
     Notes
     -----
-    Five scans, four of them to survey scores and columns and to rank scores, and two shuffles.
+    Three scans, two of them to survey scores and columns, and one shuffle.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with translate_corpus_errors(attributed.corpus, attributed.expressions):
-            return hold(df, PAIR_SEGMENTS, segment_pairs(attributed))
+    return attribute_corpus(df, keywords).pair_segments()
 
 
 def auc_crosses(
@@ -365,7 +339,7 @@ def auc_crosses(
 
     Notes
     -----
-    Four scans, three of them for surveys and to rank scores, and two shuffles.
+    Three scans, two of them to survey scores and groups, and one shuffle.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
@@ -373,30 +347,4 @@ def auc_crosses(
         rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
         with keywords.name_faults():
             raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with translate_corpus_errors(attributed.corpus, attributed.expressions):
-            crosses = cross_groups(attributed)
-    warn(warn_of_groupings(crosses))
-    return hold(df, AUC_CROSSES, crosses)
-
-
-def _search(df: Frame, table: Table, keywords: Keywords) -> Frame:
-    """Rank, search, and return one of the tables that are computed on the way."""
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        attributed = _attribute(corpus, keywords)
-        with ranked_rows(attributed) as losses:
-            tables, warnings = list_tables(attributed, losses)
-    warn(warnings)
-    rows = tables[table]
-    assert isinstance(rows, pa.Table)  # none of them grows with the corpus
-    return hold(df, table, rows)
-
-
-def _attribute(corpus: DataFrame, keywords: Keywords) -> Attributed:
-    """Survey a corpus and plan its ranking, stop at faults of its rows, and give warnings of them."""
-    with keywords.name_faults():
-        attributed = attribute(corpus, keywords.measures(), keywords.given["id"], "estimate")
-        _, warnings = check_rows(attributed)
-    warn(warnings)
-    return attributed
+    return attribute_corpus(df, keywords).auc_crosses()

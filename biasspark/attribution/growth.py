@@ -6,7 +6,7 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -95,8 +95,11 @@ class GrownTree:
     nodes: tuple[Node, ...]
 
 
-Measure: TypeAlias = Callable[[Sequence[GrownTree], Sequence[NodeKey]], Mapping[NodeKey, Histograms]]
-"""Gives the histograms of some leaves of the trees as they have grown so far."""
+class Asked(NamedTuple):
+    """Trees as they have grown so far, and those of their leaves whose histograms are asked for."""
+
+    trees: Sequence[GrownTree]
+    leaves: Sequence[NodeKey]
 
 
 @dataclass(frozen=True)
@@ -122,20 +125,25 @@ class Limits:
         return cls(settings.max_depth, settings.min_leaf, least)
 
 
-def grow(measure: Measure, features: Sequence[Feature], limits: Limits) -> list[GrownTree]:
-    """Grow trees together, one call of `measure` per level.
+def grow(
+    features: Sequence[Feature], limits: Limits
+) -> Generator[Asked, Mapping[NodeKey, Histograms], list[GrownTree]]:
+    """Grow trees together, one level at a time.
 
     Of a node that is split only the side with fewer rows is measured: the other is what is left of the node's
     histograms.
 
     Parameters
     ----------
-    measure : callable
-        Gives the histograms of leaves; for one without rows, histograms of zeros.
     features : sequence of Feature
         At equal gains the first is split on.
     limits : Limits
         One least gain for each tree.
+
+    Yields
+    ------
+    Asked
+        Some leaves, whose histograms are to be sent; of a leaf without rows, histograms of zeros.
 
     Returns
     -------
@@ -145,7 +153,7 @@ def grow(measure: Measure, features: Sequence[Feature], limits: Limits) -> list[
 
     Notes
     -----
-    Besides `measure`, costs a sort of the bins for each node and feature. The driver holds the histograms of two
+    Costs a sort of the bins for each node and feature. The driver holds the histograms of two
     levels: nodes times all bins of all features.
     """
     nodes = {(tree, ROOT): Node(ROOT, None, 0, {}) for tree in range(len(limits.least_gains))}
@@ -153,7 +161,7 @@ def grow(measure: Measure, features: Sequence[Feature], limits: Limits) -> list[
     for _ in range(limits.max_depth):
         if not asked:
             break
-        measured = measure(_trees(nodes), list(asked))
+        measured = yield Asked(_trees(nodes), list(asked))
         wanted, asked = asked, {}
         for key, histograms in _with_siblings(measured, wanted):
             split = find_split(nodes[key].condition, histograms, features, limits, limits.least_gains[key[0]])

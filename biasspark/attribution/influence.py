@@ -1,8 +1,7 @@
-"""The variance of a segment's mean attribution, from what a ranking engine counts of the segment as an identity.
+"""The variance of a set's mean attribution, from sums over placements.
 
 A row's attribution depends on the rows of the other label, which are a sample as well. So each row of the slice moves
-the mean of a segment twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers;
-no Spark.
+the mean of a set twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers; no Spark.
 """
 
 from __future__ import annotations
@@ -55,40 +54,11 @@ class CellPair(NamedTuple):
         return delong_part(self.n_low, self.n_high, self.u_doubled, self.low_square_sum)
 
 
-class RankedSegment(NamedTuple):
-    """What a ranking engine counts of a segment's honest rows, the subgroup, and all other rows of the slice.
+def influence_variance(negatives: Placed, positives: Placed) -> float | None:
+    """Return the variance of the mean normalized attribution of a set of rows, such as the honest ones of a segment.
 
-    Attributes
-    ----------
-    subgroup
-        The pair of cells (subgroup_negative, subgroup_positive).
-    bpsn
-        The pair (subgroup_negative, background_positive).
-    bnsp
-        The pair (background_negative, subgroup_positive).
-    negative_square_sum, positive_square_sum
-        Sum over the segment's honest rows of either label of `ordered_doubled` squared: the doubled placement against
-        all rows of the other label.
-    """
-
-    subgroup: CellPair
-    bpsn: CellPair
-    bnsp: CellPair
-    negative_square_sum: int
-    positive_square_sum: int
-
-    @property
-    def mirrored(self) -> RankedSegment:
-        """The same upside down: negatives are positives."""
-        subgroup, bpsn, bnsp = (pair.mirrored for pair in (self.subgroup, self.bnsp, self.bpsn))
-        return RankedSegment(subgroup, bpsn, bnsp, self.positive_square_sum, self.negative_square_sum)
-
-
-def influence_variance(segment: RankedSegment) -> float | None:
-    """Return the variance of the mean normalised attribution of a segment's honest rows.
-
-    Let L be the honest rows, k of them, with mean attribution t; and T⁺, T⁻ the sums of the attributions of their
-    positives and negatives. The slice has p positives and n negatives. Row i moves the mean by its influence
+    Let L be the set, k its rows, with mean attribution t; and T⁺, T⁻ the sums of the attributions of its positives and
+    negatives. The slice has p positives and n negatives. Row i moves the mean by its influence
 
         ψ_i = 1[i ∈ L]·(a_i - t)/k + (k⁻/k)(g_i - t⁻)/p    of a positive; of a negative, with k⁺, h_i, t⁺ and n
 
@@ -97,8 +67,9 @@ def influence_variance(segment: RankedSegment) -> float | None:
 
     Parameters
     ----------
-    segment : RankedSegment
-        In the integers of `u_statistics`; ties count one half throughout.
+    negatives, positives : Placed
+        Sums of doubled placements; ties count one half. They may be of one model's placements, or of what is linear in
+        them, like the difference of two models' placements.
 
     Returns
     -------
@@ -109,23 +80,12 @@ def influence_variance(segment: RankedSegment) -> float | None:
 
     Notes
     -----
-    For the positives: D_i is the doubled placement against all n negatives, of which d_i is against those of L and b_i
-    against the others; so a_i = D_i/(4n), and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which needs no k⁻ to divide by. Then
+    For the positives: D_i is the doubled placement against all n negatives, of which d_i is against those of L; so
+    a_i = D_i/(4n), and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which needs no k⁻ to divide by. Then
 
         k²·Σψ² = Σ_L (D/(4n) - t)² + (2/p)·Σ_L (D/(4n) - t)(d/4 - T⁻) + (1/p²)·Σ_all (d/4 - T⁻)²
 
-    Σ_L D² is given. Σ_L d² and Σ_L b² are the squares of two pairs of cells, so Σ_L D·d = (Σ D² + Σ d² - Σ b²)/2 as
-    b = D - d. Σ_all d² adds to Σ_L d² that of the background's positives. The negatives are the same upside down.
-
-    Costs some fifty operations on whole numbers, whatever the number of rows.
-    """
-    return variance_of_influences(_place_positives(segment.mirrored), _place_positives(segment))
-
-
-def variance_of_influences(negatives: Placed, positives: Placed) -> float | None:
-    """Return the variance of `influence_variance` from the sums of either label.
-
-    They may be of one model's placements, or of what is linear in them, like the difference of two models' placements.
+    The negatives are the same upside down. Costs some fifty operations on integers, whatever the number of rows.
     """
     k = negatives.k + positives.k
     if k < 2 or not negatives.n or not positives.n:
@@ -139,18 +99,18 @@ def variance_of_influences(negatives: Placed, positives: Placed) -> float | None
 
 
 class Placed(NamedTuple):
-    """The rows of one label, placed against those of the other: sums over the segment's rows, except the last.
+    """The rows of one label, placed against those of the other: sums over the rows of a set, except the last.
 
     Attributes
     ----------
     n, k
-        Rows of the label, and those in the segment.
+        Rows of the label, and those in the set.
     placed
         Sum of doubled placements D against all rows of the other label.
     placed_inside
-        Sum of doubled placements d against the segment's rows of the other label.
-    squares, squares_inside, squares_outside
-        Sums of D², d² and (D - d)².
+        Sum of doubled placements d against the set's rows of the other label.
+    squares, crossed
+        Sums of D² and of D·d.
     squares_inside_of_all
         Sum of d² over all rows of the label.
     """
@@ -160,34 +120,18 @@ class Placed(NamedTuple):
     placed: int
     placed_inside: int
     squares: int
-    squares_inside: int
-    squares_outside: int
+    crossed: int
     squares_inside_of_all: int
 
     def attribution_total(self, n_opposite: int) -> Fraction:
-        """Return the sum of the attributions of the segment's rows."""
+        """Return the sum of the attributions of the set's rows."""
         return Fraction(self.placed, 4 * n_opposite)
 
     def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
-        """Return k²·Σψ² over all rows of the label, k being the rows of the segment."""
+        """Return k²·Σψ² over all rows of the label, k being the rows of the set."""
         total = self.attribution_total(n_opposite)
-        crossed = Fraction(self.squares + self.squares_inside - self.squares_outside, 2)
-        own = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
-        both = crossed / (16 * n_opposite) - opposite_total * total
+        around_mean = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
+        both = Fraction(self.crossed, 16 * n_opposite) - opposite_total * total
         both -= mean * (Fraction(self.placed_inside, 4) - self.k * opposite_total)
         compared = Fraction(self.squares_inside_of_all, 16) - self.n * opposite_total**2
-        return own + 2 * both / self.n + compared / self.n**2
-
-
-def _place_positives(segment: RankedSegment) -> Placed:
-    subgroup, bpsn, bnsp = segment[:3]
-    return Placed(
-        n=subgroup.n_high + bpsn.n_high,
-        k=subgroup.n_high,
-        placed=subgroup.u_doubled + bnsp.u_doubled,
-        placed_inside=subgroup.u_doubled,
-        squares=segment.positive_square_sum,
-        squares_inside=subgroup.high_square_sum,
-        squares_outside=bnsp.high_square_sum,
-        squares_inside_of_all=subgroup.high_square_sum + bpsn.high_square_sum,
-    )
+        return around_mean + 2 * both / self.n + compared / self.n**2

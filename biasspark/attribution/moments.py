@@ -1,65 +1,63 @@
-"""Exact sums in Spark, also of fractions: the same bits under any partitioning, without decimals for every row.
+"""Exact sums of fractions and of wide integers, in int64: the same bits in any order. numpy only.
 
-A value is held as fixed point, high/2^25 + low/2^57, with whole numbers up to 2^31, so that its square, too, is made of
-products that a BIGINT holds. Every product is added up in two halves, and Python puts the sums together.
+A value is held as fixed point, high/2^25 + low/2^57, with integers up to 2^31, so that its square, too, is made of
+products that fit 62 bits. Each product is cut into two *limbs* of 31 bits. Limbs of up to 2^31 rows add up in int64,
+and Python joins the sums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
-import pyspark.sql.functions as F
-from pyspark.sql import Column, Row
+import numpy as np
 
+from biasspark.arrays import Floats, Ints
 from biasspark.attribution.significance import EXACT, Moments
 
 LARGEST_BITS = 6
 """Values lie within ±2^6: an attribution within ±1/2, a cross-entropy of clipped scores below 35."""
 
+N_LIMBS = 8
+"""Of the moments of a value."""
+
 _HIGH_BITS, _LOW_BITS = 25, 57
 _STEP = _LOW_BITS - _HIGH_BITS
-_HALF_BITS = 31
+_LIMB_BITS = 31
 
 
-def sum_whole(whole: Column, name: str) -> list[Column]:
-    """Return the sums to aggregate for `read_whole`: of whole numbers within ±2^62, in groups of up to 2^31 rows."""
-    high, low = F.shiftright(whole, _HALF_BITS), whole.bitwiseAND(F.lit(2**_HALF_BITS - 1))
-    return [F.sum(high).alias(f"{name}_high"), F.sum(low).alias(f"{name}_low")]
+def cut_limbs(values: Ints) -> tuple[Ints, Ints]:
+    """Return the high and the low limb of integers within ±2^63."""
+    return values >> _LIMB_BITS, values & (1 << _LIMB_BITS) - 1
 
 
-def read_whole(row: Row, name: str) -> int:
-    """Return a total from the sums of `sum_whole`; 0 where they are NULL, as without rows."""
-    return ((row[f"{name}_high"] or 0) << _HALF_BITS) + (row[f"{name}_low"] or 0)
+def join_limbs(high: int, low: int) -> int:
+    """Return the sum of integers from the sums of their limbs."""
+    return (int(high) << _LIMB_BITS) + int(low)
 
 
-def sum_moments(value: Column, name: str) -> list[Column]:
-    """Return the sums to aggregate for `read_moments`.
+def cut_moments(values: Floats) -> Ints:
+    """Return the limbs of values and of their squares, int64, shape (8, n).
 
     Parameters
     ----------
-    value : Column of DOUBLE
-        Never NULL, within ±64. It counts as the nearest multiple of 2^-57, which from 1/16 on is the value itself.
-    name : str
-        How the columns' names begin.
-
-    Notes
-    -----
-    Ten sums of BIGINT.
+    values : float64 array, shape (n,)
+        Within ±64. Each counts as the nearest multiple of 2^-57, which from 1/16 on is the value itself.
     """
-    high = F.rint(value * F.lit(2.0**_HIGH_BITS))
-    low = F.rint((value - high * F.lit(0.5**_HIGH_BITS)) * F.lit(2.0**_LOW_BITS)).cast("bigint")
-    high = high.cast("bigint")
-    products = {"high": high, "low": low, "high_high": high * high, "high_low": high * low, "low_low": low * low}
-    return [half for part, product in products.items() for half in sum_whole(product, f"{name}_{part}")]
+    rounded = np.rint(values * 2.0**_HIGH_BITS)
+    low = np.rint((values - rounded * 0.5**_HIGH_BITS) * 2.0**_LOW_BITS).astype(np.int64)
+    high = rounded.astype(np.int64)
+    products = (high * high, high * low, low * low)
+    return np.stack([high, low, *(limb for product in products for limb in cut_limbs(product))])
 
 
-def read_moments(row: Row, name: str, n: int) -> Moments:
-    """Return the moments of a group's values from the sums of `sum_moments` and the number of its rows."""
-    high, low = read_whole(row, f"{name}_high"), read_whole(row, f"{name}_low")
-    parts = [read_whole(row, f"{name}_{part}") for part in ("high_high", "high_low", "low_low")]
+def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:
+    """Return the moments of some rows from the sums of their limbs and their number."""
+    high, low, *limbs = map(int, sums)
+    high_squares, products, low_squares = (join_limbs(*limbs[k : k + 2]) for k in (0, 2, 4))
     total = (high << _STEP) + low
-    squares = (parts[0] << 2 * _STEP) + (parts[1] << _STEP + 1) + parts[2]
-    return Moments(n, _fixed_point(total, _LOW_BITS), _fixed_point(squares, 2 * _LOW_BITS))
+    squares = (high_squares << 2 * _STEP) + (products << _STEP + 1) + low_squares
+    return Moments(int(n), _fixed_point(total, _LOW_BITS), _fixed_point(squares, 2 * _LOW_BITS))
 
 
 def _fixed_point(whole: int, bits: int) -> Decimal:

@@ -17,34 +17,31 @@ class FoundSlice(Evidence):
 
     Attributes
     ----------
-    tree
-        The number of its tree.
     condition
         What its rows meet.
     sums
         Over its rows.
     score
-        n_train·(mean of all training rows - mean_train), above 0.
+        n_train·(mean of all train rows - mean_train), above 0.
     rank
-        By score within the tree; 1 is the greatest.
+        By score; 1 is the greatest.
     """
 
-    tree: int
     condition: Condition
     sums: NodeSums
     score: float
     rank: int = 0
 
 
-def judge_slices(tree: int, slices: Iterable[tuple[Condition, NodeSums]], whole: NodeSums) -> list[FoundSlice]:
-    """Return what the slices of one tree show, the greatest score first.
+def judge_slices(slices: Iterable[tuple[Condition, NodeSums]], whole: NodeSums) -> list[FoundSlice]:
+    """Return what the slices of one model show, the greatest score first.
 
     Parameters
     ----------
     slices : iterable of (Condition, NodeSums)
         Of equal scores the order is kept. What is no worse than all rows is left out.
     whole : NodeSums
-        Of all rows of the tree.
+        Of all rows.
 
     Notes
     -----
@@ -53,7 +50,6 @@ def judge_slices(tree: int, slices: Iterable[tuple[Condition, NodeSums]], whole:
     """
     judged = [
         FoundSlice(
-            tree=tree,
             condition=condition,
             sums=sums,
             score=_score_of(sums.train, whole.train),

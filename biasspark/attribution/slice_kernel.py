@@ -44,7 +44,7 @@ may be left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -107,8 +107,8 @@ class Candidates(NamedTuple):
     slices: Sequence[Slice]
 
 
-Count: TypeAlias = Callable[[Mapping[int, Candidates]], Mapping[int, Mapping[Slice, Counts]]]
-"""Counts candidates, by tree. Those with too few rows may be missing from what it gives."""
+Batch: TypeAlias = Mapping[int, Candidates]
+"""Candidates by tree."""
 
 
 class Searched(NamedTuple):
@@ -127,9 +127,9 @@ class Searched(NamedTuple):
 
 
 def search(
-    by_bin: Sequence[Sequence[Ints]], features: Sequence[Feature], settings: SliceSearch, count: Count
-) -> list[Searched]:
-    """Return the best slices of every tree.
+    by_bin: Sequence[Sequence[Ints]], features: Sequence[Feature], settings: SliceSearch
+) -> Generator[Batch, Mapping[int, Mapping[Slice, Counts]], list[Searched]]:
+    """Search the best slices of every tree.
 
     Parameters
     ----------
@@ -139,8 +139,12 @@ def search(
         At least one.
     settings : SliceSearch
         How long conjunctions may be, how many slices are wanted, and the fewest rows of one.
-    count : callable
-        Called once for each further predicate, and again only where there are more than 100,000 candidates in all.
+
+    Yields
+    ------
+    Batch
+        Candidates, whose counts are to be sent, by tree; those with too few rows may be missing. One batch for each
+        further predicate, and more only where there are more than 100,000 candidates in all.
 
     Returns
     -------
@@ -157,7 +161,7 @@ def search(
     searches = [_TreeSearch.of(counts, features, settings) for counts in by_bin]
     for _ in range(1, settings.max_predicates):
         for batch in _batches(searches):
-            counted = count(batch)
+            counted = yield batch
             for tree in batch:
                 searches[tree].take(counted.get(tree, {}))
     return [found.result() for found in searches]

@@ -1,208 +1,137 @@
-"""Slices over the rows of a corpus, which overlap as segments of a tree cannot: counted by Spark, one job per level.
+"""Slices over row blocks, which overlap as segments of a tree cannot: one query for each level.
 
-    ROWS --> mean of each tree --> counts by bin --> counts by conjunction, of two predicates, then of three
-         --> exact sums of the slices that are chosen
-
-ROWS are those of `biasspark.attribution.row_sums`, with the values of which slices lack.
+blocks --> counts by bin --> counts by conjunction, of two predicates, then of three
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
-from itertools import chain
-from operator import and_
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Ints
-from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.block_sums import N_COUNTS, count_for_slices
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
 from biasspark.attribution.slice_counter import SliceCounter
-from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
-from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Candidates, Counts, Slice, search
+from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Batch, Counts, Searched, Slice, search
+from biasspark.attribution.trees import SUM_BITS, Target
 from biasspark.config.attribution_settings import SliceSearch
-from biasspark.features import Condition, Feature, bin_name, bin_names
+from biasspark.features import Condition
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.row_blocks import Answer, Blocks, Query, Search
 
-_COUNTS = Counts._fields
-_PARTS = "tree INT, slice INT, " + ", ".join(f"{name} BIGINT" for name in _COUNTS)
+ByCell: TypeAlias = Callable[[int, RowBlock], Ints | None]
+"""From the number of a target and a block to the five counts of each cell; None where no row counts."""
 
 
-class FoundSlices(NamedTuple):
+class SearchedSlices(NamedTuple):
     """What a search gives.
 
     Attributes
     ----------
-    slices
-        By tree, then by rank.
+    conditions
+        Of the best slices by target, the greatest score first.
     warnings
-        By tree, where more conjunctions might have been among the best than could be counted.
+        By target, where more conjunctions might have been among the best than could be counted.
     """
 
-    slices: list[FoundSlice]
+    conditions: list[Sequence[Condition]]
     warnings: dict[int, str]
 
 
-class _Tree(NamedTuple):
-    """All rows of one tree: their sums, and the mean of those that search in units, rounded up."""
-
-    whole: NodeSums
-    ceiling: int
-
-
 def search_slices(
-    rows: DataFrame, n_trees: int, features: Sequence[Feature], settings: SliceSearch, n_rows: int
-) -> FoundSlices:
-    """Find for each tree from 0 to `n_trees` - 1 the slices that lack most attribution, and test them on other rows.
+    blocks: Blocks,
+    targets: Sequence[Target],
+    means: Sequence[float],
+    settings: SliceSearch,
+) -> Search[SearchedSlices]:
+    """Find for each target the slices that lack most attribution.
 
     Parameters
     ----------
-    rows : DataFrame
-        ROWS, which are read once per job: of ranked rows that the caller persists they are a narrow projection. Rows of
-        other trees are ignored.
-    n_trees : int
-        A tree without rows has no slice.
-    features : sequence of Feature
-        Of which the columns ``bin_k`` are the bins.
+    means : sequence of float
+        For each target, the mean of its train rows.
     settings : SliceSearch
         How long conjunctions may be, how many slices are wanted, the fewest rows of one, and how finely numbers are
         cut.
-    n_rows : int
-        At least the rows of any tree; fixes the units of the sums.
 
     Returns
     -------
-    FoundSlices
+    SearchedSlices
         The same under any partitioning and order of the rows: values are rounded to whole units of 2^-s, with s as
-        large as sums of so many rows allow (34 for two million), and added up as BIGINT. What is reported comes from
-        exact sums.
+        large as sums of so many rows allow (34 for two million), and added up in int64.
 
     Notes
     -----
-    Three jobs, and one for each predicate after the first. On a level every row is handed to Python, which counts it in
-    the candidates that it is in, about 40 ns for each set of features that any is on: at most 100,000 candidates
-    per tree, and 100,000 of all trees at a time, beyond which trees take turns. A task gives back one row for each
-    candidate. The driver collects one for each bin, each candidate and each slice at most, and no row of the corpus.
+    One query for each predicate. The rows of a block are added up by cell, and a cell is counted in the candidates that
+    it is in: at most 100,000 per target, and 100,000 of all targets at a time, beyond which targets take turns. The
+    driver collects five integers for each bin and each candidate at most, and no row of the corpus.
     """
-    if not (features and n_trees):
-        return FoundSlices([], {})
-    rows = rows.where(F.col("tree").between(0, n_trees - 1))
-    room = SUM_BITS - max(n_rows, 1).bit_length()
-    shift = room - LARGEST_BITS - 1
-    trees = _sum_trees(rows, n_trees, shift)
-    counted = _count_each_row(rows, [tree.ceiling for tree in trees], len(features), room)
-    by_bin = _count_bins(counted, n_trees, features)
-    searched = search(by_bin, features, settings, partial(_count_slices, counted, settings.min_rows))
-    conditions = {tree: own.conditions for tree, own in enumerate(searched) if own.conditions}
-    sums = _sum_slices(rows, conditions)
-    found = (
-        judge_slices(tree, zip(own, sums[tree], strict=True), trees[tree].whole) for tree, own in conditions.items()
-    )
-    warnings = {tree: _warn(own.missed / 2**shift) for tree, own in enumerate(searched) if own.missed}
-    return FoundSlices(list(chain.from_iterable(found)), warnings)
+    if not (blocks.features and targets):
+        return SearchedSlices([()] * len(targets), {})
+    bits = SUM_BITS - max(blocks.n_rows, 1).bit_length()
+    shift = bits - LARGEST_BITS - 1
+    # Rounding to units may move a mean by half a unit.
+    ceilings = [int(np.ceil(mean * 2.0**shift)) + 1 for mean in means]
+
+    def by_cell(number: int, block: RowBlock) -> Ints | None:
+        rows, units = targets[number].read(block, shift)
+        return count_for_slices(block, rows, units, ceilings[number], bits) if len(rows) else None
+
+    nothing = [np.zeros((feature.n_bins, N_COUNTS), np.int64) for feature in blocks.features]
+    summed = yield _ask_bins(targets, nothing, by_cell)
+    by_bin = [summed.get((target.model, target.slice, number), nothing) for number, target in enumerate(targets)]
+    searching = search(by_bin, blocks.features, settings)
+    try:
+        batch = next(searching)
+        while True:
+            counted = yield _ask_slices(targets, batch, by_cell)
+            batch = searching.send(_read_slices(batch, counted, settings.min_rows))
+    except StopIteration as end:
+        searched: list[Searched] = end.value
+        warnings = {number: _warn(one.missed / 2**shift) for number, one in enumerate(searched) if one.missed}
+        return SearchedSlices([one.conditions for one in searched], warnings)
 
 
-def _sum_trees(rows: DataFrame, n_trees: int, shift: int) -> list[_Tree]:
-    found = [_Tree(NodeSums(), 0)] * n_trees
-    units = [0] * n_trees
-    for row in rows.groupBy("tree", *KIND).agg(*row_sums(), F.sum(in_units(shift)).alias("units")).collect():
-        tree = row["tree"]
-        units[tree] += 0 if row["honest"] else row["units"]
-        found[tree] = _Tree(found[tree].whole + read_row_sums(row), 0)
-    return [
-        tree._replace(ceiling=-(-total // max(tree.whole.train.n, 1))) for tree, total in zip(found, units, strict=True)
-    ]
+def _ask_bins(targets: Sequence[Target], nothing: Sequence[Ints], by_cell: ByCell) -> Query:
+    """Ask for the counts of each bin, shape (bins, 5), by feature."""
+
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for number, target in _targets_of(model, targets):
+            if (counts := by_cell(number, block)) is not None:
+                totals = [zeros.copy() for zeros in nothing]
+                for total, bins in zip(totals, block.cells.bins, strict=True):
+                    np.add.at(total, bins, counts.T)
+                yield target.slice, number, totals
+
+    return Query(measure)
 
 
-def _count_each_row(rows: DataFrame, ceilings: Sequence[int], n_features: int, room: int) -> DataFrame:
-    """Return the tree of each row, its bins, and what it adds to the counts of slices: numbers of so many bits."""
-    bins = bin_names(n_features)
-    units = in_units(room - LARGEST_BITS - 1)
-    mean = F.element_at(F.array(*(F.lit(ceiling).cast("bigint") for ceiling in ceilings)), F.col("tree") + 1)
-    honest = F.col("honest").cast("bigint")
-    training = 1 - honest
-    each = {
-        "n_train": training,
-        "n_honest": honest,
-        "total": training * units,
-        "bound": training * F.greatest(mean - units, F.lit(0)),
-        "fingerprint": F.xxhash64(*bins).bitwiseAND(F.lit((1 << room) - 1)),
-    }
-    return rows.select("tree", *(each[name].alias(name) for name in _COUNTS), *bins)
+def _ask_slices(targets: Sequence[Target], batch: Batch, by_cell: ByCell) -> Query:
+    """Ask for the counts of candidates, shape (5, candidates)."""
+    counters = {number: SliceCounter.of(candidates) for number, candidates in batch.items()}
+
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for number, target in _targets_of(model, targets):
+            if number in counters and (counts := by_cell(number, block)) is not None:
+                yield target.slice, number, [counters[number].count([*block.cells.bins], [*counts])]
+
+    return Query(measure)
 
 
-def _count_bins(counted: DataFrame, n_trees: int, features: Sequence[Feature]) -> list[list[Ints]]:
-    """Return by tree and feature the counts of each bin."""
-    bins = F.array(*bin_names(len(features)))
-    exploded = counted.select("tree", *_COUNTS, F.posexplode(bins).alias("feature", "bin"))
-    found = [[np.zeros((feature.n_bins, len(_COUNTS)), np.int64) for feature in features] for _ in range(n_trees)]
-    for row in exploded.groupBy("tree", "feature", "bin").agg(*_added_up()).collect():
-        found[row["tree"]][row["feature"]][row["bin"]] = [row[name] for name in _COUNTS]
-    return found
-
-
-def _count_slices(counted: DataFrame, min_rows: int, batch: Mapping[int, Candidates]) -> dict[int, dict[Slice, Counts]]:
+def _read_slices(batch: Batch, counted: Answer, min_rows: int) -> dict[int, dict[Slice, Counts]]:
     """Return the counts of the candidates that have enough rows."""
-    counters = {tree: SliceCounter.of(candidates) for tree, candidates in batch.items()}
-    parts = counted.where(F.col("tree").isin(list(batch))).mapInArrow(_count_in_python(counters), _PARTS)
-    enough = (F.col("n_train") >= min_rows) & (F.col("n_honest") >= min_rows)
-    found: dict[int, dict[Slice, Counts]] = {tree: {} for tree in batch}
-    for row in parts.groupBy("tree", "slice").agg(*_added_up()).where(enough).collect():
-        own = batch[row["tree"]].slices[row["slice"]]
-        found[row["tree"]][own] = Counts(*(row[name] for name in _COUNTS))
-    return found
+    slices: dict[int, dict[Slice, Counts]] = {}
+    for (_, _, number), [sums] in counted.items():
+        enough = np.flatnonzero((sums[:2] >= min_rows).all(axis=0))
+        conjunctions = batch[number].slices
+        slices[number] = {conjunctions[k]: Counts(*sums[:, k].tolist()) for k in enough.tolist()}
+    return slices
 
 
-def _count_in_python(
-    counters: Mapping[int, SliceCounter],
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        totals = {tree: np.zeros((len(_COUNTS), counter.n_slices), np.int64) for tree, counter in counters.items()}
-        for batch in batches:
-            trees, *columns = (column.to_numpy() for column in batch.columns)
-            for tree in np.unique(trees).tolist():
-                own = [column[trees == tree] for column in columns]
-                totals[tree] += counters[tree].count(own[len(_COUNTS) :], own[: len(_COUNTS)])
-        for tree, sums in totals.items():
-            slices = np.flatnonzero(sums[:2].any(axis=0))
-            arrays = [np.full(len(slices), tree, np.int32), slices.astype(np.int32), *sums[:, slices]]
-            yield pa.RecordBatch.from_arrays([pa.array(array) for array in arrays], names=["tree", "slice", *_COUNTS])
-
-    return run
-
-
-def _sum_slices(rows: DataFrame, conditions: Mapping[int, Sequence[Condition]]) -> dict[int, list[NodeSums]]:
-    """Return by tree the sums of each slice, of rows that meet its condition."""
-    found = {tree: [NodeSums()] * len(own) for tree, own in conditions.items()}
-    if any(conditions.values()):
-        slices = F.explode(_slices_of_row({tree: own for tree, own in conditions.items() if own})).alias("slice")
-        inside = rows.select("tree", *KIND, "value", "loss_doubled", slices)
-        for row in inside.groupBy("tree", "slice", *KIND).agg(*row_sums()).collect():
-            found[row["tree"]][row["slice"]] += read_row_sums(row)
-    return found
-
-
-def _slices_of_row(conditions: Mapping[int, Sequence[Condition]]) -> Column:
-    """Return the places of the slices in which a row is, as an array."""
-    chosen = F.array().cast("array<int>")
-    for tree, own in conditions.items():
-        places = [F.when(_meets(condition), F.lit(place)).otherwise(F.lit(-1)) for place, condition in enumerate(own)]
-        chosen = F.when(F.col("tree") == tree, F.array_remove(F.array(*places), -1)).otherwise(chosen)
-    return chosen
-
-
-def _meets(condition: Condition) -> Column:
-    """Return whether a row meets a condition, of which the bins of each feature are consecutive."""
-    return reduce(and_, (F.col(bin_name(place)).between(min(bins), max(bins)) for place, bins in condition.items()))
-
-
-def _added_up() -> list[Column]:
-    return [F.sum(name).alias(name) for name in _COUNTS]
+def _targets_of(model: int, targets: Sequence[Target]) -> Iterator[tuple[int, Target]]:
+    return ((number, target) for number, target in enumerate(targets) if target.model == model)
 
 
 def _warn(missed: float) -> str:

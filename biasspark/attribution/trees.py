@@ -1,134 +1,116 @@
-"""Trees over the rows of a corpus: histograms by Spark, one job per level for all trees, and what their nodes hold.
-
-ROWS are those of `biasspark.attribution.row_sums`, with the values that trees predict.
-"""
+"""Trees over row blocks: one query for each level of all trees, whatever their models, slices and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import pyspark.sql.functions as F
-from pyspark.sql import DataFrame
 
-from biasspark.attribution.evidence import NodeSums
-from biasspark.attribution.growth import ROOT, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
-from biasspark.attribution.leaves import leaf_of
-from biasspark.attribution.moments import LARGEST_BITS, read_moments, sum_moments
-from biasspark.attribution.row_sums import KIND, SUM_BITS, in_units, read_row_sums, row_sums
+from biasspark.arrays import Ints
+from biasspark.attribution.block_sums import count_for_histograms, find_nodes, in_units, measure_bins, read_histograms
+from biasspark.attribution.growth import Asked, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
+from biasspark.attribution.moments import LARGEST_BITS
+from biasspark.attribution.row_values import rows_with_opposite, target_values
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Feature, bin_names
+from biasspark.features import Feature
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.row_blocks import Answer, Blocks, Query, Search
 
-_COLUMNS = Histogram._fields
+SUM_BITS = 62
+"""Of a sum of values in whole units, int64."""
+
+
+class Target(NamedTuple):
+    """What is predicted of which rows.
+
+    Attributes
+    ----------
+    model, slice
+        Their numbers; see `row_blocks.RowRanking.comparisons`.
+    name
+        One of `config.attribution_settings.TARGETS`.
+    link
+        How losses make probabilities of scores.
+    """
+
+    model: int
+    slice: int
+    name: str
+    link: str | None = None
+
+    def read(self, block: RowBlock, shift: int) -> tuple[Ints, Ints]:
+        """Return the rows of a block that count, and their values in whole units of 2^-shift."""
+        rows = rows_with_opposite(block, self.slice)
+        return rows, in_units(target_values(block, self.slice, rows, self.name, self.link), shift)
 
 
 def grow_trees(
-    rows: DataFrame, n_trees: int, features: Sequence[Feature], settings: TreeSettings, n_rows: int
-) -> list[GrownTree]:
-    """Grow a tree for each number from 0 to `n_trees` - 1.
+    blocks: Blocks, targets: Sequence[Target], settings: TreeSettings, square_sums: Sequence[float]
+) -> Search[list[GrownTree]]:
+    """Grow a tree for each target.
 
     Parameters
     ----------
-    rows : DataFrame
-        ROWS, which are read once per level: of ranked rows that the caller persists they are a narrow projection.
-    n_trees : int
-        A tree without rows has a root only.
-    features : sequence of Feature
-        Of which the columns ``bin_k`` are the bins.
-    settings : TreeSettings
-        Depth, least leaf and least gain.
-    n_rows : int
-        At least the rows of any tree; fixes the units of the sums.
+    square_sums : sequence of float
+        For each tree, the sum of squares of the values of its train rows around their mean; only ``min_gain`` uses it.
 
     Returns
     -------
     list of GrownTree
         The same under any partitioning and order of the rows: values are rounded to whole units of 2^-s, with s as
-        large as sums of so many rows allow (35 for two million), and added up as BIGINT.
+        large as sums of so many rows allow (35 for two million), and added up in int64. A tree without rows has a root
+        only.
 
     Notes
     -----
-    A job for each level: every row is exploded into (feature, bin), of nodes that are split only the smaller side, and
-    aggregated before it is shuffled. The driver collects one row for each (tree, node, feature, bin) that has rows, so
-    at most nodes times bins, whatever the number of rows. With `min_gain` one more job sums up the values.
+    A query for each level. Of nodes that are split only the smaller side is measured. The driver collects a histogram
+    for each node that is measured: nodes times bins, whatever the number of rows.
     """
-    shift = SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
-    square_sums = [0.0] * n_trees
-    if settings.min_gain > 0:
-        square_sums = [square_sum * 4.0**shift for square_sum in _sum_squares(rows, n_trees)]
-
-    def measure(trees: Sequence[GrownTree], nodes: Sequence[NodeKey]) -> Mapping[NodeKey, Histograms]:
-        return _measure_bins(rows, trees, nodes, features, shift)
-
-    return grow(measure, features, Limits.of(settings, square_sums))
-
-
-def measure_nodes(rows: DataFrame, trees: Sequence[GrownTree]) -> dict[NodeKey, NodeSums]:
-    """Add up the rows of every node of every tree.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        ROWS.
-    trees : sequence of GrownTree
-        As `grow_trees` gave them.
-
-    Returns
-    -------
-    dict
-        By (tree, node_id), one entry for every node, inner ones as sums of their leaves. Sums are exact, so they are
-        the same under any partitioning.
-
-    Notes
-    -----
-    One job; the driver collects at most four rows per leaf.
-    """
-    sums = rows.groupBy("tree", leaf_of(trees).alias("node"), *KIND).agg(*row_sums())
-    totals = {(tree.number, node.node_id): NodeSums() for tree in trees for node in tree.nodes}
-    for row in sums.where(F.col("node").isNotNull()).collect():
-        part = read_row_sums(row)
-        for node_id in _upwards(row["node"]):
-            totals[row["tree"], node_id] += part
-    return totals
+    features, shift = blocks.features, SUM_BITS - LARGEST_BITS - max(blocks.n_rows, 1).bit_length()
+    growing = grow(features, Limits.of(settings, [total * 4.0**shift for total in square_sums]))
+    try:
+        asked = next(growing)
+        while True:
+            measured = yield _ask_histograms(asked, targets, features, shift)
+            asked = growing.send(_read_histograms(asked, targets, features, measured))
+    except StopIteration as end:
+        trees: list[GrownTree] = end.value
+        return trees
 
 
-def _upwards(node_id: int) -> Iterator[int]:
-    """Give the node and all above it."""
-    while node_id >= ROOT:
-        yield node_id
-        node_id //= 2
+def _ask_histograms(asked: Asked, targets: Sequence[Target], features: Sequence[Feature], shift: int) -> Query:
+    """Ask for the histograms of leaves."""
+    leaves: defaultdict[int, list[int]] = defaultdict(list)
+    for number, node_id in asked.leaves:
+        leaves[number].append(node_id)
+    of_models: defaultdict[int, list[GrownTree]] = defaultdict(list)
+    for tree in asked.trees:
+        if tree.number in leaves:
+            of_models[targets[tree.number].model].append(tree)
+
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for tree in of_models.get(model, ()):
+            target = targets[tree.number]
+            rows, units = target.read(block, shift)
+            if len(rows):
+                counts = count_for_histograms(block, rows, units)
+                at = find_nodes(tree.nodes, block.cells.bins)
+                yield target.slice, tree.number, [measure_bins(block.cells, counts, at, leaves[tree.number], features)]
+
+    return Query(measure)
 
 
-def _sum_squares(rows: DataFrame, n_trees: int) -> list[float]:
-    """Return for each tree the sum of squares of the growing rows' values around their mean."""
-    square_sums = [0.0] * n_trees
-    growing = rows.where(~F.col("honest") & F.col("tree").between(0, n_trees - 1))
-    sums = growing.groupBy("tree").agg(F.count(F.lit(1)).alias("n"), *sum_moments(F.col("value"), "value"))
-    for row in sums.collect():
-        square_sums[row["tree"]] = (read_moments(row, "value", row["n"]).variance or 0.0) * (row["n"] - 1)
-    return square_sums
-
-
-def _measure_bins(
-    rows: DataFrame, trees: Sequence[GrownTree], nodes: Sequence[NodeKey], features: Sequence[Feature], shift: int
-) -> dict[NodeKey, list[Histogram]]:
-    """Return the histograms of some leaves of the trees as they are."""
-    honest = F.col("honest").cast("bigint")
-    placed = rows.select(
-        "tree",
-        leaf_of(trees, set(nodes)).alias("node"),
-        (1 - honest).alias("counts"),
-        ((1 - honest) * in_units(shift)).alias("sums"),
-        honest.alias("honest"),
-        F.array(*bin_names(len(features))).alias("bins"),
-    )
-    exploded = placed.where(F.col("node").isNotNull()).select("*", F.posexplode("bins").alias("feature", "bin"))
-    sums = exploded.groupBy("tree", "node", "feature", "bin").agg(*(F.sum(name).alias(name) for name in _COLUMNS))
-    found = {
-        key: [Histogram(*(np.zeros(feature.n_bins, np.int64) for _ in _COLUMNS)) for feature in features]
-        for key in nodes
-    }
-    for row in sums.collect():
-        for column, name in zip(found[row["tree"], row["node"]][row["feature"]], _COLUMNS, strict=True):
-            column[row["bin"]] = row[name]
-    return found
+def _read_histograms(
+    asked: Asked, targets: Sequence[Target], features: Sequence[Feature], measured: Answer
+) -> dict[NodeKey, Histograms]:
+    """Return the histograms of leaves; zeros of those without rows."""
+    n_bins, places = sum(feature.n_bins for feature in features), Counter[int]()
+    histograms: dict[NodeKey, Histograms] = {}
+    for number, node_id in asked.leaves:
+        target, nothing = targets[number], np.zeros((len(asked.leaves), len(Histogram._fields), n_bins), np.int64)
+        [sums] = measured.get((target.model, target.slice, number), [nothing])
+        histograms[number, node_id] = read_histograms(sums[places[number]], features)
+        places[number] += 1
+    return histograms

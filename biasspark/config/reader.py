@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from biasspark.config.declaration import REQUIRED, Declaration, Section, Spot, blank, declarations, guess
 from biasspark.errors import ABSENT, ConfigError, Fault, Key, KeyPath, Words, type_of
+from biasspark.text import closest_match
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -30,6 +31,7 @@ class Reader:
     def __init__(self, base: Path, left_out: Collection[str] = ()) -> None:
         self.base, self.left_out = base, left_out
         self.faults: list[Fault] = []
+        self.implied: list[Fault] = []
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration.
@@ -47,8 +49,9 @@ class Reader:
             top.within(str(name), ABSENT).complain(rule, guess(name, order))
         read = self._build(section, top.keys, ())
         if self.faults:
+            faults = [fault for fault in self.faults if fault not in self.implied]
             raise ConfigError(
-                *sorted(self.faults, key=lambda fault: order.get(str(fault.path[0]), -1) if fault.path else -1)
+                *sorted(faults, key=lambda fault: order.get(str(fault.path[0]), -1) if fault.path else -1)
             )
         return read
 
@@ -57,8 +60,7 @@ class Reader:
         given = self.mapping(spot)
         if given is None:
             return blank(section)
-        declared = declarations(section)
-        known = (*declared, *(declaration.single for declaration in declared.values() if declaration.single))
+        known = _known_keys(section)
         for key in [key for key in given if key not in known]:
             # Its value is not shown: it may be a secret under a misspelt name.
             inner = spot.within(key, ABSENT)
@@ -75,13 +77,21 @@ class Reader:
         return None
 
     def _build(self, section: type[AnySection], given: Mapping[str, Any], path: KeyPath) -> AnySection:
-        values = {name: self._value(name, declared, given, path) for name, declared in declarations(section).items()}
+        known = _known_keys(section)
+        meant = {closest_match(key, known) for key in given if key not in known}
+        declared = declarations(section)
+        values = {name: self._value(name, key, given, path, name in meant) for name, key in declared.items()}
         read = section(**{name: value for name, value in values.items() if value is not ABSENT})
         read.check(Spot(path, given, "", self))
         return read.resolve()
 
-    def _value(self, name: str, declared: Declaration, given: Mapping[str, Any], path: KeyPath) -> Any:
-        """Return the value of a key; `ABSENT` for the default of its field."""
+    def _value(
+        self, name: str, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool
+    ) -> Any:
+        """Return the value of a key; `ABSENT` for the default of its field.
+
+        A required key that an unknown one probably means is missing to the checks alone: the unknown one has a fault.
+        """
         key, single = (*path, name), declared.single
         spot = Spot(key, given.get(name), declared.suggest(key), self)
         value: Any = ABSENT
@@ -94,7 +104,14 @@ class Reader:
             value = declared.kind.read(spot)
         elif declared.default is REQUIRED and not (path == () and name in self.left_out):
             spot.complain("missing. It is required.")
+            self.implied += self.faults[-1:] if is_misspelled else []
         return declared.kind.blank if value is ABSENT and declared.default is REQUIRED else value
+
+
+def _known_keys(section: type[Section]) -> tuple[str, ...]:
+    """Return the keys of a table, and the names for a single one of a list."""
+    declared = declarations(section)
+    return (*declared, *(declaration.single for declaration in declared.values() if declaration.single))
 
 
 def plain(value: Any) -> Any:

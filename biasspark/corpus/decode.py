@@ -10,7 +10,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Ints
-from biasspark.columns import SCORE_REASONS
+from biasspark.columns import MODEL, SCORE_REASONS
 from biasspark.corpus.encoding import Encoding, Source
 from biasspark.corpus.identity_sources import NO_WORD_LETTER
 from biasspark.corpus.values import combine
@@ -34,6 +34,17 @@ def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFr
     compute them once more from the columns of the corpus to filter by it, in code that is not compiled.
     """
     return rows.select("*", F.explode(F.array(*values)).alias(name)).where(F.col(name).isNotNull())
+
+
+def scored_by(number: int, encoding: Encoding, *fields: Column) -> Column:
+    """Return a structure of a model's number and its score, and of more fields; NULL on rows that it does not score.
+
+    Its score may be NULL as well, as the types say: in an array, DataFusion takes a structure with a field that may be
+    NULL and one with a field that may not for two types, and panics.
+    """
+    is_scored = field("score_reason", number, encoding) == 0
+    score = F.when(is_scored, F.col(encoding.score_columns[number]) + F.lit(0.0))
+    return F.when(is_scored, F.struct(F.lit(number).alias(MODEL), score.alias("score"), *fields))
 
 
 def states(encoding: Encoding) -> list[Column]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 
 import pyspark.sql.functions as F
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
+
+from biasspark.session import expression
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _LEFT_TO_CHANCE = re.compile(
@@ -26,6 +28,11 @@ _N_ROWS = 2
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
 
+    Raises
+    ------
+    AnalysisException
+        If the engine has no plan for the expression, as for a text that is taken for a boolean.
+
     Notes
     -----
     Chance, windows and generators are found by name. An aggregate gives one row of the two rows of NULLs on which the
@@ -37,8 +44,14 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     if _WINDOW_OR_GENERATOR.search(bare):
         return "INVALID_WHERE_CONDITION"
     nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
+    frame = corpus.sparkSession.range(_N_ROWS).select(*nulls)
     try:
-        rows = corpus.sparkSession.range(_N_ROWS).select(*nulls).select(F.expr(text)).collect()
+        try:
+            rows = frame.select(F.expr(text)).collect()
+        except AnalysisException:  # in the form in which it is computed it may have a plan
+            rows = frame.select(expression(frame, text)).collect()
+    except AnalysisException:
+        raise
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
     return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.columns import IDENTITY, MODEL, OVERALL, WITHHELD
 from biasspark.config import Measures, Privacy
-from biasspark.corpus.decode import each_present, field, name_of, single_states
+from biasspark.corpus.decode import each_present, field, name_of, scored_by, single_states
 from biasspark.corpus.encode import encode_examples
 from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.values import category
@@ -43,13 +43,7 @@ def template_scores(
     examples = encode_examples(corpus, measures, encoding, id_column, [category(template, kind).alias(_TEMPLATE)])
     _, *states = single_states(encoding)
     members = [F.lit(0), *(F.when(state, F.lit(number)) for number, state in enumerate(states, 1))]  # 0 has all rows
-    scored = [
-        F.when(
-            field("score_reason", number, encoding) == 0,
-            F.struct(F.lit(number).alias(MODEL), (F.col(name) + F.lit(0.0)).alias("score")),
-        )
-        for number, name in enumerate(encoding.score_columns)
-    ]
+    scored = [scored_by(number, encoding) for number in range(len(encoding.models))]
     rows = examples.where((field("row_reason", 0, encoding) == 0) & F.col(_TEMPLATE).isNotNull())
     rows = each_present(each_present(rows, IDENTITY, members), "scored", scored).select(_TEMPLATE, IDENTITY, "scored.*")
     counts = rows.groupBy(MODEL, _TEMPLATE, IDENTITY, "score").agg(F.count(F.lit(1)).alias("n"))

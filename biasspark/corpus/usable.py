@@ -11,11 +11,11 @@ from fractions import Fraction
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType
 
 from biasspark.arrays import Ints
-from biasspark.columns import ROW_REASONS, SCORE_REASONS
+from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import list_first, show_value
+from biasspark.text import DECIMAL_POINT, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 _MOST_NAMED = 10
@@ -72,7 +72,7 @@ def check_usable(
             n = sum(reasons.values())
             if model not in missing and _exceeds(n, n_labelled, rejects.max_share):
                 what = f"model {model}: {n:,} of its {n_labelled:,} scores in column '{measures.models[model]}'"
-                fix = "Check the column, or raise max_share."
+                fix = f"Check the column, or raise max_share.{f' {DECIMAL_POINT}' * (NOT_NUMERIC in reasons)}"
                 faults.append(_excess(what, reasons, n / n_labelled, rejects.max_share, fix))
         counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
         n = counts.n_rows - n_labelled if faults else counts.n_rejected
@@ -117,7 +117,10 @@ def check_identities(
     if unreadable:
         columns = list_first([f"{count:,} values of '{name}'" for name, count in unreadable.items()], _MOST_NAMED)
         problem += f" {columns} are neither numbers nor booleans."
-        fix = ("If each value is an identity, name the column in ", Key(("identities", "categorical")), ".")
+        fix = (
+            *("If each value is an identity, name the column in ", Key(("identities", "categorical"))),
+            f". {DECIMAL_POINT}",
+        )
     raise InputError(Fault(("identities",), ABSENT, problem, fix))
 
 
@@ -197,10 +200,13 @@ def _label_rule(label: Label, kind: DataType) -> str:
 def _label_fix(label: Label, kind: DataType) -> Text:
     if label.positive is not None:
         return "Name another column."
-    if label.threshold is None and isinstance(kind, StringType):
-        numbers: Text = ("If its values are numbers, such as 0.0 and 1.0, set ", Setting(("label", "threshold"), 0.5))
-        return (numbers, "; otherwise set ", Key(("label", "positive")), " to the values that are positive.")
-    return ("Name another column, or set ", Key(("label", "positive")), " to the values that are positive.")
+    positive: Text = (Key(("label", "positive")), " to the values that are positive.")
+    if not isinstance(kind, StringType):
+        return ("Name another column, or set ", positive)
+    if label.threshold is not None:
+        return ("Name another column, or set ", positive, f" {DECIMAL_POINT}")
+    numbers: Text = ("If its values are numbers, such as 0.0 and 1.0, set ", Setting(("label", "threshold"), 0.5))
+    return (numbers, "; otherwise set ", positive, f" {DECIMAL_POINT}")
 
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:
@@ -219,7 +225,8 @@ def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects 
             f"({_list_reasons(reasons)}). A model needs a usable score on at least one row with a label."
         )
     allowed = " To publish the other models without it, set [rejects] allow_missing_models = true."
-    more = allowed if rejects and not rejects.allow_missing_models else ""
+    more = f" {DECIMAL_POINT}" if NOT_NUMERIC in reasons else ""
+    more += allowed if rejects and not rejects.allow_missing_models else ""
     return Fault((), ABSENT, problem, ("Check the column, or remove the model from ", Key(("models",)), f".{more}"))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from biasspark.columns import ALL_ROWS
+from biasspark.columns import ALL_ROWS, NOT_NUMERIC
 from biasspark.expressions.sql import write_name
-from biasspark.text import format_count, format_share, list_first, show_value
+from biasspark.text import DECIMAL_POINT, format_count, format_share, list_first, show_value
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
@@ -47,6 +47,7 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
     """Return a sentence for each reason that is given to more than `MANY_REJECTED` of some rows or scores."""
     return tuple(
         f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
+        f"{f' {DECIMAL_POINT}' * (reason == NOT_NUMERIC)}"
         for reason, count in rejects.items()
         if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
     )
@@ -119,7 +120,7 @@ def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
     return (
         "identities: values that are neither numbers nor booleans count as missing: "
         f"{_list_counts(unreadable)}. If each value is an identity, name the column in `categorical`; if one is, "
-        f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'.",
+        f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'. {DECIMAL_POINT}",
     )
 
 

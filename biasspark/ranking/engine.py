@@ -98,12 +98,12 @@ def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats
 def _ranking(encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats]) -> RangeJob:
     def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
         if key[0] == CORPUS:
-            return [(0, _add_up(parts[Kind.COUNTS]))]
+            return [(0, add_up(parts[Kind.COUNTS]))]
         return measure_parts(parts, encoding, edges[key[0]] if edges else None)
 
     def combine_chunk(key: Key, ranges: Iterator[memoryview]) -> bytes:
         if key[0] == CORPUS:
-            return _add_up(ranges)
+            return add_up(ranges)
         return combine(map(RangeCounts.decode, ranges), len(edges[key[0]]) if edges else 0).encode()
 
     return RangeJob(encoding, boundaries, measure, combine_chunk, len(_chunks(encoding)))
@@ -189,7 +189,7 @@ def _chunks(encoding: Encoding) -> list[range]:
     return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
 
 
-def _add_up(counts: Iterable[memoryview]) -> bytes:
-    """Return the sum of int64 arrays, as bytes."""
+def add_up(counts: Iterable[memoryview]) -> bytes:
+    """Return the sum of some int64 arrays, as bytes."""
     total: Ints = np.sum([np.frombuffer(data, np.int64) for data in counts], axis=0)
     return total.tobytes()

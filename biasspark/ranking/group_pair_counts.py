@@ -1,41 +1,34 @@
-"""AUC by group pair: EXAMPLES with the group of every row -> the sums of positives and negatives of every two groups.
+"""AUC by group pair: row blocks -> the sums of positives and negatives of every two groups.
 
-EXAMPLES --cut--> blocks by (group, label) --one shuffle--> sums of ranges --small shuffle--> sums of every grouping
-
-See `kernels.group_pairs` for the counting, and `range_job` for what a worker holds in memory.
+See `kernels.group_pairs` for the counting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding
-from biasspark.corpus.feature_columns import group_name
+from biasspark.ranking.kernels.blocks import block_of
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import PairSums
-from biasspark.ranking.range_job import RangeJob
-from biasspark.ranking.task_rows import Key, Keys, Part, Parts, TaskRows, read_blocks, sort_rows
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.sorted_runs import collapse, split_by_code
+from biasspark.ranking.row_blocks import Query, Search
+from biasspark.ranking.task_rows import Key
 
 
-def count_pairs_of_groups(
-    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], groupings: Mapping[str, tuple[str, ...]]
-) -> list[dict[str, Any]]:
+def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
     """Count the rightly ordered pairs of every two groups, for every model, slice and grouping.
 
     Parameters
     ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it, and for each grouping in order an INT column ``group_0``, ``group_1``,
-        ...: the number of the row's group.
     groupings : mapping of str to tuple of str
-        By name of the grouping, the names of its groups by number.
+        By name of the grouping, the names of its groups by number; in the order of the groups of cells.
 
     Returns
     -------
@@ -47,25 +40,28 @@ def count_pairs_of_groups(
 
     Notes
     -----
-    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and grouping; then for each grouping two
-    passes over the scores for each of its groups, neither one for each pair of rows nor one for each pair of groups.
+    One query. Cost: for each grouping two passes over the scores for each of its groups, neither one for
+    each pair of rows nor one for each pair of groups.
     """
-    names = [(grouping, groups) for grouping, groups in groupings.items()]
-    columns = [group_name(number) for number in range(len(names))]
+    names = list(groupings.items())
+    n_models = len(encoding.models)
 
-    def cut(rows: TaskRows) -> Iterator[Part]:
-        groups = (rows.column(column).to_numpy().astype(np.int64) for column in columns)
-        return sort_rows(rows, [Keys(n, group << 1 | rows.label) for n, group in enumerate(groups)], boundaries)
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+        for slice_number in range(len(encoding.slices)) if model < n_models else ():
+            rows = block.rows_of(slice_number)
+            for number, (_name, groups) in enumerate(names if len(rows) else ()):
+                keys = block.cells.groups(number) << 1 | block.cells.label
+                by_key = split_by_code(keys[block.cell[rows]], 2 * len(groups))
+                runs = [
+                    (key, *collapse(block.scores[rows[inside]])) for key, inside in enumerate(by_key) if len(inside)
+                ]
+                sums = count_group_pairs([block_of(runs)], len(groups))
+                yield slice_number, number, pack(sums.pack())
 
-    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
-        for kind in parts:
-            yield kind, pack(count_group_pairs(read_blocks(parts, kind), len(names[kind][1])).pack())
-
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+    def combine(_key: Key, ranges: Iterator[memoryview]) -> bytes:
         return pack(reduce(PairSums.merge, (PairSums.unpack(*unpack(data)) for data in ranges)).pack())
 
-    job = RangeJob(encoding, boundaries, measure, combine, len(names))
-    combined = job.run(examples, cut, *columns)
+    combined = yield Query(measure, combine)
     counted: list[dict[str, Any]] = []
     for (model, slice_number, number), data in sorted(combined.items()):
         grouping, groups = names[number]

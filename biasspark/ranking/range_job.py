@@ -20,6 +20,7 @@ Nothing is kept from one task to the next, and the driver holds the combined cou
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding
 from biasspark.ddl import arrow_schema, to_batch
 from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hold_rows
+from biasspark.session import is_embedded
 
 GROUPS_A_TASK = 6
 """A Python task costs about 0.2 s however little it does, so several groups share one."""
@@ -43,6 +45,9 @@ _RANGE_KEY, _CHUNK_KEY = ("model", "slice", "score_range"), ("model", "slice", "
 _PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _COUNTS = "model INT, slice INT, score_range INT, chunk INT, data BINARY"
 _COMBINED = "model INT, slice INT, chunk INT, data BINARY"
+
+CountsRow: TypeAlias = tuple[int, int, int, int, bytes]
+"""What is counted of one range: model, slice, range, chunk, data."""
 
 Cut: TypeAlias = Callable[[TaskRows], Iterable[Part]]
 """From some rows of a task to parts."""
@@ -84,24 +89,36 @@ class RangeJob:
     def count(self, parts: DataFrame) -> DataFrame:
         """Return the counts of every range, ``model, slice, score_range, chunk, data``. Lazy; one shuffle."""
 
-        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        def rows(batches: Batches) -> Iterator[CountsRow]:
             return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in self.measure(key, of_range))
 
-        ranges = gather_ranges(parts, self.boundaries, len(self.encoding.slices))
-        return ranges.mapInArrow(lambda batches: _to_batches(rows(batches), _COUNTS), _COUNTS)
+        return map_to_counts(gather_ranges(parts, self.boundaries, len(self.encoding.slices)), rows)
 
     def collect(self, counts: DataFrame) -> dict[Key, bytes]:
         """Return the combined counts by (model, slice, chunk). Runs one Spark action, with a shuffle of the counts."""
-
-        def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
-            for key, of_chunk in _read_groups(batches, (0, 1, 3)):
-                ranges = sorted(of_chunk, key=itemgetter(2))
-                yield *key, self.combine(key, (data for *_, data in ranges))
-
         n_groups = len(self.encoding.models) * len(self.encoding.slices) * self.n_chunks
-        gathered = _gather(counts.where("chunk >= 0"), n_groups, _CHUNK_KEY)
-        combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
-        return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
+        return combine_counts(counts.where("chunk >= 0"), self.combine, n_groups)
+
+
+def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:
+    """Return the counts that each task makes of its batches, ``model, slice, score_range, chunk, data``. Lazy."""
+    return rows.mapInArrow(lambda batches: _to_batches(measure(batches), _COUNTS), _COUNTS)
+
+
+def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
+    """Return the combined counts by (model, slice, chunk), of which there are about `n_groups`.
+
+    Runs one Spark action, with a shuffle of the counts.
+    """
+
+    def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        for key, of_chunk in _read_groups(batches, (0, 1, 3)):
+            ranges = sorted(of_chunk, key=itemgetter(2))
+            yield *key, combine(key, (data for *_, data in ranges))
+
+    gathered = _gather(counts, n_groups, _CHUNK_KEY)
+    combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
+    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
 
 
 def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
@@ -118,7 +135,9 @@ def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> Da
     return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
 
 
-def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], n_slices: int) -> DataFrame:
+def gather_ranges(
+    parts: DataFrame, boundaries: Sequence[Floats], n_slices: int, groups_a_task: int = GROUPS_A_TASK
+) -> DataFrame:
     """Bring the parts of every range together in one task: one shuffle.
 
     Parameters
@@ -126,7 +145,7 @@ def gather_ranges(parts: DataFrame, boundaries: Sequence[Floats], n_slices: int)
     boundaries : sequence of float64 arrays
         Of the models whose parts they are, where their ranges meet.
     """
-    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY)
+    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY, groups_a_task)
 
 
 def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
@@ -138,12 +157,14 @@ def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
         yield key, parts
 
 
-def _gather(rows: DataFrame, n_groups: int, key: Sequence[str]) -> DataFrame:
+def _gather(rows: DataFrame, n_groups: int, key: Sequence[str], groups_a_task: int = GROUPS_A_TASK) -> DataFrame:
     """Bring the rows of each group together in one task.
 
     The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
+    An embedded engine runs all of its tasks at once, so there are no more than processors.
     """
-    return rows.repartition(-(-n_groups // GROUPS_A_TASK), *key)
+    n_tasks = -(-n_groups // groups_a_task)
+    return rows.repartition(min(n_tasks, os.cpu_count() or 1) if is_embedded(rows.sparkSession) else n_tasks, *key)
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:

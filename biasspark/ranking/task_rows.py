@@ -104,10 +104,15 @@ class TaskRows:
         values = {index: self.column(name) for index, name in self.encoding.value_columns.items()}
         return find_memberships(self.words, self.known, values, self.encoding)
 
+    def usable(self, model: int) -> Flags:
+        """Return the rows that count for a model."""
+        usable: Flags = self.stays & (self.read("score_reason", model) == 0)
+        return usable
+
     def groups(self) -> Iterator[tuple[int, int, Flags]]:
         """Give the numbers of every model and slice, and the rows that count there."""
         for model in range(len(self.encoding.models)):
-            usable = self.stays & (self.read("score_reason", model) == 0)
+            usable = self.usable(model)
             for slice_number in range(len(self.encoding.slices)):
                 in_slice = self.read("slice", slice_number) == 1 if slice_number else True
                 yield model, slice_number, usable & in_slice

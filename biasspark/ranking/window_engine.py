@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from biasspark.arrays import Floats
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, IDENTITY, MODEL, POSITIVE, SLICE
-from biasspark.corpus.decode import count_labels, count_rows, each_present, field, states
+from biasspark.corpus.decode import count_labels, count_rows, each_present, field, scored_by, states
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.pair_sums import PairSums
@@ -114,12 +114,7 @@ def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_ed
 def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
     """One row for each model and slice in which a row of EXAMPLES counts."""
     models = [
-        F.when(
-            field("score_reason", n, encoding) == 0,
-            F.struct(
-                F.lit(n).alias(MODEL), F.col(name).alias("score"), _range_of(F.col(name), boundaries[n]).alias(_RANGE)
-            ),
-        )
+        scored_by(n, encoding, _range_of(F.col(name), boundaries[n]).alias(_RANGE))
         for n, name in enumerate(encoding.score_columns)
     ]
     inside = [F.when(field("slice", n, encoding) == 1, F.lit(n)) for n in range(1, len(encoding.slices))]
@@ -134,7 +129,7 @@ def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
         MODEL,
         SLICE,
         _RANGE,
-        (F.col("score") + F.lit(0.0)).alias("score"),
+        "score",
         (field("label", 0, encoding) == 1).alias("label"),
         F.explode(F.array(*known)).alias("state"),
     )

@@ -118,7 +118,7 @@ def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
     return set(singles["identity"].to_pylist()) - {OVERALL}
 
 
-def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str]) -> PastRun:
+def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
     """Return an earlier run from its row of the ledger and the tables of several runs, with the shown identities."""
     of_run = pc.field("run_id") == row["run_id"]
     return PastRun(
@@ -126,6 +126,7 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
         run_id=row["run_id"],
         metrics=_of_identities(_on_all_rows(metrics.filter(of_run)), shown).to_pylist(),
         summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
+        is_lost=is_lost,
     )
 
 

@@ -199,6 +199,8 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
     n_worse = sum(change.worse for change in changes)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
+    if baseline.is_lost:
+        return [f"{since}, nothing can be compared: files of that night are gone."], []
     if not n_compared:
         return [f"{since}, no value can be compared: the two nights share none with an interval."], []
     note = f"{since}, none of {n_compared:,} values changed by more than their intervals."

@@ -43,12 +43,13 @@ _NO_VALUE = Lowest(3, 2.0, "")
 
 
 class PastRun(NamedTuple):
-    """An earlier run of the same corpus: its suite on all rows."""
+    """An earlier run of the same corpus: its suite on all rows, and whether files of it are gone."""
 
     run_date: date
     run_id: str
     metrics: Rows
     summaries: Rows = ()
+    is_lost: bool = False
 
     def summary_of(self, model: str) -> Row | None:
         """Return the row of a model on all rows."""
@@ -68,6 +69,8 @@ class ReportData:
         The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
         How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
+    lost
+        The tables of the night whose files are gone, each with the fault: the ledger counts their rows.
     runs, configs
         The run of each job, and its configuration.
     history
@@ -85,6 +88,7 @@ class ReportData:
     run: Row
     tables: Mapping[str, Rows]
     counts: Mapping[str, Mapping[tuple[Any, ...], int]] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     history: Sequence[PastRun] = ()

@@ -6,7 +6,7 @@ Connect and serverless clusters, and on the embedded engine.
 
 from __future__ import annotations
 
-from biasspark.session.embedded import engine_version, refuse_too_many
+from biasspark.session.embedded import BYTES_AN_ATTRIBUTION, engine_version, refuse_too_many
 from biasspark.session.engine_choice import (
     is_connect,
     is_embedded,
@@ -19,6 +19,7 @@ from biasspark.session.kept_frames import kept, persisted
 from biasspark.session.spark_jobs import analyse, describe, follow_tasks, run_side_by_side
 
 __all__ = [
+    "BYTES_AN_ATTRIBUTION",
     "analyse",
     "build_session",
     "describe",

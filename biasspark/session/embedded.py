@@ -26,7 +26,7 @@ _ENVIRONMENT = {
 }
 _LOG = {"RUST_LOG": "off"}  # unless the user wants to see it
 
-_BYTES_A_SCORE, _BYTES_OF_AN_ENGINE = 48, 600 * 2**20
+BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured from 1.8 to 18 million rows of two models: a score is held when it is cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
@@ -55,12 +55,12 @@ def engine_version(spark: SparkSession) -> str:
     return f"{spark.version} (pysail {version('pysail')})" if is_embedded(spark) else spark.version
 
 
-def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int) -> None:
+def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
     """Raise `InputError` if the embedded engine would need more memory than this machine has left to rank so many rows.
 
     Ranges and slices are not in the estimate, so a run that passes may still need more.
     """
-    needed = _BYTES_OF_AN_ENGINE + _BYTES_A_SCORE * n_rows * n_models
+    needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
     if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
         return
     raise InputError(

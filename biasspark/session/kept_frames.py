@@ -24,12 +24,16 @@ def persisted(*frames: DataFrame) -> ExitStack:
         return stack.pop_all()
 
 
+_ROWS_OF_A_GROUP = {True: "4", False: "1000000"}
+"""Rows of a group of a Parquet file: what a task reads at a time. Large ones are some MB each."""
+
+
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Give the rows of a frame, for a block in which they are read more than once, so that they are computed once.
 
     Spark persists them. An embedded engine cannot, so they are written to a temporary folder, which is deleted
-    afterwards.
+    afterwards. To compress them takes longer than to read them.
     """
     spark = frame.sparkSession
     if not is_embedded(spark):
@@ -38,5 +42,6 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
         return
     with TemporaryDirectory(prefix="biasspark-") as folder:
         path = f"{folder}/rows"
-        frame.write.parquet(path)
+        groups = _ROWS_OF_A_GROUP[large_rows]
+        frame.write.option("compression", "none").option("max_row_group_size", groups).parquet(path)
         yield spark.read.schema(frame.schema).parquet(path)

@@ -24,6 +24,7 @@ from biasspark.errors import (
     find_error_condition,
     redact,
 )
+from biasspark.session.engine_choice import is_embedded
 from biasspark.session.engine_sql import expression
 from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
@@ -48,6 +49,10 @@ _EXPLANATIONS_OF_VALUES = {  # of expressions that fail on a value
     "INVALID_ARRAY_INDEX": "an array has no such index. Use get",
     "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
     "MALFORMED_PATTERN": "a regular expression is invalid. Correct it",
+    "DATE_OUT_OF_RANGE": (
+        "the embedded engine compares dates with times from the year 1678 to 2261 alone. Compare them with dates, as "
+        "current_date(), or run it on Spark"
+    ),
     "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
 }
 _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
@@ -101,6 +106,7 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "CAST_INVALID_INPUT": "Cast error: |invalid timestamp: ",
     "DIVIDE_BY_ZERO": "(?i)(divide|division|remainder) by zero",
     "ARITHMETIC_OVERFLOW": r"Int\d+ overflow|Overflow happened on",
+    "DATE_OUT_OF_RANGE": r"Date\d+ value -?\d+ to Timestamp\(\w+\): converted value exceeds",
     "NO_FILE_SYSTEM": (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs|UnknownHostException|"
         "URISyntaxException"
@@ -192,6 +198,8 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[KeyPath, str
             yield
     except Exception as error:
         is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
+        # The embedded engine analyzes an expression again when it runs.
+        is_candidate |= isinstance(error.__context__, AnalysisException) and is_embedded(corpus.sparkSession)
         faults = list(_failing_expressions(corpus, expressions)) if expressions and is_candidate else []
         if not faults:
             raise

@@ -14,7 +14,7 @@ from biasspark.config import Attribution, Config, Measures
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count
-from biasspark.workflows.attribution import attribute, check_rows, ranked_rows, warn_of_features
+from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
 from biasspark.workflows.measurement import rows_alone
 from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
@@ -28,31 +28,26 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, search, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
-    attributed = attribute(corpus, config, str(config.corpus.id), config.corpus.duplicates)
-    progress.stage(f"ranking {attributed.extent}")
-    with ranked_rows(attributed) as losses:
-        counts, of_rows = check_rows(attributed, config.rejects)
-        progress.stage(attributed.search)
-        tables, warnings = list_tables(attributed, losses)
-        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(context, counts, (*of_rows, *warnings))
-        small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
-        return progress.end(publish_run(context, tables, record, lambda: show_lost(small)))
+    with survey_rows(corpus, config, str(config.corpus.id), config.corpus.duplicates) as surveyed:
+        progress.stage(f"ranking {surveyed.size_text}")
+        with ranked_blocks(surveyed, config.rejects) as ranked:
+            counts, of_rows = describe_rows(surveyed, ranked)
+            tables, warnings = list_tables(surveyed, ranked, progress.stage)
+            progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
+            record = describe_run(context, counts, (*of_rows, *warnings))
+            small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
+            return progress.end(publish_run(context, tables, record, lambda: show_lost(small)))
 
 
 def plan_attribution(config: Config) -> Plan:
     """Declare the attribution and its passes over the corpus."""
-    asked, slices = _require_attribution(config), 1 + len(config.slices)
-    rows, identities = "9 bytes per score plus its bins", "8 bytes per score and 24 per row of a segment"
+    asked = _require_attribution(config)
     passes = [Pass("survey"), *passes_for_ids(config)]
-    if asked.searches:
-        passes += [Pass("survey the features")] * (1 + bool(asked.numeric) + bool(asked.categorical))
-    passes += [Pass("survey the groupings")] if asked.groupings else []
-    passes += [Pass("rank every row", rows), Pass("rank the scores", "8 bytes per score")]
-    passes += [Pass(f"compare {new} with {old}, {slices + 1} times", rows) for new, old in asked.compare]
-    if asked.segments or asked.tree or asked.slice_search:
-        passes.append(Pass("rank the segments", identities))
-    passes += [Pass("rank pairs of groups", identities)] if asked.groupings else []
+    passes += [Pass("survey the features and groupings")] if asked.searches or asked.groupings else []
+    shuffled = f"{20 if asked.pairs else 12} bytes per score"
+    shuffled += ", and about 100 for each row of two models that are compared" if asked.compare else ""
+    passes.append(Pass("rank every row", shuffled))
+    passes += [Pass("list the examples", "9 bytes per score and the id")] if asked.write_examples else []
     parts = {
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_list_searches(asked)) or "nothing",

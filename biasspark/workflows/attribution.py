@@ -1,4 +1,4 @@
-"""AUC attribution: rows are surveyed, ranked, and kept for the tables that come of them."""
+"""AUC attribution: rows are surveyed, ranked, and kept as blocks for the tables that come of them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.losses import Losses, measure_losses
+from biasspark.attribution.pairs import pair_segments
+from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
+from biasspark.columns import ROW_ID
 from biasspark.config import Attribution, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.feature_columns import Grouping, payload_columns, survey_features, survey_groupings
-from biasspark.corpus.read import list_repeated_ids, mark_duplicates
+from biasspark.corpus.feature_columns import Grouping, row_columns, survey_values
+from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
+from biasspark.corpus.values import column
 from biasspark.features import Feature
 from biasspark.metrics.data_quality import feature_warnings
-from biasspark.ranking.engine import rank
+from biasspark.ranking.described_rows import RowDescription
+from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
-from biasspark.session import describe, persisted, run_side_by_side
+from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
@@ -32,83 +38,88 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Attributed(SurveyedCorpus):
-    """A corpus whose rows are ranked with what is asked about them. All lazy but the surveys.
+class SurveyedRows(SurveyedCorpus):
+    """A corpus that is ready to be ranked for attribution.
 
     Attributes
     ----------
     measures
         Without identities: nothing but rows is ranked.
     examples
-        EXAMPLES with the payload columns of a row.
+        EXAMPLES with the columns that describe rows.
     groups
         The groups of every grouping, by number.
-    ranked
-        RANKED rows.
-    kept
-        What the tables are made from: persist these frames to compute each of them once.
     """
 
     id_column: str
     attribution: Attribution
     features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
-    ranked: DataFrame
-    kept: tuple[DataFrame, ...]
 
     @property
-    def extent(self) -> str:
+    def size_text(self) -> str:
         """How much there is to rank, in words."""
-        book = self.encoding
-        models, slices = format_count(len(book.models), "model"), format_count(len(book.slices), "slice")
+        encoding = self.encoding
+        models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
         return f"{format_count(self.survey.n_rows, 'row')}: {models}, {slices}"
 
     @property
-    def search(self) -> str:
-        """What is searched, in words."""
-        attribution = self.attribution
-        searches = {"segments": attribution.tree, "slices": attribution.slice_search, "pairs": attribution.pairs}
-        asked = ", ".join(name for name, settings in searches.items() if settings)
-        return f"searching {asked}" if asked else "summing losses, without a search"
+    def ranking(self) -> RowRanking:
+        """How rows are ranked."""
+        attribution, models = self.attribution, self.encoding.models
+        description = RowDescription(
+            features=self.features,
+            groupings=self.groups,
+            segments=tuple(attribution.segments),
+            n_slices=len(self.encoding.slices),
+            is_split=bool(attribution.tree or attribution.slice_search),
+            is_drawn=bool(attribution.pairs),
+        )
+        comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
+        return RowRanking(self.encoding, self.boundaries, description, comparisons)
+
+    @property
+    def ranked_rows(self) -> DataFrame:
+        """RANKED rows, with their ids. Lazy: a scan and a shuffle."""
+        row_id = column(self.id_column).alias(ROW_ID)
+        examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
+        return rank_rows(examples, self.encoding, self.boundaries, [ROW_ID])
 
 
-def attribute(corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow") -> Attributed:
-    """Rank a corpus for AUC attribution. Parameters and errors are those of `survey_for_ranking`.
+@contextmanager
+def survey_rows(
+    corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow"
+) -> Iterator[SurveyedRows]:
+    """Check and survey a corpus for AUC attribution, for a block. Parameters and errors: see `survey_for_ranking`.
 
-    Runs up to four narrow jobs: the survey of the scores, two of the features and one of the groupings. What is
-    returned scans the corpus once and shuffles it once.
+    Runs two narrow jobs, side by side: one surveys the scores, one the features and groupings. A third one is for
+    features with more than a million distinct numbers.
     """
     attribution, expressions = measures.attribution or Attribution(), measures.expressions
     measures = rows_alone(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
-        partial(survey_features, corpus, attribution if attribution.searches else Attribution()),
-        partial(survey_groupings, corpus, attribution.groupings),
+        partial(survey_values, corpus, attribution),
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
-        survey, features, groups = run_side_by_side(corpus.sparkSession, surveys)
-    kept = [list_repeated_ids(corpus, id_column)] if duplicates == "reject" and id_column else []
-    corpus = mark_duplicates(corpus, id_column, kept[0]) if kept and id_column else corpus
+        survey, (features, groups) = run_side_by_side(corpus.sparkSession, surveys)
     encoding = build_encoding(measures, survey)
-    payload = payload_columns(attribution, features, corpus, id_column)
-    examples = encode_examples(corpus, measures, encoding, id_column, list(payload.values()))
-    ranked = rank_rows(examples, encoding, survey.boundaries(measures.ranking.ranges), list(payload))
-    return Attributed(
-        corpus=corpus,
-        examples=examples,
-        measures=measures,
-        survey=survey,
-        encoding=encoding,
-        cutpoints={},
-        id_column=id_column,
-        expressions=expressions,
-        attribution=attribution,
-        features=features,
-        groups=groups,
-        ranked=ranked,
-        kept=(*kept, ranked),
-    )
+    with duplicates_marked(corpus, id_column, duplicates) as marked:
+        columns = row_columns(attribution, features, marked, id_column)
+        yield SurveyedRows(
+            corpus=marked,
+            examples=encode_examples(marked, measures, encoding, id_column, list(columns.values())),
+            measures=measures,
+            survey=survey,
+            encoding=encoding,
+            cutpoints={},
+            id_column=id_column,
+            expressions=expressions,
+            attribution=attribution,
+            features=features,
+            groups=groups,
+        )
 
 
 def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
@@ -124,31 +135,41 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
 
 
 @contextmanager
-def ranked_rows(attributed: Attributed) -> Iterator[Losses]:
-    """Rank the rows, keep them for the block, and give what they lose by segment.
+def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Iterator[RankedBlocks]:
+    """Rank the rows, count pairs and crosses of groups, and keep the rows for a block.
 
-    Raises `InputError` if a file cannot be read.
+    Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
+    score or one label alone, or more is rejected than ``rejects`` allows.
     """
-    attribution = attributed.attribution
-    with persisted(*attributed.kept):
-        with job_on_corpus(attributed, "rank every row"):
-            losses = measure_losses(attributed.ranked, attribution.segments, attribution.link)
-        yield losses
+    attribution, encoding, spark = surveyed.attribution, surveyed.encoding, surveyed.corpus.sparkSession
+    n_ranked = len(encoding.models) + len(attribution.compare)
+    refuse_too_many(spark, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
+    links = [attribution.link.get(model) for model in encoding.models]
+    searches: dict[str, Search[Any]] = {}
+    if attribution.pairs:
+        names = {
+            (model, slice_number): (encoding.models[model], encoding.slices[slice_number])
+            for model, slice_number in product(range(len(encoding.models)), range(len(encoding.slices)))
+        }
+        level = surveyed.measures.intervals.level
+        searches["pairs"] = pair_segments(surveyed.features, names, attribution.pairs, level)
+    if attribution.groupings:
+        groups = dict(zip(attribution.groupings, surveyed.groups, strict=True))
+        searches["crosses"] = count_pairs_of_groups(encoding, groups)
+    with (
+        job_on_corpus(surveyed, "rank every row"),
+        rank_blocks(surveyed.examples, surveyed.ranking, links, surveyed.survey.n_rows, searches) as ranked,
+    ):
+        schema = surveyed.corpus.schema
+        check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
+        yield ranked
 
 
-def check_rows(attributed: Attributed, rejects: Rejects | None = None) -> tuple[RowCounts, tuple[str, ...]]:
-    """Rank the scores alone, count the rows read and rejected, and give the warnings that a measurement gives.
-
-    Runs one Spark action: a scan of label and scores, and a shuffle of 8 bytes per score. Raises `InputError` if a
-    model has no usable score or one label alone, or more is rejected than ``rejects`` allows.
-    """
-    encoding, measures, features = attributed.encoding, attributed.measures, attributed.features
-    with job_on_corpus(attributed, "rank the scores"):
-        counts = rank(attributed.examples, encoding, attributed.boundaries)
-    check_usable(counts.row_counts, measures, attributed.corpus.schema, attributed.id_column, rejects)
-    constant = [feature.name for feature in features if len(feature.values) + feature.nullable <= 1]
+def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
+    """Return the rows read and rejected, and the warnings that a measurement gives, and those of features."""
+    constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
     warnings = (
-        *Measurement(measures, encoding, attributed.survey, {}, counts).warnings,
-        *feature_warnings([feature.name for feature in features], constant),
+        *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
+        *feature_warnings([feature.name for feature in surveyed.features], constant),
     )
-    return counts.row_counts, warnings
+    return ranked.counts.row_counts, warnings

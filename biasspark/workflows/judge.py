@@ -16,7 +16,7 @@ from biasspark.cli import Outcome
 from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
-from biasspark.errors import GATE_FAILED
+from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate.alerts import MetricKey
 from biasspark.gate.bias_alerts import (
     Baselines,
@@ -181,7 +181,10 @@ def _warn_of_vanished(
     Crossed pairs come and go with their numbers of rows. Identities that a rule names have a warning of their own.
     """
     runs = [one.run for one in accepted if one.run.wrote(U_STATISTICS)]
-    before, _ = read_rows(context.spark, context.store, U_STATISTICS, runs)
+    before, available = read_rows(context.spark, context.store, U_STATISTICS, runs)
+    if runs and not available:
+        absence = describe_absence(context.store, U_STATISTICS, runs[0])
+        return [f"gate: {absence} Models and identities that vanished since are not known."]
     in_all_rows = (pc.field(SLICE) == ALL_ROWS) & ~pc.field(CROSSED)
     warnings = []
     for column, plural in ((MODEL, "models"), (IDENTITY, "identities")):
@@ -216,8 +219,8 @@ def _find_baselines(
 ) -> tuple[Baselines, list[str]]:
     """Return what rules on changes are measured against, and warnings of what was passed over.
 
-    A missing old night does not fail this one. A warning names skipped runs only if they are later than the newest
-    complete one.
+    A warning names runs that were measured differently only if they are later than the newest that was not. Raises
+    `InputError` if files of the newest run are gone: an earlier one, or none, would be compared with in its place.
     """
     spark, store, config = context.spark, context.store, context.config
     assert config.gate is not None
@@ -228,15 +231,15 @@ def _find_baselines(
     differences = {one.run: diff_config(resolved, one.config, ("tonight", "then")) for one in accepted}
     comparable = [one for one, difference in differences.items() if not difference.overall]
     latest: dict[MetricKey, Measured] = {}
-    gone: dict[Run, list[str]] = {}
+    warnings = _warn_of_skipped(differences)
     for table, of_table in rules.items():
         if of_table:
             wrote = [one.run for one in accepted if one.run in comparable and one.run.wrote(table)]
-            rows, there = read_rows(spark, store, table, wrote)
+            rows, available = read_rows(spark, store, table, wrote)
+            newest = wrote.index(available[0]) if available else len(wrote)
+            _refuse_lost(store, table, wrote[:newest])
+            warnings += [describe_absence(store, table, run) for run in wrote if run not in available]
             latest |= choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
-            for missing in set(wrote) - set(there):
-                gone.setdefault(missing, []).append(describe_absence(store, table, missing))
-    warnings = _warn_of_skipped(differences, gone)
     if measured.jackknife is None or not latest:
         return Baselines(latest), warnings
     paired_with = [one.run for one in accepted if _groups_alike(resolved, one.config)]
@@ -258,15 +261,19 @@ def _measure_before(
     return sorted(before, key=lambda row: order[str(row.run_id)][0])
 
 
-def _warn_of_skipped(differences: Mapping[Run, ConfigDiff], gone: Mapping[Run, Sequence[str]]) -> list[str]:
-    """Say which runs later than the newest complete one were measured differently, and which are gone."""
-    incomplete = dict(takewhile(lambda item: item[1].phrases or item[0] in gone, differences.items()))
+def _refuse_lost(store: Store, table: Table, missing: Sequence[Run]) -> None:
+    """Raise `InputError` for missing runs of which the ledger counts rows: what is lost is not absent."""
+    lost = [run for run in missing if (run.table_rows or {}).get(table.name)]
+    if lost:
+        raise InputError(*(f"{describe_absence(store, table, run)} The gate compares with it." for run in lost))
+
+
+def _warn_of_skipped(differences: Mapping[Run, ConfigDiff]) -> list[str]:
+    """Say which runs later than the newest that was measured alike were measured differently."""
     by_phrases: dict[tuple[str, ...], list[Run]] = {}
-    for run, difference in incomplete.items():
-        if difference.phrases:
-            by_phrases.setdefault(difference.phrases, []).append(run)
-    skipped = [_say_otherwise(phrases, runs) for phrases, runs in by_phrases.items()]
-    return [*skipped, *(fault for run in incomplete for fault in gone.get(run, ()))]
+    for run, difference in takewhile(lambda item: item[1].phrases, differences.items()):
+        by_phrases.setdefault(difference.phrases, []).append(run)
+    return [_say_otherwise(phrases, runs) for phrases, runs in by_phrases.items()]
 
 
 def _groups_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -281,8 +288,10 @@ def _pair(
     """Pair a run with those that a change of an AUC is measured against, as far as they kept the same groups of ids."""
     baseline_ids = {row.run_id for key, row in latest.items() if key[-1] is None}
     chosen = [run for run in runs if run.run_id in baseline_ids]
-    rows, there = read_rows(spark, store, JACKKNIFE_STATISTICS, chosen)
-    warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in chosen if run not in there]
+    rows, available = read_rows(spark, store, JACKKNIFE_STATISTICS, chosen)
+    missing = [run for run in chosen if run not in available]
+    _refuse_lost(store, JACKKNIFE_STATISTICS, missing)
+    warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in missing]
     if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
         whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
         warnings.append(

@@ -35,7 +35,7 @@ from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
 from biasspark.tables.store import open_tables
 from biasspark.text import show_value, show_visibly
 from biasspark.workflows.plan import Plan, describe_plan
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.publish_run import RunContext, warn_of_future
 
 T = TypeVar("T")
 MOST_NIGHTS = 3660
@@ -134,9 +134,10 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
     config = load_config(arguments.config, arguments.overrides)
     plan = nightly.plan(config) if arguments.dry_run else None
-    for warning in plan.warnings if plan else ():  # which a run gives at its end
-        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     progress, days = Progress(), list_days(arguments.run_date, config)
+    of_date = warn_of_future(days[0], config.corpus.run_date_column)
+    for warning in (*of_date, *plan.warnings) if plan else ():  # which a run gives at its end
+        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
     progress.stage("starting the engine")

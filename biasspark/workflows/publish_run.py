@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,9 @@ from biasspark.tables.runs import PUBLISHED, Run, RunRecord
 from biasspark.tables.schemas import Table
 from biasspark.tables.store import Store
 from biasspark.tables.views import refresh_views
+
+_EARLIEST = timezone(timedelta(hours=14))
+"""Where a day begins first."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,28 @@ def describe_run(
     context: RunContext, counts: RowCounts, warnings: tuple[str, ...], status: str = PUBLISHED
 ) -> RunRecord:
     """Return the row of a run in the ledger."""
+    run, corpus = context.run, context.config.corpus
+    of_date = () if run.window_start else warn_of_future(run.run_date, corpus.run_date_column)
     return RunRecord(
         n_rows=counts.n_rows,
         n_rejected=counts.n_rejected,
         rejects=counts.rejects,
-        warnings=warnings,
+        warnings=(*of_date, *warnings),
         config=context.config.json,
         config_hash=context.config.hash,
         code_version=__version__,
         spark_version=engine_version(context.spark),
         status=status,
+    )
+
+
+def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:
+    """Return a warning of a night that has begun nowhere on earth, if no column of the corpus says that it has rows."""
+    if run_date_column is not None or run_date <= datetime.now(_EARLIEST).date():
+        return ()
+    return (
+        f"--run-date {run_date}: it is in the future, and without [corpus] run_date_column every date has all rows. Is "
+        "it the right date?",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -25,6 +25,7 @@ from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
@@ -46,11 +47,12 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.tables.store import Store, open_tables
-from biasspark.text import show_value
+from biasspark.text import format_count, list_first, show_value
 
 JOB = "report"
 MAX_NIGHTS = 30
 MAX_MISSING = 50
+MOST_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
@@ -151,7 +153,7 @@ def read_report_data(
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
     main = next(row for row in ledger if row["run_id"] == run.run_id)
     runs = {**latest_runs(ledger, run_date), run.job: main}
-    night, warnings = _read_night(spark, store, runs)
+    night, lost = _read_night(spark, store, runs)
     tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
     alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
     baseline = find_baseline(ledger, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
@@ -159,17 +161,22 @@ def read_report_data(
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
     with describe(spark, "report: earlier nights"):
         past_runs = [to_run(row) for row in past_rows.values()]
-        metrics, summaries = (read_rows(spark, store, table, past_runs)[0] for table in (BIAS_METRICS, MODEL_SUMMARY))
+        (metrics, with_metrics), (summaries, with_summaries) = (
+            read_rows(spark, store, table, past_runs) for table in (BIAS_METRICS, MODEL_SUMMARY)
+        )
+    lost_runs = [run for run in past_runs if run not in with_metrics or run not in with_summaries]
+    lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
-    past = {run_id: past_run(row, metrics, summaries, shown) for run_id, row in past_rows.items()}
+    past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
     measured = list_identities(night[BIAS_METRICS.name])
     before = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,
         run_date=run_date,
-        run={**main, "warnings": [*(main["warnings"] or ()), *warnings]},
+        run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_nights(lost_runs)]},
         tables=tables,
         counts=count_rows(night),
+        lost=lost,
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
@@ -183,8 +190,8 @@ def read_report_data(
 
 def _read_night(
     spark: SparkSession, store: Store, runs: Mapping[str, LedgerRow]
-) -> tuple[dict[str, pa.Table], list[str]]:
-    """Return the tables of a night by name, and a warning for each whose files are missing."""
+) -> tuple[dict[str, pa.Table], dict[str, str]]:
+    """Return the tables of a night by name, and the fault of each whose files are gone."""
     asked = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
 
     def read(table: Table) -> pa.Table | None:
@@ -200,7 +207,19 @@ def _read_night(
     }
     if needed := [fault for table, fault in faults.items() if table in _NEEDED]:
         raise InputError(*needed)
-    return {table.name: rows for table, rows in read_tables.items() if rows is not None}, list(faults.values())
+    night = {table.name: rows for table, rows in read_tables.items() if rows is not None}
+    return night, {table.name: fault for table, fault in faults.items()}
+
+
+def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
+    """Return a warning if files of earlier nights are gone, which the ledger has."""
+    if not runs:
+        return []
+    nights = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
+    return [
+        f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(nights), 'earlier run')} are gone: "
+        f"{list_first(nights, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these nights again."
+    ]
 
 
 def _has_table(row: LedgerRow, table: Table) -> bool | None:

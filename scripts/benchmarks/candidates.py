@@ -111,6 +111,8 @@ class Run:
 def _read_outcome(folder: Path) -> Outcome:
     if (folder / "outcome.json").exists():
         return Outcome.read(folder / "outcome.json")
+    if not (folder / "warehouse" / "u_statistics").exists():
+        return Outcome([])
     tables = {
         name: ds.dataset(folder / "warehouse" / name, partitioning="hive").to_table().to_pylist()
         for name in ("u_statistics", "bias_metrics")
@@ -136,24 +138,30 @@ def _task(setting: Setting, folder: Path) -> Command:
     return ["--corpus", setting.corpora[""], "--outcome", folder / "outcome.json"]
 
 
-def _night(candidate: Candidate, setting: Setting, folder: Path, *overrides: str) -> Command:
+MEASURE, ATTRIBUTE = "scripts/benchmarks/job.toml", "conf/attribution.toml"
+"""The configurations of jobs."""
+
+
+def _night(config: Path, setting: Setting, folder: Path, *overrides: str) -> Command:
     paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
-    config = candidate.root / "scripts" / "benchmarks" / "job.toml"
     options = [option for override in (*paths, *overrides) for option in ("--set", override)]
     return ["--config", config, "--run-date", "2026-01-15", *options]
 
 
-def _start_job(*overrides: str) -> Start:
+def _start_job(job: str, config: str, *overrides: str) -> Start:
     def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        job = candidate.root / "jobs" / "bias_metrics.py"
-        return _submit(candidate, setting, folder, job, *_night(candidate, setting, folder, *overrides))
+        night = _night(candidate.root / config, setting, folder, *overrides)
+        return _submit(candidate, setting, folder, candidate.root / "jobs" / job, *night)
 
     return start
 
 
-def _start_embedded(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-    command = [sys.executable, "-m", "biasspark", "measure", "--engine", "embedded"]
-    return [*command, *_night(candidate, setting, folder)]
+def _start_embedded(command: str, config: str) -> Start:
+    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+        engine = [sys.executable, "-m", "biasspark", command, "--engine", "embedded"]
+        return [*engine, *_night(candidate.root / config, setting, folder)]
+
+    return start
 
 
 def _start_python(script: str) -> Start:
@@ -202,18 +210,33 @@ SESSIONS = {
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("job", "spark-submit jobs/bias_metrics.py, whole", _start_job(), portable=True),
+        Candidate(
+            "job", "spark-submit jobs/bias_metrics.py, whole", _start_job("bias_metrics.py", MEASURE), portable=True
+        ),
         Candidate(
             "embedded",
             "biasspark measure on the embedded engine, whole",
-            _start_embedded,
+            _start_embedded("measure", MEASURE),
+            uses_java=False,
+            portable=True,
+        ),
+        Candidate(
+            "attribute",
+            "spark-submit jobs/attribution.py with conf/attribution.toml, whole",
+            _start_job("attribution.py", ATTRIBUTE),
+            portable=True,
+        ),
+        Candidate(
+            "attribute_embedded",
+            "biasspark attribute with conf/attribution.toml on the embedded engine, whole",
+            _start_embedded("attribute", ATTRIBUTE),
             uses_java=False,
             portable=True,
         ),
         Candidate(
             "further",
             "the same with thresholds, histograms, label balance and pinned AUC",
-            _start_job(*MORE_TABLES),
+            _start_job("bias_metrics.py", MEASURE, *MORE_TABLES),
             portable=True,
         ),
         Candidate(

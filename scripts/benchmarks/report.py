@@ -42,6 +42,9 @@ TARGETS = (
     Target("job / floor", "job seconds", "floor seconds", 1.35, 1_800_000),
     Target("job / pandas loop", "job seconds", "pandas seconds", 1 / 4.3, 1_800_000),
     Target("embedded / pandas loop", "embedded seconds", "pandas seconds", 1 / 12, 1_800_000),
+    Target("attribution job, seconds", "attribute seconds", None, 30, 1_800_000),
+    Target("attribution, embedded, seconds", "attribute_embedded seconds", None, 15, 1_800_000),
+    Target("largest Python worker of the attribution job, MB", "attribute worker_mb", None, 1024, 18_000_000),
     Target("further night in a warm session, seconds", "warm: further night", None, 5, 1_800_000),
     Target("job / DuckDB", "job seconds", "duckdb seconds", 1, 18_000_000),
     Target("embedded / DuckDB", "embedded seconds", "duckdb seconds", 1, 18_000_000),
@@ -52,9 +55,9 @@ TARGETS = (
     Target("suite / sort", "session: suite", "session: sort", 0.4, 18_000_000),
     Target("suite / scan", "session: suite", "session: scan", 5, 18_000_000),
     Target(
-        "attribution of every row / sort", "attribution: attribution of every row", "attribution: sort", 0.8, 18_000_000
+        "attribution of every row / sort", "attribution: attribution of every row", "attribution: sort", 0.6, 18_000_000
     ),
-    Target("crosses of 50 groups / suite", "attribution: crosses of 50 groups", "attribution: suite", 2, 18_000_000),
+    Target("crosses of 50 groups / suite", "attribution: crosses of 50 groups", "attribution: suite", 1.5, 18_000_000),
     Target("window / rescan", "window: window of 7 nights", "window: rescan", 0.6, 1_800_000),
     Target("largest Python worker in the session, MB", "session worker_mb", None, 1024, 18_000_000),
     Target("largest Python worker of the job, MB", "job worker_mb", None, 1024, 18_000_000),

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,6 +93,8 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "side_by_side": biasspark.side_by_side(metrics, "score", "other"),
         "example_attributions": biasspark.example_attributions(df, **ATTRIBUTED),
         "loss_by_segment": biasspark.loss_by_segment(df, segments={"long": "length > 100"}, **ATTRIBUTED),
+        "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
+        "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
         "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
         "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
     }
@@ -118,6 +121,24 @@ def compare_functions() -> dict[str, Any]:
     }
 
 
+def measure_twice_used() -> dict[str, bool]:
+    """A column that is a score and an annotation, and a copy of it that is the score alone: are the tables equal?"""
+    df = comments().to_pandas().fillna({"male": 0.0, "female": 0.0})
+    df["copy"] = df["male"]
+    calls: dict[str, Callable[[dict[str, str]], Any]] = {
+        "template_scores": lambda models: biasspark.template_scores(
+            df, template="template", **SUITE | {"models": models}
+        ),
+        "windows": lambda models: biasspark.bias_metrics(df, engine="windows", **SUITE | {"models": models}),
+    }
+    models = {"score": "score", "male": "male"}
+    rows = {
+        name: [sorted(zip(*bits(call(models | {"male": male})), strict=True)) for male in ("male", "copy")]
+        for name, call in calls.items()
+    }
+    return {name: twice_used == once for name, (twice_used, once) in rows.items()}
+
+
 def draw(folder: Path) -> dict[str, Any]:
     df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
     asked = SUITE | {"identities": [SCRIPT, "female"]}
@@ -141,6 +162,7 @@ def draw(folder: Path) -> dict[str, Any]:
 
 def raise_faults(folder: Path) -> dict[str, str]:
     df = comments().to_pandas()
+    dated = df.assign(until=[date(9999, 12, 31), *[date(2026, 1, 1)] * (len(df) - 1)])
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
     calls: dict[str, Callable[[], Any]] = {
         "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
@@ -151,6 +173,8 @@ def raise_faults(folder: Path) -> dict[str, str]:
         "no metrics": lambda: biasspark.metric_table(df),
         "no slice": lambda: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
         "twice": lambda: biasspark.bias_metrics(df.assign(SCORE=1.0), **SUITE),
+        "text as boolean": lambda: biasspark.bias_metrics(df, **SUITE, slices={"a": "length > 9", "b": "NOT language"}),
+        "dates and times": lambda: biasspark.bias_metrics(dated, **SUITE, slices={"a": "TRUE", "b": "until < now()"}),
     }
     faults = {}
     for name, call in calls.items():
@@ -166,6 +190,7 @@ if __name__ == "__main__":
     printed = {
         "kinds": measure_kinds(work),
         "functions": compare_functions(),
+        "twice used": measure_twice_used(),
         "report": draw(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],

@@ -61,6 +61,10 @@ def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None
     assert {name for name, one in functions.items() if len(set(one["shown"])) > 1 or one["shown"][0] < 2} == set()
 
 
+def test_a_score_may_be_an_annotation_as_well(printed: dict[str, Any]) -> None:
+    assert printed["twice used"] == {"template_scores": True, "windows": True}
+
+
 def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
     assert printed["left"] == []
 
@@ -102,6 +106,8 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         "no metrics": "InputError.*columns",
         "no slice": "InputError.*short",
         "twice": "InputError: df.*SCORE",
+        "text as boolean": r'InputError: slices\["b"\] = "NOT language".*embedded engine',
+        "dates and times": r'InputError: slices\["b"\] = "until < now\(\)".*dates',
     }
     assert {name for name, words in expected.items() if not re.search(words, faults.get(name, ""), re.DOTALL)} == set()
     assert not any("canary" in text for text in faults.values())

@@ -81,6 +81,43 @@ def test_a_night_with_every_part(tmp_path: Path) -> None:
     assert n_rows == measured["n_rows"]
 
 
+def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
+    """One scores all of them alike, so no tree splits; another has two scores."""
+    rows = make_rows()
+    rows["constant"] = [0.5] * len(rows["id"])
+    rows["coarse"] = [float(score > 0.5) for score in rows["score"]]
+    rows["language"] = [("en", "de", None)[number % 3] for number in range(len(rows["id"]))]
+    write_parquet(tmp_path / "corpus", rows)
+    attribution = {
+        "write_examples": True,
+        "numeric": ["length"],
+        "categorical": ["language"],
+        "groupings": {"language": "language"},
+        "segments": {"long": "length > 100", "none": "length < 0"},
+        "compare": [["coarse", "constant"], ["constant", "coarse"]],
+        "targets": ["auc", "cross_entropy", "gini"],
+        **{"tree": {"max_depth": 2}, "pairs": {}, "slice_search": {"max_predicates": 2}},
+    }
+    models = {"m": None, "constant": "constant", "coarse": "coarse"}
+    config = write_config(tmp_path, models=models, slices={"short": "length < 100"}, attribution=attribution)
+    done = summary(run("attribute", "--config", config, "--run-date", NIGHT))
+    assert (done["status"], done["n_rows"]) == ("published", len(rows["id"]))
+
+    def query(table: str, columns: str, where: str) -> list[tuple[Any, ...]]:
+        return ask(tmp_path / "warehouse", f"SELECT {columns} FROM latest_{table} WHERE {where} ORDER BY ALL")
+
+    constant, nodes = "model = 'constant'", "attribution_segments"
+    assert query("auc_crosses", "DISTINCT auc", f"{constant} AND n_pairs > 0") == [(0.5,)]
+    assert query("example_attributions", "DISTINCT normalized_attribution", constant) == [(0.25,)]
+    whole = f"{constant} AND target = 'auc' AND baseline_model = ''"
+    assert query(nodes, "node_id, is_leaf, mean_honest", whole) == [(1, True, 0.25)] * 2
+    assert query("attribution_slices", "*", constant) == []
+    assert query("pair_segments", "node_id, mean_honest", constant) == [(1, 0.5)] * 2
+    forth = query(nodes, "slice, rule, round(mean_honest, 12)", "baseline_model = 'constant'")
+    assert forth == query(nodes, "slice, rule, round(-mean_honest, 12)", "baseline_model = 'coarse'")
+    assert len(forth) > 2
+
+
 def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:
     """By the statistics of the file the column holds 0.5 alone."""
     rows = make_rows()

@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Example(NamedTuple):
-    """One row: its score, its label, whether it only estimates, and whatever tells groups."""
+    """One row: its score, its label, and what else is known of it.
+
+    Attributes
+    ----------
+    honest
+        Whether it only estimates.
+    bins, groups
+        By feature and grouping; 0 is NULL.
+    slices, segments
+        Whether it is in each, slices without the first, in which all are.
+    draw
+        The hash that draws it; None if no row is drawn.
+    baseline
+        The score of another model; None if there is none.
+    """
 
     score: float
     label: bool
     honest: bool = False
-    group: str | None = None
+    bins: tuple[int, ...] = ()
+    slices: tuple[bool, ...] = ()
+    segments: tuple[bool, ...] = ()
+    groups: tuple[int, ...] = ()
+    draw: int | None = None
+    baseline: float | None = None
+
+    def in_slice(self, number: int) -> bool:
+        return not number or self.slices[number - 1]
+
+    def meets(self, condition: Mapping[int, frozenset[int]]) -> bool:
+        return all(self.bins[feature] in bins for feature, bins in condition.items())
+
+    @property
+    def of_baseline(self) -> Example:
+        assert self.baseline is not None
+        return self._replace(score=self.baseline)
 
 
 def credit(row: Example, other: Example) -> float:
@@ -38,6 +70,40 @@ def attribution(row: Example, rows: Sequence[Example]) -> float:
 
 def normalized(row: Example, rows: Sequence[Example]) -> float:
     return attribution(row, rows) / len(opposite(row, rows))
+
+
+def placements(rows: Sequence[Example], among: Sequence[bool] | None = None) -> Ints:
+    """Return twice the rows of the other label, of all or of some, that each row is rightly ordered with, plus ties."""
+    scores, labels = np.array([row.score for row in rows]), np.array([row.label for row in rows], bool)
+    signs = np.where(labels, 1, -1)[:, None]
+    ordered = 1 + np.sign((scores[:, None] - scores) * signs).astype(np.int64)
+    counted = (labels[:, None] != labels) & np.array(among if among is not None else [True] * len(rows), bool)
+    placed: Ints = (ordered * counted).sum(axis=1)
+    return placed
+
+
+def target_values(rows: Sequence[Example], name: str, link: str | None = None) -> list[float]:
+    """Return what a tree predicts of each row of a slice; nothing where the slice lacks a label.
+
+    The attribution is less that of the baseline, where there is one.
+    """
+    labels = [row.label for row in rows]
+    if len(set(labels)) < 2:
+        return []
+    if name == "auc":
+        ordered = placements(rows)
+        if rows[0].baseline is not None:
+            ordered = ordered - placements([row.of_baseline for row in rows])
+        n_opposite = [labels.count(not label) for label in labels]
+        return [value / (4 * n) for value, n in zip(ordered.tolist(), n_opposite, strict=True)]
+    if link:
+        rows = [row._replace(score=1 / (1 + math.exp(-row.score))) for row in rows]
+    return list(map({"gini": gini, "cross_entropy": cross_entropy}[name], rows))
+
+
+def round_to_units(value: float, bits: int) -> Fraction:
+    """Return the nearest multiple of 2^-bits."""
+    return Fraction(round(Fraction(value) * 2**bits), 2**bits)
 
 
 def auc(rows: Sequence[Example]) -> float:

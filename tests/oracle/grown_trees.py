@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from biasspark.attribution.evidence import NodeSums
-from biasspark.attribution.growth import GrownTree, Histogram, Limits, Measure, Node, NodeKey, grow
+from biasspark.attribution.growth import Asked, GrownTree, Histogram, Limits, Node, NodeKey, grow
 from biasspark.attribution.significance import Moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+
+
+def run(search: Generator[Question, Answer, Result], answer: Callable[[Question], Answer]) -> Result:
+    """Answer all that a search asks, and return what it finds."""
+    try:
+        asked = next(search)
+        while True:
+            asked = search.send(answer(asked))
+    except StopIteration as end:
+        result: Result = end.value
+        return result
 
 
 class Sample(NamedTuple):
@@ -31,7 +46,9 @@ class Sample(NamedTuple):
         return inside
 
 
-def measure_samples(samples: Sequence[Sample], features: Sequence[Feature]) -> Measure:
+def measure_samples(
+    samples: Sequence[Sample], features: Sequence[Feature]
+) -> Callable[[Asked], Mapping[NodeKey, list[Histogram]]]:
     def histogram(sample: Sample, inside: npt.NDArray[np.bool_], place: int, n_bins: int) -> Histogram:
         training, honest = inside & ~sample.honest, inside & sample.honest
         sums = np.zeros(n_bins, np.int64)
@@ -39,14 +56,14 @@ def measure_samples(samples: Sequence[Sample], features: Sequence[Feature]) -> M
         counts = (np.bincount(sample.bins[rows, place], minlength=n_bins) for rows in (training, honest))
         return Histogram(next(counts), sums, next(counts))
 
-    def measure(trees: Sequence[GrownTree], keys: Sequence[NodeKey]) -> Mapping[NodeKey, list[Histogram]]:
-        nodes = {(tree.number, node.node_id): node for tree in trees for node in tree.nodes}
+    def measure(asked: Asked) -> Mapping[NodeKey, list[Histogram]]:
+        nodes = {(tree.number, node.node_id): node for tree in asked.trees for node in tree.nodes}
         return {
             key: [
                 histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
                 for place, feature in enumerate(features)
             ]
-            for key in keys
+            for key in asked.leaves
         }
 
     return measure
@@ -55,7 +72,7 @@ def measure_samples(samples: Sequence[Sample], features: Sequence[Feature]) -> M
 def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[GrownTree]:
     growing = [sample.values[~sample.honest] for sample in samples]
     square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
-    return grow(measure_samples(samples, features), features, Limits.of(settings, square_sums))
+    return run(grow(features, Limits.of(settings, square_sums)), measure_samples(samples, features))
 
 
 def sum_nodes(tree: GrownTree, sample: Sample, unit: float = 1.0) -> dict[NodeKey, NodeSums]:

@@ -17,7 +17,7 @@ from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
-from tests.oracle.grown_trees import Sample
+from tests.oracle.grown_trees import Sample, run
 
 UNIT = 2.0**-30
 """What a value of 1 stands for."""
@@ -64,7 +64,7 @@ def search_samples(
     samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
 ) -> tuple[list[Searched], list[Mapping[int, Candidates]]]:
     count = CountBatches(samples)
-    return search([by_bin(sample, features) for sample in samples], features, wanted, count), count.asked
+    return run(search([by_bin(sample, features) for sample in samples], features, wanted), count), count.asked
 
 
 def inside(sample: Sample, condition: Condition) -> npt.NDArray[np.bool_]:
@@ -92,4 +92,4 @@ def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
 def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[FoundSlice]:
     (searched,), _ = search_samples([sample], features, wanted)
     slices = [(condition, sums_of(sample, inside(sample, condition))) for condition in searched.conditions]
-    return judge_slices(0, slices, sums_of(sample, np.ones(len(sample.values), bool)))
+    return judge_slices(slices, sums_of(sample, np.ones(len(sample.values), bool)))

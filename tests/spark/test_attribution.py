@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -18,12 +19,11 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.attribution.losses import MOST_OPPOSITE, measure_losses
 from biasspark.config import Measures, parse_measures
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
-from biasspark.workflows.attribution import Attributed, attribute, ranked_rows
+from biasspark.workflows.attribution import ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
@@ -72,10 +72,6 @@ def corpus_of(spark: SparkSession, partitions: int = 2) -> DataFrame:
     return spark.createDataFrame(ROWS, SCHEMA).repartition(partitions)
 
 
-def measures(**part: Any) -> Measures:
-    return parse_measures({**MEASURED, "attribution": PART | part})
-
-
 def is_elder(age: float | None) -> bool:
     return age is not None and (math.isnan(age) or age >= 40)  # NaN is above all numbers in Spark
 
@@ -90,12 +86,12 @@ def examples_of(model: str, name: str = "all") -> dict[int, Example]:
 @pytest.fixture(scope="module")
 def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
     """Every table of the job, as rows."""
-    return list_rows(attribute(corpus_of(spark_session), measures(), "id"))
+    return attribute(corpus_of(spark_session), parse_measures({**MEASURED, "attribution": PART}))
 
 
-def list_rows(attributed: Attributed) -> dict[str, list[dict[str, Any]]]:
-    with ranked_rows(attributed) as losses:
-        tables, _ = list_tables(attributed, losses)
+def attribute(corpus: DataFrame, measures: Measures) -> dict[str, list[dict[str, Any]]]:
+    with survey_rows(corpus, measures, "id") as surveyed, ranked_blocks(surveyed) as ranked:
+        tables, _ = list_tables(surveyed, ranked)
         return {table.name: to_rows(rows) for table, rows in tables.items()}
 
 
@@ -245,12 +241,13 @@ def honest_ids(spark: SparkSession) -> set[int]:
     return {row["id"] for row in hashed.where("honest").collect()}
 
 
-def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found) -> None:
+def test_nodes_and_slices_are_what_their_predicates_select(spark: SparkSession, found: Found) -> None:
     honest = honest_ids(spark)
     nodes = [row for row in found["attribution_segments"] if not row["baseline_model"]]
-    assert {(row["model"], row["slice"], row["target"]) for row in nodes} == {
-        (model, name, target) for model in ("s1", "s2") for name in ("all", "elder") for target in ("auc", "gini")
-    }
+    nodes += [row | {"target": "slice"} for row in found["attribution_slices"]]
+    assert {(row["model"], row["slice"], row["target"]) for row in nodes} == set(
+        product(("s1", "s2"), ("all", "elder"), ("auc", "gini", "slice"))
+    )
     selected = members_of(spark, (row["predicate"] for row in nodes))
     for row in nodes:
         examples, selected_rows = examples_of(row["model"], row["slice"]), selected[row["predicate"]]
@@ -261,7 +258,7 @@ def test_a_node_is_what_its_predicate_selects(spark: SparkSession, found: Found)
         value = oracle.gini if row["target"] == "gini" else partial(oracle.normalized, rows=whole)
         mean = oracle.mean_of(value, own)
         assert row["mean_honest"] == pytest.approx(mean, abs=1e-12)
-        if row["target"] == "auc":
+        if row["target"] != "gini":
             spread = oracle.variance([number in inside & honest for number in examples], whole)
         else:
             spread = math.fsum((value(example) - mean) ** 2 for example in own) / (len(own) - 1) / len(own)
@@ -280,42 +277,67 @@ def test_the_leaves_of_a_tree_share_all_that_is_lost(found: Found) -> None:
     assert all(share == pytest.approx(1, abs=1e-12) for share in shares.values())
 
 
-def test_two_models_are_compared_on_the_rows_that_both_score(spark: SparkSession, found: Found) -> None:
-    honest = honest_ids(spark)
-    nodes = [row for row in found["attribution_segments"] if row["baseline_model"]]
-    assert {(row["model"], row["baseline_model"], row["slice"]) for row in nodes} == {
-        ("s2", "s1", "all"),
-        ("s2", "s1", "elder"),
-    }
-    members = members_of(spark, (row["predicate"] for row in nodes))
-    for row in nodes:
-        own, theirs = (examples_of(model, row["slice"]) for model in ("s2", "s1"))
-        common = [number for number in own if number in theirs]
-        ours, base = ([examples[number] for number in common] for examples in (own, theirs))
-        selected = members[row["predicate"]] & honest
-        inside = [number in selected for number in common]
+def check_compared(spark: SparkSession, nodes: list[dict[str, Any]], rows: list[tuple[Any, ...]]) -> None:
+    """Check the nodes of a tree of s2 against s1, over rows of which ids may repeat."""
+    honest, members = honest_ids(spark), members_of(spark, (node["predicate"] for node in nodes))
+    for node in nodes:
+        scored = examples_of("s1", node["slice"]).keys() & examples_of("s2", node["slice"]).keys()
+        common = [row for row in rows if row[0] in scored]
+        model, baseline = ([Example(row[column], row[1]) for row in common] for column in (3, 2))
+        inside = [row[0] in members[node["predicate"]] & honest for row in common]
         differences = [
-            oracle.normalized(a, ours) - oracle.normalized(b, base)
-            for a, b, is_in in zip(ours, base, inside, strict=True)
+            oracle.normalized(a, model) - oracle.normalized(b, baseline)
+            for a, b, is_in in zip(model, baseline, inside, strict=True)
             if is_in
         ]
         mean = math.fsum(differences) / len(differences)
-        assert row["n_honest"] == len(differences)
-        assert row["mean_honest"] == pytest.approx(mean, abs=1e-12)
-        half = Z * math.sqrt(oracle.variance(inside, ours, base))
-        assert row["mean_honest_low"] == pytest.approx(mean - half, abs=1e-12)
-        assert row["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
+        assert node["n_honest"] == len(differences)
+        assert node["mean_honest"] == pytest.approx(mean, abs=1e-12)
+        half = Z * math.sqrt(oracle.variance(inside, model, baseline))
+        assert node["mean_honest_low"] == pytest.approx(mean - half, abs=1e-12)
+        assert node["mean_honest_high"] == pytest.approx(mean + half, abs=1e-12)
+
+
+def test_two_models_are_compared_on_the_rows_that_both_score(spark: SparkSession, found: Found) -> None:
+    nodes = [row for row in found["attribution_segments"] if row["baseline_model"]]
+    kinds = {(row["model"], row["baseline_model"], row["slice"]) for row in nodes}
+    assert kinds == {("s2", "s1", "all"), ("s2", "s1", "elder")}
+    check_compared(spark, nodes, ROWS)
+
+
+def test_models_are_compared_row_by_row_where_ids_repeat(spark: SparkSession) -> None:
+    """Every third id is of two rows, and every sixth of three."""
+    rows = [*ROWS, *ROWS[::3], *ROWS[::6]]
+    part = {"numeric": ["age"], "compare": [["s2", "s1"]], "tree": TREE}
+    nodes = attribute(spark.createDataFrame(rows, SCHEMA), parse_measures({**MEASURED, "attribution": part}))
+    compared = [row for row in nodes["attribution_segments"] if row["baseline_model"]]
+    assert len(compared) > 4
+    check_compared(spark, compared, rows)
+
+
+def test_pairs_are_those_of_the_rows_with_the_lowest_hashes(spark: SparkSession, found: Found) -> None:
+    """By hash of the seed and the id: of fewer than were asked for, the first half of a label grows the tree."""
+    hashed = corpus_of(spark).selectExpr("id", "xxhash64(1L, CAST(id AS STRING)) AS draw").orderBy("draw").collect()
+    nodes = found["pair_segments"]
+    sides = ("negative", "positive")
+    members = members_of(spark, (row[f"{side}_predicate"] for row in nodes for side in sides))
+    for row in nodes:
+        examples = examples_of(row["model"], row["slice"])
+        chosen = []
+        for side, label in zip(sides, (False, True), strict=True):
+            ids = [number for number, _ in hashed if number in examples and examples[number].label == label]
+            honest = ids[len(ids) // 2 : len(ids) // 2 * 2]
+            chosen += [examples[number] for number in honest if number in members[row[f"{side}_predicate"]]]
+        assert row["n_negatives_honest"] + row["n_positives_honest"] == len(chosen)
+        assert row["mean_honest"] == pytest.approx(oracle.auc(chosen), abs=1e-12)
+    assert len(nodes) > 8
 
 
 @pytest.mark.slow
 def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) -> None:
-    attributed = attribute(
-        corpus_of(spark, 5), parse_measures({**MEASURED, "ranking": {"ranges": 7}, "attribution": PART}), "id"
-    )
-    with ranked_rows(attributed) as losses:
-        tables, _ = list_tables(attributed, losses)
-        for table, rows in tables.items():
-            assert sorted(map(str, to_rows(rows))) == sorted(map(str, found[table.name])), table.name
+    tables = attribute(corpus_of(spark, 5), parse_measures({**MEASURED, "ranking": {"ranges": 7}, "attribution": PART}))
+    for name, rows in tables.items():
+        assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
@@ -327,21 +349,6 @@ def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Path)
     with watch(spark, len(ROWS), efforts):
         rows.write.format("noop").mode("overwrite").save()
     assert (efforts[0].n_scans, efforts[0].n_shuffles) == (1, 1)
-
-
-@pytest.mark.parametrize("n_opposite", [MOST_OPPOSITE, MOST_OPPOSITE + 1])
-def test_squares_of_placements_that_no_integer_holds_are_refused(spark: SparkSession, n_opposite: int) -> None:
-    """Among so many rows of the other label the square of a doubled placement would pass 64 bits."""
-    ranked = spark.createDataFrame(
-        [("m", "all", label, 0.5, n_opposite, 2 * n_opposite) for label in (True, False, False)],
-        "model STRING, slice STRING, label BOOLEAN, score DOUBLE, n_opposite BIGINT, ordered_doubled BIGINT",
-    )
-    if n_opposite > MOST_OPPOSITE:
-        with pytest.raises(InputError):
-            measure_losses(ranked, {}, {})
-        return
-    negatives = measure_losses(ranked, {}, {})["m", "all", "(overall)"][False]
-    assert negatives.ordered_square_sum == 2 * (2 * n_opposite) ** 2
 
 
 def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:
@@ -368,7 +375,7 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
 
     def rows_of(column: str, link: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
         asked = {"models": {"m": column, "q": "q"}, "label": {"column": "y"}}
-        found = list_rows(attribute(frame, parse_measures(asked | {"attribution": {**searched, "link": link}}), "id"))
+        found = attribute(frame, parse_measures(asked | {"attribution": {**searched, "link": link}}))
         return {
             table: sorted(rows, key=lambda row: tuple(map(str, row.values()))) for table, rows in found.items() if rows
         }
@@ -386,7 +393,7 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
 def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:
     part = {"numeric": ["job", "agee"], "groupings": {"g": "sum(age)"}, "segments": {"s": "age"}, "tree": {}}
     with pytest.raises(InputError) as caught:
-        attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}), "id")
+        attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}))
     faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
     assert {(".".join(map(str, fault.path)), fault.value) for fault in faults} == {
         ("attribution.numeric", ABSENT),
@@ -394,15 +401,6 @@ def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) ->
         ("attribution.groupings.g", "sum(age)"),
     }
     assert "agee" in str(caught.value)
-
-
-def test_ids_that_repeat_cannot_be_compared(spark: SparkSession) -> None:
-    corpus = corpus_of(spark)
-    doubled = corpus.union(corpus.where("id = 20"))
-    with pytest.raises(InputError, match=r"^id = .* repeat"):
-        biasspark.attribution_segments(
-            doubled, id="id", models=["s1", "s2"], label="target", numeric=["age"], compare=[("s1", "s2")]
-        )
 
 
 @pytest.mark.slow
@@ -439,3 +437,15 @@ def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
 def test_unknown_keys_of_a_part_are_faults() -> None:
     with pytest.raises(ConfigError, match=r"\[attribution.tree\] depth: there is no such key"):
         parse_measures({**MEASURED, "attribution": {"numeric": ["age"], "tree": {"depth": 3}}})
+
+
+def test_tables_of_one_ranking_are_those_of_the_functions(spark: SparkSession, found: Found) -> None:
+    keys: dict[str, Any] = {"id": "id", "models": ["s1", "s2"], "label": "target"}
+    attributed = biasspark.attribute(corpus_of(spark), numeric=["age"], pairs={"min_side": 2}, tree=TREE, **keys)
+    assert "attribution_segments" in repr(attributed)
+    segments = biasspark.attribution_segments(corpus_of(spark), numeric=["age"], tree=TREE, **keys)
+    assert attributed.attribution_segments().collect() == segments.collect()
+    assert attributed.loss_by_segment().collect() == biasspark.loss_by_segment(corpus_of(spark), **keys).collect()
+    assert attributed.pair_segments().count() >= 2
+    with pytest.raises(ConfigError, match=r"auc_crosses: .* groupings="):
+        attributed.auc_crosses()

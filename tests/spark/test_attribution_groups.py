@@ -1,45 +1,38 @@
-"""Groups, bins and conditions of attribution: which rows they hold, in Spark and in DuckDB."""
+"""Groups, bins and samples of attribution: which rows they hold, in Spark and in DuckDB."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark.config import Attribution, TreeSettings
-from biasspark.corpus.feature_columns import bin_columns, flag_rows, only_estimates, survey_features
+from biasspark.columns import HONEST
+from biasspark.config import Attribution, Pairs, TreeSettings
+from biasspark.corpus import value_counts
+from biasspark.corpus.feature_columns import row_columns, survey_values
 from biasspark.errors import Fault, InputError, KeyPath
-from biasspark.expressions.conditions import MOST_BITS
-from biasspark.features import Condition, Feature, write_predicate
+from biasspark.features import DRAW, write_predicate
+from biasspark.ranking.described_rows import cut_into_bins
 
 
-def test_each_of_many_conditions_is_met_by_its_rows(spark: SparkSession) -> None:
-    """More of them than one word has bits."""
-    features = (Feature("x", "x", True, (0.0, 1.0, 2.0), True), Feature("k", "k", False, ("a", "b"), False))
-    of_x, of_k = (
-        [frozenset(bins) for size in range(1, len(every)) for bins in combinations(every, size)]
-        for every in ((0, 1, 2, 3), (1, 2))
-    )
-    conditions: list[Condition] = [{}, *({0: x} for x in of_x), *({1: k} for k in of_k)]
-    conditions += [{0: x, 1: k} for x in of_x for k in of_k] + [{1: k, 0: x} for x in of_x for k in of_k]
-    assert MOST_BITS < len(conditions) < 2 * MOST_BITS
-    rows = [(n, [None, 0.5, 1.0, 7.0][n % 4], "ab"[n % 3 % 2]) for n in range(60)]
-    frame = spark.createDataFrame(rows, "id INT, x DOUBLE, k STRING")
-    marked, words = flag_rows(frame, features, "id", TreeSettings(), conditions)
-    honest = {row["id"] for row in frame.where(only_estimates("id", TreeSettings())).collect()}
-    assert 10 < len(honest) < 50
-    for number, *found in marked.select("id", *words).collect():
-        bins = {0: number % 4, 1: 1 + number % 3 % 2}
-        for place, condition in enumerate(conditions):
-            is_met = number in honest and all(bins[feature] in own for feature, own in condition.items())
-            assert found[place // MOST_BITS] >> place % MOST_BITS & 1 == is_met, (number, condition)
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DECIMAL(20,0)"])
+def test_ids_of_any_type_split_and_draw_the_same_rows(spark: SparkSession, kind: str) -> None:
+    """By hashes of the seed and the id as text."""
+    frame = spark.range(200).selectExpr(f"CAST(id AS {kind}) AS id", "CAST(id AS STRING) AS text")
+    attribution = Attribution(tree=TreeSettings(honest_fraction=0.25, seed=5), pairs=Pairs(seed=7))
+    columns = row_columns(attribution, (), frame, "id")
+    rows = frame.select("text", *columns.values(), F.expr("xxhash64(5L, text)"), F.expr("xxhash64(7L, text)")).collect()
+    assert list(columns) == [HONEST, DRAW]
+    assert [row[2] for row in rows] == [row[4] for row in rows]
+    assert [row[1] for row in rows] == [row[3] % 2**30 < 2**28 for row in rows]
+    assert 30 < sum(row[1] for row in rows) < 70
 
 
 def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
@@ -81,30 +74,53 @@ def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_th
     assert len(rows) == 9
 
 
-@pytest.mark.slow
+HOSTILE = ("it's", "\\", "a\\nb", "${x} $1", 'say "so"\n', "", "' OR 1=1 --", "null", "ünï 😀")
+
+
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
-def test_both_zeros_are_one_category_and_nan_is_null(spark: SparkSession, kind: str) -> None:
-    """In groups, in the bins of a feature, and in the predicate that selects them, in Spark as in DuckDB."""
+def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> None:
+    """In Spark as in DuckDB. Both zeros are one value. NaN is NULL as a category, and above all others as a number."""
+    levels = [0.0, -0.0, 0.1, math.nan, None]
+    rows = [(number, levels[number % 5], (*HOSTILE, None)[number % 10]) for number in range(50)]
+    frame = spark.createDataFrame(rows, f"id INT, level {kind}, `job's` STRING")
+    features, _ = survey_values(
+        frame, Attribution(numeric=("level",), categorical=("level", "job's"), tree=TreeSettings())
+    )
+    assert features[1].values == ("0.0", "0.1")
+    assert set(features[2].values) == set(HOSTILE)
+    columns = row_columns(Attribution(), features, frame, "id").values()
+    kinds = [pa.float64() if feature.numeric else pa.string() for feature in features]
+    values = zip(*frame.orderBy("id").select(*columns).collect(), strict=True)
+    bins = [
+        cut_into_bins(pa.array(column, arrow_kind), feature).tolist()
+        for column, arrow_kind, feature in zip(values, kinds, features, strict=True)
+    ]
+    assert [len(set(of_feature)) for of_feature in bins] == [4, 3, 10]
+    predicates = {
+        write_predicate({index: frozenset({number})}, features): {
+            row for row in range(50) if bins[index][row] == number
+        }
+        for index, feature in enumerate(features)
+        for number in feature.bins
+    }
+    flags = frame.orderBy("id").select(*(F.expr(predicate) for predicate in predicates)).collect()
+    for number, (predicate, inside) in enumerate(predicates.items()):
+        assert {row for row in range(50) if flags[row][number]} == inside, predicate
+    with duckdb.connect() as connection:
+        connection.execute(f"""CREATE TABLE rows (id INT, level {kind}, "job's" VARCHAR)""")
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", rows)
+        for predicate, inside in predicates.items():
+            written = predicate.replace("`job's`", '"job\'s"')
+            assert {row for (row,) in connection.sql(f"SELECT id FROM rows WHERE {written}").fetchall()} == inside
+
+
+@pytest.mark.slow
+def test_both_zeros_are_one_group_and_nan_is_that_of_null(spark: SparkSession) -> None:
     levels = [0.0, -0.0, 0.1, math.nan, None]
     rows = [(number, number % 2 == 0, number / 100, levels[number % 5]) for number in range(50)]
-    frame = spark.createDataFrame(rows, f"id INT, y BOOLEAN, s DOUBLE, level {kind}")
-    found = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "level"}).collect()
-    assert {row["positive_group"]: row["n_positive"] for row in found} == {"(null)": 10, "0.0": 10, "0.1": 5}
-
-    [feature] = survey_features(frame, Attribution(categorical=("level",)))
-    assert feature.values == ("0.0", "0.1")
-    [binned] = bin_columns([feature], frame.schema)
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE rows (id INT, level {kind})")
-        connection.executemany("INSERT INTO rows VALUES (?, ?)", [(row[0], row[3]) for row in rows])
-        for own in range(3):
-            predicate = write_predicate({0: frozenset({own})}, [feature])
-            wanted = {row["id"] for row in frame.where(binned == own).collect()}
-            assert len(wanted) == (20, 20, 10)[own]
-            assert {row["id"] for row in frame.where(predicate).collect()} == wanted
-            assert {
-                number for (number,) in connection.sql(f"SELECT id FROM rows WHERE {predicate}").fetchall()
-            } == wanted
+    frame = spark.createDataFrame(rows, "id INT, y BOOLEAN, s DOUBLE, level FLOAT")
+    crosses = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "level"}).collect()
+    assert {row["positive_group"]: row["n_positive"] for row in crosses} == {"(null)": 10, "0.0": 10, "0.1": 5}
 
 
 def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:
@@ -122,3 +138,16 @@ def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:
         assert isinstance(fault, Fault)
         assert fault.path == path
         assert "text 1" not in str(fault)
+
+
+def test_very_many_numbers_are_counted_by_range(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bins as where a task counts them all."""
+    frame = spark.range(0, 5000, 1, 3).selectExpr(
+        "id", "IF(id % 9 = 0, NULL, (id * 7919) % 3001 / 7D) AS x", "id % 3 AS y"
+    )
+    attribution = Attribution(numeric=("x", "y"), tree=TreeSettings(max_bins=40))
+    [x, y], _ = survey_values(frame, attribution)
+    monkeypatch.setattr(value_counts, "MOST_NUMBERS", 320)
+    monkeypatch.setattr(value_counts, "_ROWS_A_RANGE", 600)
+    assert survey_values(frame, attribution)[0] == (x, y)
+    assert (len(x.values), y.values, x.nullable, y.nullable) == (40, (0.0, 1.0, 2.0), True, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -146,16 +147,44 @@ def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSe
     assert "paired" in warning
 
 
-def test_a_night_does_not_fail_because_an_old_one_is_gone(spark: SparkSession, store: PathStore) -> None:
-    for day, run_id in ((3, "gone"), (4, "gone_too")):
-        append_to_ledger(
-            spark, store, run_of(day, run_id), record("accepted", config=settings_of().json), {"u_statistics": 2}
-        )
-    alerts, verdict = judge_night(spark, store, settings_of(), day=5)
+def test_a_baseline_that_is_gone_is_no_first_night(spark: SparkSession, tmp_path: Path) -> None:
+    """Nor is an earlier run compared with in its place. An old run that is gone is named alone."""
+    store, accepted = PathStore(str(tmp_path)), record("accepted", config=settings_of().json)
+
+    def lose(*runs: tuple[int, str]) -> None:
+        for day, run_id in runs:
+            append_to_ledger(spark, store, run_of(day, run_id), accepted, {"u_statistics": 2})
+
+    lose((1, "gone"))
+    floor = settings_of(gate={"rule": [{"name": "floor", "metric": "auc", "min": 0.2}]})
+    with pytest.raises(InputError, match="run_id=gone:"):
+        judge_night(spark, store, settings_of())
+    (warning,) = judge_night(spark, store, floor)[1].warnings  # which compares with nothing
+    assert "run_id=gone:" in warning
+    publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(2, "good"), store, accepted)
+    alerts, verdict = judge_night(spark, store, settings_of())
     assert {run_id for *_, run_id in alerts} == {"good"}
-    latest, earlier = verdict.warnings
-    assert "run_id=gone_too:" in latest
-    assert "run_id=gone:" in earlier
+    (warning,) = verdict.warnings
+    assert "run_id=gone:" in warning
+    lose((3, "lost"), (4, "lost_too"))
+    with pytest.raises(InputError) as caught:
+        judge_night(spark, store, settings_of(), day=5)
+    assert ["run_id=lost_too:" in fault for fault in caught.value.messages] == [True, False]
+    other = settings_of(label={"threshold": 0.2})
+    publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(5, "other"), store, record("accepted", config=other.json))
+    assert {run_id for *_, run_id in judge_night(spark, store, other, day=6)[0]} == {"other"}
+
+
+def test_groups_of_a_baseline_that_are_gone_are_not_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    """A change that was to be judged on the same ids is not judged by added variances, in silence."""
+    store, config = PathStore(str(tmp_path)), settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
+    schema = JACKKNIFE_STATISTICS.arrow_schema
+    groups = pa.Table.from_pylist([{"model": "toxicity"}], schema)
+    tables = {U_STATISTICS: statistics_of(0.9), JACKKNIFE_STATISTICS: groups}
+    publish(spark, tables, run_of(1, "paired"), store, record("accepted", config=config.json))
+    shutil.rmtree(store.location(JACKKNIFE_STATISTICS, run_of(1, "paired")))
+    with pytest.raises(InputError, match=r"jackknife_statistics/.*run_id=paired:"):
+        judge_night(spark, store, config, schema.empty_table())
 
 
 # ---- what a night lacks

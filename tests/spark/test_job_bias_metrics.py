@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,8 @@ from biasspark.tables.schemas import (
     tables_of,
 )
 from biasspark.tables.views import SPARK_FILE
-from tests.main_job import CANARY, N_ROWS, NIGHT, Rows, make_rows, run_well, untouched, write_config, write_parquet
+from biasspark.workflows.publish_run import warn_of_future
+from tests.main_job import CANARY, N_ROWS, NIGHT, Rows, make_rows, run, run_well, untouched, write_config, write_parquet
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 from tests.running_jobs import Done, ask, open_views
 from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
@@ -294,6 +296,20 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
     [warning] = done.summary["warnings"]
     assert warning.startswith(f"{done.summary['run_id']} is published, but a later step failed: unexpected ValueError")
     assert ask(tmp_path / "warehouse", "SELECT count(*) > 0 FROM latest_bias_metrics") == [(True,)]
+
+
+def test_a_date_in_the_future_is_warned_of_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Only where no column says that it has rows: every date would have the same."""
+    future = "2999-12-31"
+    write_parquet(tmp_path / "corpus", make_rows(200) | {"day": [future] * 200})
+    config, column = write_config(tmp_path), ("--set", 'corpus.run_date_column="day"')
+    for flags, n_warnings in (((), 1), (column, 0)):
+        done = run(config, *flags, run_date=future)
+        assert done.code == 0, done.err
+        assert sum(future in warning for warning in done.summary["warnings"]) == n_warnings
+        assert (future in run(config, "--dry-run", *flags, run_date=future).err) == (n_warnings > 0)
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    assert [warn_of_future(tomorrow + timedelta(days=days), None) == () for days in (-1, 1)] == [True, False]
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ LIKE_MEASURE: dict[str, dict[str, Any]] = {
     "score_histograms": {"bins": 4},
 }
 LIKE_ATTRIBUTIONS: dict[str, dict[str, Any]] = {
+    "attribute": {"numeric": ["words"], "tree": {}},
     "attribution_correlations": {},
     "attribution_segments": {"numeric": ["words"]},
     "attribution_slices": {"numeric": ["words"]},
@@ -50,6 +51,11 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
     "labels in words": ({"label_positive": None}, ("label", "column"), PATHS),
     "no label is positive": ({"label_positive": ["toxik"]}, ("label", "positive"), SCORED),
     "commas in scores": ({"models": ["comma", "old"]}, (), SCORED),
+    "commas in labels": (
+        {"label": "comma", "label_positive": None, "label_threshold": 0.5},
+        ("label", "column"),
+        {"measure", "label_balance"},
+    ),
     "identities in words": ({"identities": ["race"]}, ("identities",), WITH_IDENTITIES),
     "a text as length": ({"length": "word"}, ("label_balance", "length"), {"label_balance"}),
     "lengths below 0": ({"length": "reversed"}, ("label_balance", "length"), {"label_balance"}),
@@ -155,7 +161,8 @@ def test_every_other_function_takes_the_way_of_one_that_is_tried(
 
     for module in ("metrics", "measured"):
         monkeypatch.setattr(f"biasspark.api.{module}.measure_corpus", reach)
-    monkeypatch.setattr("biasspark.api.attribution_functions._attribute", reach)
+    for module in ("attribution_functions", "attributed"):  # the first imports from the second
+        monkeypatch.setattr(f"biasspark.api.{module}.attribute_corpus", reach)
     for name in ("template_scores", *LIKE_MEASURE, *OF_ROWS, *LIKE_ATTRIBUTIONS):
         with pytest.raises(ReachedError):
             call(name, corpus, {})

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Config, Measures, parse_config, parse_measures
 from biasspark.session import kept
-from biasspark.workflows.attribution import attribute
+from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
+from biasspark.workflows import attribution
+from biasspark.workflows.attribution import survey_rows
+from biasspark.workflows.attribution_tables import list_tables
 from biasspark.workflows.compare import compare
 from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
 from tests.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet
@@ -149,9 +154,55 @@ def test_attribution_surveys_the_corpus_before_ids_are_joined_to_it(spark: Spark
     config = configure(repeated, attribution={"numeric": ["length"], "groupings": {"colour": "colour"}, "tree": {}})
     efforts: list[Effort] = []
     for duplicates in ("reject", "allow"):
-        with watch(spark, JOINED_ROWS, efforts):
-            attribute(spark.read.parquet(repeated), config, "id", duplicates)
+        with (
+            watch(spark, JOINED_ROWS, efforts),
+            survey_rows(spark.read.parquet(repeated), config, "id", duplicates),
+        ):
+            pass
     assert efforts[0].n_scans == efforts[1].n_scans > 0
+
+
+SEARCHES: dict[str, Any] = {
+    "numeric": ["length", "male"],
+    "categorical": ["colour"],
+    "groupings": {"colour": "colour"},
+    "segments": {"short": "length < 3"},
+    "compare": [["new", "old"]],
+    "tree": {"max_depth": 3, "min_leaf": 20, "min_gain": 1e-9},
+    "pairs": {},
+    "slice_search": {"max_predicates": 2, "min_rows": 5},
+}
+N_SURVEYS = 2
+"""Of scores, and of features and groupings."""
+
+
+@pytest.mark.parametrize("n_models", [2, 4])
+def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
+    spark: SparkSession, repeated: str, n_models: int
+) -> None:
+    """All searches are a query for each level of the trees, which take slices along, two more, and one for min_gain."""
+    models = dict(zip(("old", "new", "third", "fourth")[:n_models], ("old", "new", "new", "old"), strict=False))
+    targets = ["auc", "cross_entropy", "gini"][: n_models - 1]
+    config = configure(
+        repeated, models=models, slices={"long": "length > 5"}, attribution={**SEARCHES, "targets": targets}
+    )
+    corpus, efforts = spark.read.parquet(repeated), list[Effort]()
+    with ExitStack() as stack:
+        with watch(spark, JOINED_ROWS, efforts):
+            surveyed = stack.enter_context(survey_rows(corpus, config, "id"))
+        with watch(spark, JOINED_ROWS, efforts):
+            ranked = stack.enter_context(attribution.ranked_blocks(surveyed))
+        with watch(spark, JOINED_ROWS, efforts):
+            tables, _ = list_tables(surveyed, ranked)
+    survey, ranking, searches = efforts
+    nodes = tables[ATTRIBUTION_SEGMENTS]
+    assert isinstance(nodes, pa.Table)
+    assert max(nodes["depth"].to_pylist()) == 3
+    assert (survey.n_queries, survey.n_scans) == (N_SURVEYS, N_SURVEYS)
+    assert (ranking.n_queries, ranking.n_scans, ranking.n_shuffles) == (1, 1, 1)
+    n_levels = 3
+    assert (searches.n_queries, searches.n_scans) == (n_levels + 3, 0)
+    assert not is_anything_persisted(spark)
 
 
 def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:

@@ -13,21 +13,33 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.columns import GROUP
 from biasspark.config import PinnedAuc, PinnedSkew
 from biasspark.corpus.encoding import Encoding
-from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.jackknife_replicates import count_replicates
+from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.paired_placements import sum_paired_placements
+from biasspark.ranking.row_blocks import BLOCK, RowRanking
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.ranking.sampled_trials import sample_pinned_aucs, sum_kept_rows
+from biasspark.session import kept
+from tests.fixtures.ranked_rows import (
+    DESCRIPTION,
+    ENCODING,
+    EXAMPLES,
+    Ranked,
+    blocks_of,
+    cut_blocks,
+    draw_two_models,
+    list_rows,
+    on_spark,
+)
 from tests.oracle.suite import ordered_doubled
 from tests.ranking_without_spark import frame_of, rank_batches
+from tests.unit.test_measured_sets import FEATURES as SEARCHED
+from tests.unit.test_measured_sets import compute_all, draw_models
 from tests.unit.test_paired_placements import make_examples
 
-SCHEMA = (
-    "word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, " + f"{GROUP} INT, group_0 INT, row BIGINT"
-)
+SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row BIGINT"
 Job = Callable[[DataFrame, Encoding], Any]
 CUTS = [np.array([-0.5, 0.5]), np.array([0.0])]
-GROUPINGS = {"g": ("g0", "g1", "g2")}
 
 
 def examples_of(crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[np.ndarray]]:
@@ -35,7 +47,6 @@ def examples_of(crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[n
     both = batch.filter(pa.array(columns[1]))
     numbers = np.arange(len(both))
     both = both.append_column(GROUP, pa.array(numbers % 7, pa.int32()))
-    both = both.append_column("group_0", pa.array(numbers % 3, pa.int32()))
     return encoding, both.append_column("row", pa.array(numbers)), [column[columns[1]] for column in columns]
 
 
@@ -59,7 +70,6 @@ def drop(frame: DataFrame, encoding: Encoding) -> Any:
 JOBS: dict[str, Job] = {
     "paired placements": lambda frame, encoding: sum_paired_placements(frame, encoding, CUTS, [0, 1, 2, 4]),
     "replicates": lambda frame, encoding: count_replicates(frame, encoding, CUTS, [0, 1, 4], 7).to_pylist(),
-    "group pairs": lambda frame, encoding: count_pairs_of_groups(frame, encoding, CUTS, GROUPINGS),
     "pinned trials": sample,
     "class skew": drop,
 }
@@ -81,3 +91,33 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
         pair = ([row["score"]], opposite) if not row["label"] else (opposite, [row["score"]])
         assert (row["n_opposite"], row["ordered_doubled"]) == (len(opposite), ordered_doubled(*pair).sum())
         assert row["score"] == scores[encoding.models.index(row["model"])][row["row"]]
+
+
+# ---- row blocks
+
+
+def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> None:
+    """Those of models, and those of two models that are compared, either being the baseline."""
+    (first, second, both), batch = draw_two_models(11, 250)
+    frame = spark.createDataFrame(list(zip(*(column.to_pylist() for column in batch.columns), strict=True)), EXAMPLES)
+    cuts = [np.array([0.3, 0.5]), np.array([0.4])]
+    ranking = RowRanking(ENCODING, cuts, DESCRIPTION, [(0, 1), (1, 0)])
+    reverse = [row.of_baseline._replace(baseline=row.score) for row in both.rows]
+    with kept(ranking.place(frame.repartition(3), [])) as placed:
+        rows = placed.where(f"chunk = {BLOCK}").union(ranking.compare(placed)).collect()
+    blocks = {
+        (row["model"], row["score_range"]): list_rows(RowBlock.decode(bytes(row["data"]), ranking.columns))
+        for row in rows
+    }
+    models = [first.rows, second.rows, both.rows, reverse]
+    expected = {
+        (number, score_range): list_rows(block)
+        for number, (model_rows, edges) in enumerate(zip(models, [*cuts, *cuts], strict=True))
+        for score_range, block in cut_blocks(model_rows, edges.tolist()).items()
+    }
+    assert blocks == expected
+
+
+def test_what_is_computed_of_blocks_is_what_it_is_without_an_engine(spark: SparkSession) -> None:
+    blocks = blocks_of([Ranked(rows, [0.45, 0.55]) for rows in draw_models()], SEARCHED)
+    assert compute_all(on_spark(spark, blocks), [0.5]) == compute_all(blocks, [0.5])

@@ -129,9 +129,18 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
         write(store, runs[0], name, make_report().tables[name])
     enter(store, runs[0], (*SUITE, "score_histograms"))
     enter(store, runs[1], ["model_comparisons"])
-    warnings = read_report_data(spark, store, NIGHT, "civil").run["warnings"]
+    before = start_run(1, "r_before")
+    write(store, before, "model_summary", make_report().tables["model_summary"])
+    enter(store, before, SUITE, status="accepted")
+    data = read_report_data(spark, store, NIGHT, "civil")
+    *warnings, of_nights = data.run["warnings"]
     places = (store.location(TABLES["score_histograms"], runs[0]), store.location(TABLES["model_comparisons"], runs[1]))
     assert [warning.startswith(place) for warning, place in zip(warnings, places, strict=True)] == [True, True]
+    assert data.lost == dict(zip(("score_histograms", "model_comparisons"), warnings, strict=True))
+    assert "r_before" in of_nights
+    assert data.baseline is not None
+    assert data.baseline.is_lost
+    assert data.history == [data.baseline]
 
 
 @pytest.fixture

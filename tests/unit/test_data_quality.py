@@ -22,6 +22,7 @@ from biasspark.metrics.data_quality import (
     slice_warnings,
     threshold_warnings,
 )
+from biasspark.text import DECIMAL_POINT
 
 
 def assert_says(texts: tuple[str, ...], *words: list[str]) -> None:
@@ -75,13 +76,13 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
         return reject_warnings("model s", "scores", n_all, rejects)
 
     texts = warn(2_000, null_score=20, score_not_numeric=300, nan_score=21)
-    assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric"], ["1%", "nan_score"])
+    assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric", DECIMAL_POINT], ["1%", "nan_score"])
     assert warn(99) == warn(200, null_score=2) == warn(29, null_score=10) == warn(0) == ()
 
 
 def test_annotations_that_cannot_be_read() -> None:
     texts = annotation_warnings({"was asked": 1, "gender": 3000})
-    assert_says(texts, ["1 of 'was asked'", "3,000 of 'gender'", "`was asked` = 'yes'", "categorical"])
+    assert_says(texts, ["1 of 'was asked'", "3,000 of 'gender'", "`was asked` = 'yes'", "categorical", DECIMAL_POINT])
     assert annotation_warnings({}) == ()
 
 

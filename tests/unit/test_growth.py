@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from biasspark.attribution.evidence import judge_nodes
 from biasspark.attribution.growth import GrownTree, Limits, grow
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, sum_nodes
+from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, run, sum_nodes
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
 
 
@@ -96,13 +97,13 @@ def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
 
 
 def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[Sample]) -> None:
-    measure, calls = measure_samples(two_samples, FEATURES), []
+    measure, calls = measure_samples(two_samples, FEATURES), list[Any]()
 
-    def listen(trees: Any, keys: Any) -> Any:
-        calls.append(list(keys))
-        return measure(trees, keys)
+    def listen(asked: Any) -> Any:
+        calls.append(list(asked.leaves))
+        return measure(asked)
 
-    trees = grow(listen, FEATURES, Limits(3, 10, (0.0, 0.0)))
+    trees = run(grow(FEATURES, Limits(3, 10, (0.0, 0.0))), listen)
     assert len(calls) == 3
     assert calls[0] == [(0, 1), (1, 1)]
     rows = [rows_of_nodes(tree, sample) for tree, sample in zip(trees, two_samples, strict=True)]
@@ -133,6 +134,36 @@ def test_no_feature_and_no_row() -> None:
 
 
 # ---- what is found
+
+
+def test_what_nodes_show_is_that_of_scipy(two_samples: list[Sample]) -> None:
+    for sample in two_samples:
+        (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=3, min_leaf=10))
+        judged = judge_nodes(tree, sum_nodes(tree, sample), FEATURES)
+        leaves = [node for node in judged if node.is_leaf]
+        assert any(leaf.found for leaf in leaves)
+        adjusted, chances = (
+            stats.false_discovery_control([getattr(leaf, name) for leaf in leaves]) for name in ("p_value", "p_chance")
+        )
+        assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted.tolist(), rel=1e-9)
+        assert [leaf.p_chance_adjusted for leaf in leaves] == pytest.approx(chances.tolist(), rel=1e-9)
+        for node, said in zip(tree.nodes, judged, strict=True):
+            inside = sample.inside(node)
+            train, honest = (sample.values[inside & (sample.honest == kind)] for kind in (False, True))
+            p_train_honest = stats.ttest_ind(train, honest, equal_var=False).pvalue
+            assert (said.n_train, said.n_honest) == (len(train), len(honest))
+            assert (said.mean_train, said.mean_honest) == pytest.approx((train.mean(), honest.mean()), rel=1e-12)
+            assert said.p_train_honest == pytest.approx(p_train_honest, rel=1e-9)
+            assert said.false_discovery == (p_train_honest < 0.05)
+            if node.parent_id is not None:
+                p_value = stats.ttest_ind(honest, sample.values[~inside & sample.honest], equal_var=False).pvalue
+                assert said.p_value == pytest.approx(p_value, rel=1e-9)
+            if said.p_adjusted is None or said.p_chance_adjusted is None:
+                assert not node.is_leaf
+                assert said.p_adjusted is said.p_chance_adjusted is said.found is said.confirmed is None
+            else:
+                assert said.found == (said.p_adjusted < 0.05 and not said.false_discovery)
+                assert said.confirmed == (said.found and said.p_chance_adjusted < 0.05)
 
 
 def draw_null(rng: np.random.Generator, n: int) -> Sample:

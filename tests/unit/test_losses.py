@@ -1,36 +1,117 @@
-"""When the losses of a model are not what somebody wants: without a link, or with one."""
+"""The sums behind losses and correlations against loops over the rows, and what is said of a link."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from biasspark.attribution.losses import LabelSums, Losses, say_what_link_does
-from biasspark.columns import OVERALL
+from biasspark.attribution.losses import (
+    MOST_OPPOSITE,
+    LabelSums,
+    read_losses,
+    refuse_large_label,
+    say_what_link_does,
+    sum_losses,
+)
+from biasspark.attribution.moments import cut_limbs, join_limbs
+from biasspark.attribution.row_values import losses
+from biasspark.errors import InputError
+from tests.fixtures.ranked_rows import cut_blocks
+from tests.oracle.attribution import Example, cross_entropy, gini, placements, round_to_units, target_values
 
 
-def losses_of(lowest: float, highest: float) -> Losses:
-    sums = LabelSums(
-        n=1, n_opposite=1, ordered_doubled=2, ordered_square_sum=4, moments={}, lowest=lowest, highest=highest
-    )
-    others = LabelSums(n=1, n_opposite=1, ordered_doubled=2, ordered_square_sum=4, moments={}, lowest=-9.0, highest=9.0)
-    return {("m", "all", OVERALL): {True: sums, False: sums}, ("other", "all", OVERALL): {True: others}}
+@given(scores=st.lists(st.floats(-800, 800) | st.sampled_from([0.0, 1.0, -0.0, 1e-16]), min_size=1))
+@pytest.mark.parametrize("link", [None, "logit"])
+def test_losses_of_scores(link: str | None, scores: list[float]) -> None:
+    """Beyond 0 and 1, a probability is the nearer of them; log-odds that overflow are certain."""
+    (negatives, positives) = (losses(np.array(scores), label, link) for label in (0, 1))
+    of_rows = np.stack([negatives[0], positives[0], negatives[1], positives[1]])
+    assert of_rows.max() < 35
+    for score, of_score in zip(scores, of_rows.T.tolist(), strict=True):
+        against = math.exp(-score) if score > -700 else math.inf
+        probability = 1 / (1 + against) if link else min(max(score, 0.0), 1.0)
+        examples = [Example(probability, label) for label in (False, True)]
+        expected = [*map(cross_entropy, examples), *map(gini, examples)]
+        assert of_score == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.floats(-0.5, 1.5) | st.sampled_from([0.0, 0.5, 1.0]), *[st.booleans()] * 4
+    ).map(lambda row: Example(row[0], row[1], row[2], slices=(row[3],), segments=(row[4], False))),
+    min_size=1,
+    max_size=25,
+)  # fmt: skip
+
+
+@given(rows=ROWS, edges=st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), unique=True).map(sorted))
+def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) -> None:
+    """Of all rows, of those that search, and of each segment; in every slice, cut into any ranges."""
+    of_blocks = [sum_losses(block, None) for block in cut_blocks(rows, edges).values()]
+    for part in (0, 1):
+        members = [row for row in rows if row.in_slice(part)]
+        n_positive = sum(row.label for row in members)
+        n_opposite = n_positive, len(members) - n_positive
+        of_sets = read_losses(np.sum([sums[part] for sums in of_blocks], axis=0), n_opposite)
+        ordered = placements(members).tolist()
+        normalized = target_values(members, "auc") or [0.0] * len(members)
+        assert len(of_sets) == 4
+        for number, of_labels in enumerate(of_sets):
+            for label in (False, True):
+                inside = [(True, not row.honest, *row.segments)[number] and row.label == label for row in members]
+                chosen = np.flatnonzero(inside).tolist()
+                clipped = [members[n]._replace(score=min(max(members[n].score, 0.0), 1.0)) for n in chosen]
+                values = {
+                    "normalized": [normalized[n] for n in chosen],
+                    "cross_entropy": list(map(cross_entropy, clipped)),
+                    "gini": list(map(gini, clipped)),
+                }
+                if number == 0:
+                    for loss in ("cross_entropy", "gini"):
+                        both = zip(values["normalized"], values[loss], strict=True)
+                        values |= {f"normalized_{loss}": [one + other for one, other in both]}
+                check_label(of_labels.get(label), values, [ordered[n] for n in chosen], n_opposite[label])
+
+
+def check_label(sums: LabelSums | None, values: dict[str, list[float]], ordered: list[int], n_opposite: int) -> None:
+    if sums is None:
+        assert not ordered
+        return
+    assert (sums.n, sums.n_opposite) == (len(ordered), n_opposite)
+    assert (sums.ordered_doubled, sums.ordered_square_sum) == (sum(ordered), sum(one**2 for one in ordered))
+    assert sums.moments.keys() == values.keys()
+    for name, moments in sums.moments.items():
+        rounded = [round_to_units(value, 57) for value in values[name]]
+        assert moments.n == len(rounded)
+        assert Fraction(moments.total) == sum(rounded)
+        assert Fraction(moments.squares) == sum(value**2 for value in rounded)
+
+
+def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
+    """Among so many rows of the other label the square of a doubled placement would pass 63 bits."""
+    refuse_large_label("m", "all", MOST_OPPOSITE)
+    largest = np.array([2 * MOST_OPPOSITE])
+    assert join_limbs(*(limb[0] for limb in cut_limbs(largest * largest))) == 4 * MOST_OPPOSITE**2
+    with pytest.raises(InputError, match="m, all"):
+        refuse_large_label("m", "all", MOST_OPPOSITE + 1)
 
 
 @pytest.mark.parametrize(
-    ("ends", "link", "said"),
+    ("within", "link", "said"),
     [
-        ((0.0, 1.0), None, None),
-        ((-2.0, 1.0), "logit", None),
-        ((-2.0, 1.0), None, '`[attribution] link = { m = "logit" }` makes probabilities of log-odds.'),
-        (
-            (0.2, 1.5),
-            None,
-            "model m: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. ",
-        ),
-        ((0.2, 0.8), "logit", "model m: all its scores lie within 0 to 1, and `[attribution] link` takes them for "),
-        ((0.2, 0.8), "logit", "If they are probabilities, name the models of log-odds alone."),
+        (True, None, None),
+        (False, "logit", None),
+        (False, None, '`[attribution] link = { m = "logit" }` makes probabilities of log-odds.'),
+        (False, None, "model m: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "),
+        (True, "logit", "model m: all its scores lie within 0 to 1, and `[attribution] link` takes them for "),
+        (True, "logit", "If they are probabilities, name the models of log-odds alone."),
     ],
 )
-def test_what_a_link_does_to_scores(ends: tuple[float, float], link: str | None, said: str | None) -> None:
-    found = say_what_link_does(losses_of(*ends), "m", link)
-    assert found is None if said is None else found is not None and said in found
+def test_what_a_link_does_to_scores(within: bool, link: str | None, said: str | None) -> None:
+    text = say_what_link_does("m", within, link)
+    assert text is None if said is None else text is not None and said in text

@@ -113,6 +113,24 @@ def test_a_night_without_optional_tables_says_which_job_makes_them() -> None:
     assert "No gate is configured" in page
 
 
+def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
+    """Each optional table has a section that would otherwise say that it was not measured."""
+    attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
+    names = (*OPTIONAL, "threshold_summary", "template_scores", "model_comparisons", *attribution)
+    derived = {"template_scores": "template_means"}
+    report = make_report(n_nights=3, without=[derived.get(name, name) for name in names])
+    lost = {name: f"/lake/{name}: its files are gone." for name in names}
+    past = [night._replace(is_lost=number == 0) for number, night in enumerate(report.history)]
+    report = replace(report, lost=lost, history=past, baseline=past[0])
+    page = write_page(report)
+    assert "not published" not in page
+    assert "No attribution" not in page
+    assert all(page.count(fault) == 1 for fault in lost.values())
+    assert page.count('class="warning lost"') == len(lost) + 1
+    assert build_gate_summary(report).changes == []
+    assert write_model_card(report).count("its files are gone") == len(lost)
+
+
 def test_a_night_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
     others = [row | {"model": "other"} for row in report.rows("loss_by_segment")]
     summaries = [dict.fromkeys(row) | {"model": "m", "slice": "all"} for row in report.rows("model_summary")[:1]]

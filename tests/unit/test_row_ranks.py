@@ -12,13 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.reference_sets import RankOffsets
+from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_payload, place_range
+from tests.fixtures.ranked_rows import (
+    DESCRIPTION,
+    ENCODING,
+    Ranked,
+    blocks_of,
+    cut_blocks,
+    draw_two_models,
+    find,
+    list_rows,
+)
+from tests.oracle.attribution import Example
 from tests.ranking_without_spark import frame_of, gather_parts
 
 BOOK = Encoding(models=("m",), slices=("all",), sources=())
@@ -38,14 +52,11 @@ def square(values: Iterable[int]) -> int:
 
 
 def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
-    """EXAMPLES of one word, two rows at a time: every row stays, is scored, and is in sets or a group by number."""
+    """EXAMPLES of one word, two rows at a time: every row stays and is scored."""
     shift = BOOK.fields["label", 0].shift
-    numbers = pa.array([number for _, _, number in rows], pa.int64())
     columns = {
         "word_0": pa.array([label << shift for _, label, _ in rows], pa.int64()),
         "score_0": pa.array([score for score, _, _ in rows], pa.float64()),
-        "in_sets": numbers,
-        "group_0": numbers.cast(pa.int32()),
         "row_id": pa.array([f"row {number}" for number in range(len(rows))]),
     }
     return list(pa.table(columns).to_batches(max_chunksize=2))
@@ -53,23 +64,18 @@ def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
 
 @settings(deadline=None)
 @given(rows=LABELLED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
-def test_every_row_is_placed_among_all_rows_and_in_each_set(
-    rows: list[tuple[float, bool, int]], boundaries: list[float]
-) -> None:
-    cuts, carried = [np.array(boundaries)], ["row_id", "in_sets"]
-    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_payload(held, cuts, carried, 2))
+def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
+    cuts = [np.array(boundaries)]
+    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_payload(held, cuts, ["row_id"]))
     placed = {
-        row["row_id"]: row for parts in ranges.values() for batch in place_range(parts, 2) for row in batch.to_pylist()
+        row["row_id"]: row for parts in ranges.values() for batch in place_range(parts) for row in batch.to_pylist()
     }
     assert len(placed) == len(rows)
     for number, (score, label, _) in enumerate(rows):
         row = placed[f"row {number}"]
-        opposite = [(other, sets) for other, positive, sets in rows if positive != label]
+        opposite = [other for other, positive, _ in rows if positive != label]
         assert (row["label"], row["score"], row["n_opposite"]) == (label, score, len(opposite))
-        assert row["ordered_doubled"] == doubled(score, label, [other for other, _ in opposite])
-        assert row["ordered_in_sets"] == [
-            doubled(score, label, [other for other, sets in opposite if sets >> place & 1]) for place in range(2)
-        ]
+        assert row["ordered_doubled"] == doubled(score, label, opposite)
 
 
 def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
@@ -84,8 +90,7 @@ def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
     no_cuts = [np.empty(0)] * 2
     ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_payload(held, no_cuts, ["row"]))
     placed = {
-        key: [row["row"] for batch in place_range(parts, 0) for row in batch.to_pylist()]
-        for key, parts in ranges.items()
+        key: [row["row"] for batch in place_range(parts) for row in batch.to_pylist()] for key, parts in ranges.items()
     }
     assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
 
@@ -97,12 +102,50 @@ def test_a_range_of_one_label_is_placed_by_its_offsets(label: bool) -> None:
     assert placed.tolist() == [[2 * 5 if label else 2 * (13 - 6)] * 3]
 
 
+CUTS = st.lists(st.floats(-0.1, 1.1), max_size=4, unique=True).map(sorted)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 99), n_rows=st.integers(1, 60), cuts=st.tuples(CUTS, CUTS), rows_a_task=st.integers(5, 60))
+def test_rows_are_ranked_into_blocks(
+    seed: int, n_rows: int, cuts: tuple[list[float], list[float]], rows_a_task: int
+) -> None:
+    """Of the rows that a model can use, each in its cell and with a placement in every slice that it is in."""
+    models, batch = draw_two_models(seed, n_rows)
+    ranking = RowRanking(ENCODING, [np.array(edges) for edges in cuts], DESCRIPTION)
+    tasks = frame_of(*([batch.slice(start, rows_a_task)] for start in range(0, n_rows, rows_a_task)))
+    query = Query(lambda model, score_range, block: [(0, 3, bytes([model, len(block.scores)]))], lambda _, data: b"")
+    measured = ranking.place(tasks, [query])
+    blocks, chunks = {}, {}
+    for row in measured.collect():
+        if row["chunk"] == BLOCK:
+            block = RowBlock.decode(row["data"], ranking.columns)
+            blocks[row["model"], row["score_range"]] = list_rows(block)
+        elif row["chunk"] == 3:
+            chunks[row["model"], row["score_range"]] = row["data"]
+    expected = {
+        (model, score_range): block
+        for model, ranked in enumerate(models[:2])
+        for score_range, block in (cut_blocks(ranked.rows, cuts[model]) if ranked.rows else {}).items()
+    }
+    assert blocks == {key: list_rows(block) for key, block in expected.items()}
+    assert chunks == {key: bytes([key[0], len(block.scores)]) for key, block in expected.items()}
+
+
+def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("biasspark.ranking.row_blocks.MOST_ROWS_A_WORKER", 20)
+    (ranked, *_), batch = draw_two_models(1, 60)
+    assert len(ranked.rows) > 20
+    with pytest.raises(InputError, match="share one score"):
+        RowRanking(ENCODING, [np.empty(0)] * 2, DESCRIPTION).place(frame_of([batch]), lambda *_: ()).collect()
+
+
 @settings(deadline=None)
 @given(rows=LABELLED, cut=st.sampled_from([-2.0, 0.0, 0.25, 3.0]))
 def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: float) -> None:
+    blocks = blocks_of([Ranked([Example(score, label, groups=(group,)) for score, label, group in rows], [cut])])
     found: dict[tuple[str, str], dict[str, Any]] = {
-        (row["positive_group"], row["negative_group"]): row
-        for row in count_pairs_of_groups(frame_of(examples_of(rows)), BOOK, [np.array([cut])], GROUPS)
+        (row["positive_group"], row["negative_group"]): row for row in find(blocks, count_pairs_of_groups(BOOK, GROUPS))
     }
     assert {high for high, _ in found} == {GROUPS["g"][group] for _, _, group in rows}
     for (high, low), row in found.items():

@@ -22,8 +22,12 @@ from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
+from biasspark.attribution.slice_search import search_slices
+from biasspark.attribution.trees import Target
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
+from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples
 from tests.oracle.searched_slices import UNIT, find_slices, inside, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
@@ -384,11 +388,8 @@ def test_what_is_no_worse_is_left_out() -> None:
     trains = [moments(2), moments(1, 2), moments(1), moments(3)]
     honests = [moments(1, 2), moments(1), NO_ROWS, moments(1, 2)]
     sums = [NodeSums(train, honest) for train, honest in zip(trains, honests, strict=True)]
-    found = judge_slices(7, zip(conditions, sums, strict=True), whole)
-    assert [(own.tree, own.rank, own.condition, own.score) for own in found] == [
-        (7, 1, conditions[1], 1.0),
-        (7, 2, conditions[2], 1.0),
-    ]
+    found = judge_slices(zip(conditions, sums, strict=True), whole)
+    assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]
     for own in found:
         assert (own.p_value, own.p_adjusted, own.found, own.loss_share) == (None, None, False, None)
     assert found[1].mean_honest is None
@@ -437,3 +438,57 @@ def test_candidates_are_counted_exactly() -> None:
         expected = [sum(column[rows].tolist()) for column in each]
         assert counted[:, place].tolist() == expected
     assert not counted[:, slices.index((1, 6))].any()
+
+
+# ---- over row blocks
+
+BLOCK_FEATURES = (AGE, JOB, feature_of("size", 3), feature_of("same", 1, numeric=True))
+WANTED = SliceSearch(max_predicates=3, most=9, min_rows=4, max_bins=3)
+
+
+def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
+    """Every conjunction tried, of attributions in units: sums of up to 511 of them, and of bounds, have 62 bits."""
+    members = [row for row in rows if row.in_slice(part)]
+    values = [round_to_units(value, 62 - 9 - 7) for value in target_values(members, "auc")]
+    searched = [SearchedRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=False)]
+    return [one.condition for one in search_by_force(searched, BLOCK_FEATURES, WANTED)]
+
+
+def train_mean(rows: Sequence[Example], part: int) -> float:
+    members = [row for row in rows if row.in_slice(part)]
+    values = zip(members, target_values(members, "auc"), strict=False)
+    train = [Fraction(value) for row, value in values if not row.honest]
+    return float(sum(train) / len(train)) if train else 0.0
+
+
+def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
+    models = [Ranked(draw_examples(seed, 400, BLOCK_FEATURES), [0.4, 0.7]) for seed in (7, 8)]
+    targets = [Target(model, part, "auc") for model in (0, 1) for part in (0, 1, 2)]
+    means = [train_mean(models[target.model].rows, target.slice) for target in targets]
+    blocks = blocks_of(models, BLOCK_FEATURES, 2)
+    searched = find(blocks, search_slices(blocks, targets, means, WANTED))
+    assert searched.warnings == {}
+    for target, conditions in zip(targets, searched.conditions, strict=True):
+        assert conditions == search_rows(models[target.model].rows, target.slice)
+        assert (len(conditions) > 2) == (target.slice < 2)  # of the third there are no positives
+
+
+def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
+    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
+    blocks = blocks_of([Ranked(rows)], BLOCK_FEATURES)
+    searched = find(blocks, search_slices(blocks, [target], [train_mean(rows, 0)], WANTED))
+    assert list(searched.warnings) == [0]
+    missed = Fraction(searched.warnings[0].split("up to ")[1].split(". Raise")[0])
+    train = [(row, Fraction(value)) for row, value in zip(rows, target_values(rows, "auc"), strict=True)]
+    train = [(row, value) for row, value in train if not row.honest]
+    mean = sum(value for _, value in train) / len(train)
+    missing = [condition for condition in search_rows(rows, 0) if condition not in searched.conditions[0]]
+    scores = [sum(mean - value for row, value in train if row.meets(condition)) for condition in missing]
+    assert 0 < max(scores) <= missed
+
+
+def test_nothing_to_search_in_blocks() -> None:
+    blocks = blocks_of([Ranked(draw_examples(7, 9))])
+    assert find(blocks, search_slices(blocks, [Target(0, 0, "auc")], [0.4], WANTED)) == ([()], {})
+    assert find(blocks, search_slices(blocks, [], [], WANTED)) == ([], {})

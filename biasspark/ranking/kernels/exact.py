@@ -12,7 +12,7 @@ _LARGEST = 2**63 - 1
 
 
 def split_wide(values: BigInts) -> Ints:
-    """Return Python integers in [0, 2^125) as int64 limbs of 62 bits, shape (2, ...): the low limb first."""
+    """Return Python integers in (-2^125, 2^125) as int64 limbs of 62 bits, shape (2, ...): the low limb first."""
     return np.stack([values & _WIDE_MASK, values >> _WIDE_BITS]).astype(np.int64)
 
 
@@ -53,6 +53,15 @@ def dot(first: Ints, second: Ints) -> int:
     if int(first.max()) * int(second.max()) * len(first) <= _LARGEST:
         return int(np.dot(first, second))
     return int(sum_products(first, second, np.zeros(1, np.int64), wide=True)[0])
+
+
+def signed_dot(first: Ints, second: Ints) -> int:
+    """Return the sum of the products of two arrays with entries in (-2^62, 2^62)."""
+    largest = [max(int(array.max(initial=0)), -int(array.min(initial=0))) for array in (first, second)]
+    if largest[0] * largest[1] * len(first) <= _LARGEST:
+        return int(np.dot(first, second))
+    negative, sizes, others = (first < 0) != (second < 0), np.abs(first), np.abs(second)
+    return dot(sizes[~negative], others[~negative]) - dot(sizes[negative], others[negative])
 
 
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ranking.kernels.reference_sets import RankOffsets
-from biasspark.ranking.kernels.sorted_runs import find_starts, place_runs
+from biasspark.ranking.kernels.sorted_runs import find_starts
 
 
 def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: RankOffsets) -> Ints:
@@ -34,14 +34,17 @@ def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: 
     int64 array, shape (sets, n)
     """
     first = find_starts(scores)
-    index = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(scores))))
+    ends = np.append(first, len(scores))
+    index = np.repeat(np.arange(len(first)), np.diff(ends))
+    sides = [np.flatnonzero(positive == label) for label in (False, True)]
+    index_of = [index[rows] for rows in sides]
     placed = np.empty((len(sets), len(scores)), np.int64)
     for number, inside in enumerate(sets):
-        negatives, positives = (
-            np.add.reduceat((inside & (positive == label)).astype(np.int64), first) for label in (False, True)
-        )
-        above_negatives = 2 * offsets.below[number] + place_runs(negatives)
+        # Rows of the set below each distinct score, and below the next one, add up to the doubled placement there.
+        negatives, positives = (np.append(0, np.cumsum(inside & (positive == label)))[ends] for label in (False, True))
+        above_negatives = negatives[:-1] + negatives[1:] + 2 * offsets.below[number]
         n_to_here = offsets.below[len(sets) + number]
-        below_positives = 2 * (offsets.total[len(sets) + number] - n_to_here) - place_runs(positives)
-        placed[number] = np.where(positive, above_negatives[index], below_positives[index])
+        below_positives = 2 * (offsets.total[len(sets) + number] - n_to_here) - positives[:-1] - positives[1:]
+        placed[number, sides[0]] = below_positives[index_of[0]]
+        placed[number, sides[1]] = above_negatives[index_of[1]]
     return placed

@@ -1,0 +1,160 @@
+"""What rows of a block add up to: by cell, by set of rows, by bin of a node. numpy only.
+
+Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once; conditions are
+looked up in the cells, of which there are far fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.growth import Histogram, Node
+from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.row_values import opposite_rows
+from biasspark.features import Condition, Feature
+from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts
+
+N_SUMS = 1 + N_LIMBS + 3
+"""Of some rows: their number, the limbs of the moments of a value, and of their AUC losses and its squares."""
+
+N_COUNTS = 5
+"""Of a slice: see `slice_kernel.Counts`."""
+
+
+def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
+    """Return the sums of integers over some rows of each cell, int64, shape (columns, cells)."""
+    sums = np.zeros((len(columns), block.cells.size), np.int64)
+    cell = block.cell[rows]
+    for total, column in zip(sums, columns, strict=True):
+        np.add.at(total, cell, column)
+    return sums
+
+
+def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
+    """Return what `NodeSums` is read from, by cell: int64, shape (`N_SUMS`, cells)."""
+    losses = 2 * opposite_rows(block, slice_number, rows) - block.placed(slice_number, rows)
+    columns = [np.ones(len(rows), np.int64), *cut_moments(values), losses, *cut_limbs(losses * losses)]
+    return sum_by_cell(block, rows, columns)
+
+
+def meet(condition: Condition, bins: SmallInts) -> Flags:
+    """Return which cells meet a condition, given their bins, shape (features, cells)."""
+    met = np.ones(bins.shape[1], bool)
+    for feature, allowed in condition.items():
+        is_allowed = np.zeros(1 + max(*allowed, int(bins[feature].max(initial=0))), bool)
+        is_allowed[list(allowed)] = True
+        met &= is_allowed[bins[feature]]
+    return met
+
+
+def sum_sets(cells: Cells, sums: Ints, sets: Sequence[Flags]) -> Ints:
+    """Return the sums of several sets of cells, those of train and honest rows and of either label apart.
+
+    Parameters
+    ----------
+    sums : int64 array, shape (`N_SUMS`, cells)
+    sets : sequence of bool arrays, shape (cells,)
+
+    Returns
+    -------
+    int64 array, shape (sets, 2, 2, `N_SUMS`)
+        By set, whether rows are honest, and label.
+    """
+    kinds = [(cells.honest == honest) & (cells.label == label) for honest in (False, True) for label in (False, True)]
+    by_kind = [[sums[:, inside & kind].sum(axis=1) for kind in kinds] for inside in sets]
+    return np.array(by_kind, np.int64).reshape(len(sets), 2, 2, N_SUMS)
+
+
+def read_node_sums(sums: Ints) -> NodeSums:
+    """Return the sums of one set, given those of each kind, shape (2, 2, `N_SUMS`)."""
+    total = NodeSums()
+    for honest, of_labels in zip((False, True), sums, strict=True):
+        for label, (n, *limbs, loss, high, low) in zip((False, True), of_labels.tolist(), strict=True):
+            losses = LossSums(n, loss, join_limbs(high, low))
+            total += NodeSums.of(read_moments(limbs, n), losses, honest=honest, label=label)
+    return total
+
+
+def find_nodes(nodes: Sequence[Node], bins: SmallInts) -> Ints:
+    """Return the leaf of a tree that each cell is in, given the nodes by ascending number and the cells' bins."""
+    leaves = np.ones(bins.shape[1], np.int64)
+    for node in nodes:
+        if node.split:
+            inside = np.flatnonzero(leaves == node.node_id)
+            goes_left = meet({node.split.feature: node.split.left}, bins[:, inside])
+            leaves[inside] = 2 * node.node_id + ~goes_left
+    return leaves
+
+
+def measure_bins(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int], features: Sequence[Feature]) -> Ints:
+    """Return the histograms of some leaves by the bins of all features, int64, shape (leaves, 3, bins of all features).
+
+    Parameters
+    ----------
+    counts : int64 array, shape (3, cells)
+        What a `Histogram` adds up.
+    leaves : int64 array, shape (cells,)
+        The leaf of each cell.
+    """
+    starts = np.cumsum([0, *(feature.n_bins for feature in features)])
+    histograms = np.zeros((len(asked), len(Histogram._fields), starts[-1]), np.int64)
+    for histogram, leaf in zip(histograms, asked, strict=True):
+        inside = np.flatnonzero((leaves == leaf) & counts.any(axis=0))
+        for start, bins in zip(starts, cells.bins[:, inside], strict=False):
+            for total, column in zip(histogram, counts[:, inside], strict=True):
+                np.add.at(total, start + bins.astype(np.int64), column)
+    return histograms
+
+
+def read_histograms(sums: Ints, features: Sequence[Feature]) -> list[Histogram]:
+    """Return the histograms of one leaf by feature, given the sums over bins, shape (3, bins of all features)."""
+    ends = np.cumsum([feature.n_bins for feature in features])
+    return [Histogram(*columns) for columns in np.split(sums, ends[:-1], axis=1)]
+
+
+def count_for_histograms(block: RowBlock, rows: Ints, units: Ints) -> Ints:
+    """Return what histograms add up, by cell: train rows, their values in units, and honest rows."""
+    n_rows, totals = sum_by_cell(block, rows, [np.ones(len(rows), np.int64), units])
+    honest = block.cells.honest
+    return np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
+
+
+def count_for_slices(block: RowBlock, rows: Ints, units: Ints, ceiling: int, bits: int) -> Ints:
+    """Return what slices are counted by, by cell: the five of `slice_kernel.Counts`.
+
+    Parameters
+    ----------
+    units : int64 array
+        Of each row, its value in units.
+    ceiling : int
+        At least the mean of the train rows, in units.
+    bits : int
+        Of the hash of a cell's bins: sums over all rows have 63 at the most.
+    """
+    n_rows, totals, bounds = sum_by_cell(
+        block, rows, [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)]
+    )
+    honest, fingerprints = block.cells.honest, hash_bins(block.cells.bins) >> np.uint64(64 - bits)
+    of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
+    return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
+
+
+def hash_bins(bins: SmallInts) -> NDArray[np.uint64]:
+    """Return a hash of the bins of each cell, uint64. Each step is the finalizer of SplitMix64, a bijection."""
+    hashed = np.zeros(bins.shape[1], np.uint64)
+    for of_feature in bins:
+        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + of_feature.astype(np.uint64) + np.uint64(1)
+        hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashed = (hashed ^ (hashed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashed ^= hashed >> np.uint64(31)
+    return hashed
+
+
+def in_units(values: Floats, shift: int) -> Ints:
+    """Return values in whole units of 2^-shift."""
+    return np.rint(values * 2.0**shift).astype(np.int64)

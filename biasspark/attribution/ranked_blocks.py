@@ -1,0 +1,135 @@
+"""Rows ranked for attribution: blocks that are kept, and what is summed up while they are made, by one Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Ints
+from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_large_label, sum_losses
+from biasspark.columns import FOUR_CELLS, OVERALL
+from biasspark.ranking.counts import Counts, make_counts
+from biasspark.ranking.kernels.blocks import block_of
+from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.sorted_runs import collapse
+from biasspark.ranking.row_blocks import BLOCK, Answer, Blocks, Query, RowRanking, Search, read_answers, send
+from biasspark.ranking.task_rows import Key
+from biasspark.session import kept
+
+_Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class RankedBlocks:
+    """Ranked rows.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    counts : Counts
+        Of all rows: there are no identities.
+    losses : mapping
+        See `losses.Losses`.
+    train : mapping of (int, int) to mapping
+        By numbers of model and slice, the sums over the rows that search.
+    results : mapping of str to Any
+        By name, what the searches gave that ran while rows were ranked.
+    """
+
+    blocks: Blocks
+    counts: Counts
+    losses: Losses
+    train: Mapping[_Key, Mapping[bool, LabelSums]]
+    results: Mapping[str, Any]
+
+
+@contextmanager
+def rank_blocks(
+    examples: DataFrame,
+    ranking: RowRanking,
+    links: Sequence[str | None],
+    n_rows: int,
+    searches: Mapping[str, Search[Any]],
+) -> Iterator[RankedBlocks]:
+    """Rank rows, and keep their blocks for a `with` block.
+
+    Parameters
+    ----------
+    examples : DataFrame
+        EXAMPLES, and the columns from which rows are described.
+    links : sequence of str or None
+        How losses make probabilities of the scores of each model.
+    n_rows : int
+        At least the rows of any model.
+    searches : mapping of str to Search
+        By name, searches of one query each, about single models.
+
+    Raises
+    ------
+    InputError
+        If one label has too many rows to be summed up, or one range too many rows.
+
+    Notes
+    -----
+    Runs one Spark action, of one scan and one shuffle. The blocks of comparisons are lazy: one more shuffle, when they
+    are read first.
+    """
+
+    def measure_all(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+        for slice_number in range(ranking.columns.n_slices):
+            if len(rows := block.rows_of(slice_number)):
+                yield slice_number, 0, _count_all(block, rows).encode()
+
+    def combine_all(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        return combine(map(RangeCounts.decode, ranges), 0).encode()
+
+    def measure_losses(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(sum_losses(block, links[model])))
+
+    queries = [Query(measure_all, combine_all), Query(measure_losses), *map(next, searches.values())]
+    with ExitStack() as stack:
+        placed = stack.enter_context(kept(ranking.place(examples, queries), large_rows=True))
+        (of_all, of_losses, *answers), row_counts = read_answers(placed.where("chunk >= 0"), queries)
+        frame = placed.where(F.col("chunk") == BLOCK)
+        if ranking.comparisons:
+            frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
+        counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}
+        counts = make_counts(ranking.encoding, row_counts, counted, (), None)
+        losses, train = _read_losses(ranking, counts, of_losses)
+        results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
+        blocks = Blocks(frame, ranking.columns, ranking.description.features, n_rows)
+        yield RankedBlocks(blocks, counts, losses, train, results)
+
+
+def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
+    """Return what is counted of some rows of a range, without any identity but that of all rows."""
+    scores, label = block.scores[rows], block.label[rows]
+    runs = [(key, *collapse(scores[label == key])) for key in (0, 1) if (label == key).any()]
+    return count_range([block_of(runs)], [], [0], None)
+
+
+def _read_losses(
+    ranking: RowRanking, counts: Counts, answer: Answer
+) -> tuple[Losses, dict[_Key, Mapping[bool, LabelSums]]]:
+    """Return the sums of all rows and segments, by names, and those of rows that search, by numbers."""
+    encoding = ranking.encoding
+    losses: dict[tuple[str, str, str], Mapping[bool, LabelSums]] = {}
+    train: dict[_Key, Mapping[bool, LabelSums]] = {}
+    cells = counts.cells.reshape(len(FOUR_CELLS), len(encoding.models), len(encoding.slices))
+    for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
+        n_negative, n_positive = cells[2:, model, slice_number].tolist()
+        names = encoding.models[model], encoding.slices[slice_number]
+        refuse_large_label(*names, max(n_negative, n_positive))
+        overall, of_train, *of_segments = read_losses(sums, (n_positive, n_negative))
+        train[model, slice_number] = of_train
+        for segment, of_labels in zip((OVERALL, *ranking.description.segments), (overall, *of_segments), strict=True):
+            if of_labels:
+                losses[(*names, segment)] = of_labels
+    return losses, train

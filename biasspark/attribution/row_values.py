@@ -1,0 +1,78 @@
+"""What trees, slices and tables say of a single row: its normalized attribution and its losses. numpy only."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import numpy as np
+
+from biasspark.arrays import Floats, Ints, apply
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.sorted_runs import find_starts
+
+AUC, CROSS_ENTROPY, GINI = "auc", "cross_entropy", "gini"
+
+CLIP = 1e-15
+"""How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
+
+_LEAST_LOG_ODDS = -700.0
+"""e^700 is nearly the largest double."""
+
+
+def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
+    """Return how many rows of the slice have the other label than each of some rows."""
+    n_opposite: Ints = block.totals[1 - block.label[rows].astype(np.int64), slice_number]
+    return n_opposite
+
+
+def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
+    """Return the indices of the rows of a slice that have an attribution: none where the slice lacks a label."""
+    return block.rows_of(slice_number) if block.totals[:, slice_number].all() else np.zeros(0, np.int64)
+
+
+def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Floats:
+    """Return the share of rightly ordered pairs of each row, ties half, halved: 0 to 1/2.
+
+    With a baseline, the difference of two models' shares, -1/2 to 1/2: above 0 the model does better. Each row has
+    another label in the slice.
+    """
+    shares: Floats = block.difference(slice_number, rows) / (4 * opposite_rows(block, slice_number, rows))
+    return shares
+
+
+def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats]:
+    """Return the cross-entropy and the Gini impurity of rows of one label with these scores.
+
+    With q the probability, y the label:
+
+        cross-entropy = -[y ln q + (1 - y) ln(1 - q)],  q kept 1e-15 away from 0 and 1;
+        Gini impurity = 1 - the probability of the true label, 0 to 1.
+
+    Parameters
+    ----------
+    link : {None, "logit"}
+        Whether scores are log-odds.
+    """
+    probability = apply(_logistic, scores) if link == "logit" else scores
+    clipped = np.maximum(np.minimum(probability, 1 - CLIP), CLIP)
+    inside = np.maximum(np.minimum(probability, 1.0), 0.0)
+    return -apply(log, clipped if label else 1 - clipped), 1 - inside if label else inside
+
+
+def target_values(block: RowBlock, slice_number: int, rows: Ints, target: str, link: str | None) -> Floats:
+    """Return what a tree predicts of each row: its normalized attribution, its cross-entropy or its Gini impurity."""
+    if target == AUC:
+        return normalized_attribution(block, slice_number, rows)
+    values = np.empty(len(rows))
+    for label in (0, 1):
+        of_label = np.flatnonzero(block.label[rows] == label)
+        scores = block.scores[rows[of_label]]
+        starts = find_starts(scores)
+        of_scores = losses(scores[starts], label, link)[(CROSS_ENTROPY, GINI).index(target)]
+        values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
+    return values
+
+
+def _logistic(log_odds: float) -> float:
+    """Return 1 / (1 + e^-x)."""
+    return 1 / (1 + exp(-log_odds)) if log_odds > _LEAST_LOG_ODDS else 0.0

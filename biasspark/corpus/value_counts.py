@@ -1,0 +1,246 @@
+"""Distinct values of columns, and the values at exact quantiles, whatever the partitions.
+
+rows --count--> distinct values of a task --small shuffle--> distinct values, or the values at quantiles
+rows --count--> values by range --one shuffle--> the values at quantiles, of columns with very many values
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+
+from biasspark.arrays import Floats, Ints
+from biasspark.ranking.engine import add_up
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.range_job import (
+    CountsRow,
+    combine_counts,
+    cut_batches,
+    gather_ranges,
+    map_to_counts,
+    read_ranges,
+)
+from biasspark.ranking.task_rows import Batches, Key, Part
+
+MOST_NUMBERS = 1 << 20
+"""Distinct numbers of a column that one task counts; of more it keeps a sample, and they are counted by range."""
+
+_ROWS_A_RANGE = 500_000
+_VALUES, _OFFSETS = 0, 1
+"""The kinds of parts: values with their rows, and how many rows lie below every range."""
+
+
+class NumberCounts(NamedTuple):
+    """Numbers, ascending, and how many rows have each; NaN is last.
+
+    Attributes
+    ----------
+    values : float64 array
+    counts : int64 array
+    is_exact : bool
+        Whether these are all values. If not, they are a sample of as many rows.
+    """
+
+    values: Floats
+    counts: Ints
+    is_exact: bool
+
+    @staticmethod
+    def of(values: Floats, counts: Ints, is_exact: bool = True) -> NumberCounts:
+        """Return the counts of numbers that may repeat."""
+        distinct, index = np.unique(values + 0.0, return_inverse=True)  # -0.0 becomes 0.0
+        totals = np.zeros(len(distinct), np.int64)
+        np.add.at(totals, index, counts)
+        return NumberCounts(distinct, totals, is_exact)._thin()
+
+    def add(self, other: NumberCounts) -> NumberCounts:
+        """Return the counts of the rows of both."""
+        values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
+        return NumberCounts.of(values, counts, self.is_exact and other.is_exact)
+
+    def _thin(self) -> NumberCounts:
+        """Keep a sample of the rows at even distances where there are too many values."""
+        if len(self.values) <= MOST_NUMBERS:
+            return self
+        size, reached = MOST_NUMBERS // 16, np.cumsum(self.counts)
+        chosen = np.searchsorted(reached, np.arange(1, size + 1) * int(reached[-1]) // size)
+        return NumberCounts(self.values[chosen], np.diff(np.append(0, reached[chosen])), False)
+
+    def encode(self) -> bytes:
+        """Return the counts as bytes."""
+        return pack([self.values, self.counts, np.array([self.is_exact], np.int64)])
+
+    @staticmethod
+    def decode(data: memoryview | bytes) -> NumberCounts:
+        """Return the counts that `encode` wrote."""
+        values, counts, is_exact = unpack(data)
+        return NumberCounts(values, counts, bool(is_exact[0]))
+
+
+class Numbers(NamedTuple):
+    """A column of numbers.
+
+    Attributes
+    ----------
+    edges : float64 array
+        Where bins begin: see `choose_edges`.
+    n_known : int
+        Rows with a number, NaN included.
+    """
+
+    edges: Floats
+    n_known: int
+
+
+def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins: int) -> Floats:
+    """Return the values at which bins begin, among some of all values.
+
+    Of N rows in order, the value of row floor(k N / n_bins), for every k, begins a bin, and so does the least.
+
+    Parameters
+    ----------
+    values, counts
+        Distinct values, ascending, and how many rows have each.
+    n_below, n_all : int
+        Rows with a lower value than these, and all rows.
+    """
+    # The rows of a value are before ... before + count - 1. It begins a bin if row floor(k N / n_bins) is one.
+    before = n_below + np.cumsum(counts) - counts
+    k = -(-before * n_bins // max(n_all, 1))
+    begins = (k >= 1) & (k < n_bins) & (k * n_all < (before + counts) * n_bins)
+    chosen: Floats = values[begins | (before == 0)]
+    return chosen
+
+
+def count_values(
+    corpus: DataFrame, numbers: Sequence[Column], texts: Sequence[Column], most_bins: int, most_texts: int
+) -> tuple[list[Numbers], list[dict[str, int]], list[bool]]:
+    """Count the values of columns.
+
+    Parameters
+    ----------
+    numbers, texts : sequences of Column
+        DOUBLE, and STRING.
+    most_bins : int
+        Numbers have a bin for each value, or as many at quantiles.
+    most_texts : int
+        Distinct texts that are counted of a column.
+
+    Returns
+    -------
+    numbers : list of Numbers
+    texts : list of dict
+        How many rows have each text; more than `most_texts` of them if there are more, and then too few rows.
+    nullable : list of bool
+        Whether any row has no value: of the numbers, then of the texts.
+
+    Notes
+    -----
+    Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
+    million numbers of each column.
+    """
+    if not (numbers or texts):
+        return [], [], []
+    n_numbers, n_texts = len(numbers), len(texts)
+    n_columns = n_numbers + n_texts
+    narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate([*numbers, *texts])))
+
+    def count(batches: Batches) -> Iterator[CountsRow]:
+        of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
+        of_texts = [Counter[str]() for _ in range(n_texts)]
+        n_null = np.zeros(n_columns, np.int64)
+        for batch in batches:
+            for number, column in enumerate(batch.columns):
+                n_null[number] += column.null_count
+                values, counts = count_batch(column)
+                if number < n_numbers:
+                    of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
+                elif len(of_texts[number - n_numbers]) <= most_texts:
+                    of_texts[number - n_numbers].update(dict(zip(values.to_pylist(), counts.tolist(), strict=True)))
+        for number, counted in enumerate(of_numbers):
+            yield number, 0, 0, 0, counted.encode()
+        for number, of_column in enumerate(of_texts, n_numbers):
+            yield number, 0, 0, 0, json.dumps(of_column).encode()
+        yield n_columns, 0, 0, 0, n_null.tobytes()
+
+    def combine(key: Key, tasks: Iterator[memoryview]) -> bytes:
+        if key[0] == n_columns:
+            return add_up(tasks)
+        if key[0] < n_numbers:
+            first, *others = map(NumberCounts.decode, tasks)
+            for other in others:
+                first = first.add(other)
+            return _summarize(first, most_bins)
+        total = Counter[str]()
+        for data in tasks:
+            total.update(json.loads(bytes(data)))
+        return json.dumps(dict(total.most_common(most_texts + 1))).encode()
+
+    combined = combine_counts(map_to_counts(narrow, count), combine, 2 * n_columns)
+    if not combined:
+        return [Numbers(np.empty(0), 0)] * n_numbers, [{}] * n_texts, [False] * n_columns
+    summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
+    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
+    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
+    for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
+        listed[number] = Numbers(edges, listed[number].n_known)
+    of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
+    return listed, of_texts, (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
+
+
+def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
+    """Return the distinct values of a column but NULL, and how many rows have each."""
+    counted = pc.value_counts(column.drop_null())
+    return counted.field("values"), counted.field("counts").to_numpy().astype(np.int64)
+
+
+def _summarize(counted: NumberCounts, most_bins: int) -> bytes:
+    """Return the edges of bins, or where ranges meet if values are too many, whether they are exact, and the rows."""
+    n_known, values = int(counted.counts.sum()), counted.values
+    if not counted.is_exact:
+        n_ranges = -(-n_known // _ROWS_A_RANGE)
+        values = np.unique(choose_edges(values, counted.counts, 0, n_known, n_ranges)[1:])
+    elif len(values) > most_bins:
+        values = choose_edges(values, counted.counts, 0, n_known, most_bins)
+    return pack([values, np.array([counted.is_exact, n_known], np.int64)])
+
+
+def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: int) -> dict[int, Floats]:
+    """Return the edges of bins of columns with very many numbers, given where their ranges meet."""
+    ends = {number: of_column.edges for number, of_column in many.items()}
+    sizes = {number: of_column.n_known for number, of_column in many.items()}
+
+    def cut(batches: Batches) -> Iterator[Part]:
+        for batch in batches:
+            for number, edges in ends.items():
+                values, counts = count_batch(batch.columns[number])
+                counted = NumberCounts.of(values.to_numpy(), counts)
+                cuts = np.searchsorted(counted.values, edges)
+                pieces = zip(np.split(counted.values, cuts), np.split(counted.counts, cuts), strict=True)
+                below = 0
+                for piece, (of_piece, rows) in enumerate(pieces):
+                    yield Part(number, 0, piece, _VALUES, pack([of_piece, rows]))
+                    yield Part(number, 0, piece, _OFFSETS, pack([np.array([below], np.int64)]))
+                    below += int(rows.sum())
+
+    def choose(batches: Batches) -> Iterator[CountsRow]:
+        for key, parts in read_ranges(batches):
+            values, counts = (np.concatenate(arrays) for arrays in zip(*map(unpack, parts[_VALUES]), strict=True))
+            counted = NumberCounts.of(values, counts)
+            below = sum(int(unpack(data)[0][0]) for data in parts[_OFFSETS])
+            chosen = choose_edges(counted.values, counted.counts, below, sizes[key[0]], most_bins)
+            yield *key, 0, pack([chosen])
+
+    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
+        return pack([np.concatenate([unpack(data)[0] for data in ranges])])
+
+    ranges = gather_ranges(cut_batches(narrow, cut), list(ends.values()), 1)
+    combined = combine_counts(map_to_counts(ranges, choose), combine, len(many))
+    return {number: unpack(data)[0] for (number, _, _), data in combined.items()}

@@ -1,0 +1,118 @@
+"""What is known of rows besides their scores, as cells: slices, segments, bins, groups. numpy and pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.arrays import Ints
+from biasspark.columns import HONEST
+from biasspark.features import DRAW, NULL_BIN, Feature, feature_name, group_name, segment_name
+from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
+from biasspark.ranking.task_rows import TaskRows
+
+
+class DescribedRows(NamedTuple):
+    """What is known of the rows of a task besides their scores.
+
+    Attributes
+    ----------
+    cell : uint32 array, shape (n,)
+    values : uint16 array, shape (columns, cells)
+        The cells: see `kernels.row_block`.
+    draws : int64 array, shape (n,) or (0,)
+        The hashes by which rows are drawn; empty where none are.
+    """
+
+    cell: SmallInts
+    values: SmallInts
+    draws: Ints
+
+
+@dataclass(frozen=True)
+class RowDescription:
+    """How rows are described: from EXAMPLES, and further columns by the names of `biasspark.features`.
+
+    Attributes
+    ----------
+    features : sequence of Feature
+        DOUBLE if numeric, else STRING.
+    groupings : sequence of sequence of str
+        The groups of each grouping: see `corpus.feature_columns.Grouping`. STRING.
+    segments : sequence of str
+        Their names. BOOLEAN, never NULL.
+    n_slices : int
+    is_split : bool
+        Whether there is a BOOLEAN that says which rows only estimate.
+    is_drawn : bool
+        Whether there is a BIGINT by which rows are drawn.
+    """
+
+    features: Sequence[Feature]
+    groupings: Sequence[Sequence[str]]
+    segments: Sequence[str]
+    n_slices: int
+    is_split: bool
+    is_drawn: bool
+
+    @property
+    def columns(self) -> CellColumns:
+        """What the cells are."""
+        return CellColumns(self.n_slices, len(self.segments), len(self.features), len(self.groupings))
+
+    @property
+    def names(self) -> list[str]:
+        """The further columns that are read."""
+        kinds = ((feature_name, self.features), (group_name, self.groupings), (segment_name, self.segments))
+        names = [name(number) for name, of_kind in kinds for number in range(len(of_kind))]
+        return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
+
+    def describe(self, rows: TaskRows) -> DescribedRows:
+        """Return the cells of some rows, and the hashes by which they are drawn."""
+        cell, values = number_cells(list(self._list_columns(rows)))
+        draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
+        return DescribedRows(cell, values, draws)
+
+    def _list_columns(self, rows: TaskRows) -> Iterator[Ints]:
+        """Yield the columns of cells in their order."""
+        yield rows.label
+        yield _flags(rows.column(HONEST)) if self.is_split else np.zeros(len(rows), np.int64)
+        yield from (rows.read("slice", number) for number in range(1, self.n_slices))
+        yield from (_flags(rows.column(segment_name(number))) for number in range(len(self.segments)))
+        for number, feature in enumerate(self.features):
+            yield cut_into_bins(rows.column(feature_name(number)), feature)
+        for number, groups in enumerate(self.groupings):
+            yield find_groups(rows.column(group_name(number)), groups)
+
+
+def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:
+    """Return the bin of each value: see `Feature`."""
+    if not feature.numeric:
+        return _find(values, feature.values) + 1
+    numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+    # NaN is above all numbers, here as in Spark.
+    bins = np.searchsorted(np.array(feature.values, np.float64), numbers, "right")
+    return np.where(_flags(values.is_null()) == 1, NULL_BIN, bins)
+
+
+def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
+    """Return the number of the group of each value: the first is NULL, the last all that are not listed."""
+    indices = _find(values, groups[1:-1])
+    return np.where(_flags(values.is_null()) == 1, 0, np.where(indices < 0, len(groups) - 1, indices + 1))
+
+
+def _find(values: pa.Array, known: Sequence[object]) -> Ints:
+    """Return the index of each text among those that are known, -1 where it is not."""
+    indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
+    filled: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return filled
+
+
+def _flags(values: pa.Array) -> Ints:
+    flags: Ints = values.to_numpy(zero_copy_only=False).astype(np.int64)
+    return flags

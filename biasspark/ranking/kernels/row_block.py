@@ -1,0 +1,221 @@
+"""Row blocks: the ranked rows of one score range as arrays, and the cells of what rows have in common. numpy only.
+
+Most of what attribution asks about a row takes few values: its label, whether it estimates, the slices and segments it
+is in, the bins of its features and its groups. Each combination of these that occurs is a *cell*. A row has the number
+of its cell, its score and its placements. What is summed up by cell needs no further look at the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.sorted_runs import find_starts
+
+SmallInts: TypeAlias = NDArray[Any]
+"""Unsigned integers of 16 or 32 bits: each row has one of 32, and each cell one of 16 for every column."""
+
+_MOST_CODES = 1 << 62
+
+
+@dataclass(frozen=True)
+class CellColumns:
+    """The columns of cells, in order: label, honest, slices but the first, segments, bins of features, groups."""
+
+    n_slices: int
+    n_segments: int = 0
+    n_features: int = 0
+    n_groupings: int = 0
+
+    @property
+    def first_segment(self) -> int:
+        """The column of the first segment."""
+        return 1 + self.n_slices
+
+    @property
+    def first_bin(self) -> int:
+        """The column of the bins of the first feature."""
+        return self.first_segment + self.n_segments
+
+    @property
+    def first_group(self) -> int:
+        """The column of the groups of the first grouping."""
+        return self.first_bin + self.n_features
+
+
+class Cells(NamedTuple):
+    """Distinct combinations of what rows have in common.
+
+    Attributes
+    ----------
+    columns : CellColumns
+    values : uint16 array, shape (columns, cells)
+    """
+
+    columns: CellColumns
+    values: SmallInts
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return int(self.values.shape[1])
+
+    @property
+    def label(self) -> Flags:
+        """Whether the rows of a cell are positive."""
+        return self._is_one(0)
+
+    @property
+    def honest(self) -> Flags:
+        """Whether the rows of a cell only estimate, and do not search."""
+        return self._is_one(1)
+
+    def in_slice(self, number: int) -> Flags:
+        """Return which cells are in a slice; all are in the first."""
+        return self._is_one(1 + number) if number else np.ones(self.size, bool)
+
+    def in_segment(self, number: int) -> Flags:
+        """Return which cells are in a segment."""
+        return self._is_one(self.columns.first_segment + number)
+
+    def _is_one(self, column: int) -> Flags:
+        flags: Flags = self.values[column] == 1
+        return flags
+
+    @property
+    def bins(self) -> SmallInts:
+        """The bins of each feature, shape (features, cells)."""
+        return self.values[self.columns.first_bin : self.columns.first_group]
+
+    def groups(self, number: int) -> Ints:
+        """Return the group of a grouping that each cell is in."""
+        groups: Ints = self.values[self.columns.first_group + number].astype(np.int64)
+        return groups
+
+
+class Baseline(NamedTuple):
+    """What another model says of the rows of a block: scores, and doubled placements by slice."""
+
+    scores: Floats
+    placements: SmallInts
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """The rows of one score range of a model, ascending by score.
+
+    Attributes
+    ----------
+    scores : float64 array, shape (n,)
+    cell : uint32 array, shape (n,)
+    cells : Cells
+    placements : array of unsigned integers, shape (slices, n)
+        Twice the rows of the other label in the slice that a row is rightly ordered with, plus ties; also of rows that
+        are not in the slice themselves.
+    totals : int64 array, shape (2, slices)
+        All negatives and positives of each slice, in all ranges.
+    draws : int64 array, shape (n,) or (0,)
+        A hash of the row, by which it is drawn. Empty where nothing is drawn, and in blocks that were encoded.
+    baseline : Baseline, optional
+        Of the model whose attributions are subtracted, if there is one.
+    """
+
+    scores: Floats
+    cell: SmallInts
+    cells: Cells
+    placements: SmallInts
+    totals: Ints
+    draws: Ints
+    baseline: Baseline | None = None
+
+    @cached_property
+    def label(self) -> Flags:
+        """Which rows are positive."""
+        return self.cells.label[self.cell]
+
+    def rows_of(self, slice_number: int) -> Ints:
+        """Return the indices of the rows of a slice."""
+        if slice_number == 0:
+            return np.arange(len(self.scores))
+        return np.flatnonzero(self.cells.in_slice(slice_number)[self.cell])
+
+    def placed(self, slice_number: int, rows: Ints) -> Ints:
+        """Return the doubled placements of some rows in a slice."""
+        placements: Ints = self.placements[slice_number, rows].astype(np.int64)
+        return placements
+
+    def difference(self, slice_number: int, rows: Ints) -> Ints:
+        """Return the doubled placements of some rows in a slice, less those by the baseline if there is one."""
+        if self.baseline is None:
+            return self.placed(slice_number, rows)
+        baseline: Ints = self.baseline.placements[slice_number, rows].astype(np.int64)
+        return self.placed(slice_number, rows) - baseline
+
+    @cached_property
+    def score_starts(self) -> Ints:
+        """Where each distinct score begins."""
+        return find_starts(self.scores)
+
+    @cached_property
+    def score_index(self) -> Ints:
+        """The index of each row's score among the distinct ones."""
+        lengths = np.diff(np.append(self.score_starts, len(self.scores)))
+        return np.repeat(np.arange(len(self.score_starts)), lengths)
+
+    def encode(self) -> bytes:
+        """Return the block as bytes."""
+        arrays = [self.scores, self.cell, self.cells.values, self.placements, self.totals, *(self.baseline or ())]
+        return pack(arrays)
+
+    @staticmethod
+    def decode(data: bytes | memoryview, columns: CellColumns) -> RowBlock:
+        """Return the block that `encode` wrote, without a copy."""
+        scores, cell, values, placements, totals, *baseline = unpack(data)
+        other = Baseline(*baseline) if baseline else None
+        return RowBlock(scores, cell, Cells(columns, values), placements, totals, np.zeros(0, np.int64), other)
+
+
+def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
+    """Return the cell of each row, and the cells: uint32, shape (n,), and uint16, shape (columns, cells).
+
+    Parameters
+    ----------
+    columns : sequence of integer arrays, shape (n,)
+        What makes a cell, each from 0 to 65,535.
+
+    Notes
+    -----
+    A combination is a number whose digits are the columns. Where it would pass 62 bits, the numbers so far are replaced
+    by their ranks, of which there are no more than rows.
+    """
+    codes, n_codes = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        if n_codes * width > _MOST_CODES:
+            distinct, codes = np.unique(codes, return_inverse=True)
+            n_codes = len(distinct)
+        codes, n_codes = codes * width + column, n_codes * width
+    _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
+    return cell.astype(np.uint32), np.stack([column[first] for column in columns]).astype(np.uint16)
+
+
+def join_cells(parts: Sequence[tuple[SmallInts, SmallInts]]) -> tuple[SmallInts, SmallInts]:
+    """Return the cell of each row and the cells of several parts, one after another: see `number_cells`."""
+    renumbered, values = number_cells(list(np.concatenate([values for _, values in parts], axis=1)))
+    first = np.cumsum([0, *(values.shape[1] for _, values in parts)])
+    cells = [renumbered[start + cell.astype(np.int64)] for start, (cell, _) in zip(first, parts, strict=False)]
+    return np.concatenate(cells), values
+
+
+def keep_cells(cell: SmallInts, values: SmallInts) -> tuple[SmallInts, SmallInts]:
+    """Return the cells that some rows are in, without the others: their numbers and values."""
+    present = np.zeros(values.shape[1], bool)
+    present[cell] = True
+    return (np.cumsum(present) - 1).astype(np.uint32)[cell], values[:, present]

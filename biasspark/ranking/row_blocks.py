@@ -1,0 +1,362 @@
+"""Ranked rows, kept as blocks: EXAMPLES -> one block for each (model, range), and what is counted of all blocks.
+
+    EXAMPLES --cut--> rows of ranges --one shuffle--> blocks
+        of two models: --cut at the ranges of the second--> --one more shuffle--> blocks with both placements
+    blocks --measure--> counts of ranges --small shuffle--> counts
+
+A block has the placement of each row in every slice, so slices share everything else. Two models are compared among the
+rows that both score: their rows are placed among the scores of the baseline first, then among those of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import pyspark.sql.functions as F
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
+from biasspark.features import Feature
+from biasspark.ranking.described_rows import RowDescription
+from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
+from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.row_block import (
+    Baseline,
+    CellColumns,
+    Cells,
+    RowBlock,
+    SmallInts,
+    join_cells,
+    keep_cells,
+)
+from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.range_job import (
+    Combine,
+    CountsRow,
+    combine_counts,
+    cut_examples,
+    gather_ranges,
+    map_to_counts,
+    read_ranges,
+)
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+
+MOST_ROWS_A_WORKER = 1 << 26
+"""Of one range."""
+
+BLOCK = -1
+"""The chunk of a block; what is counted has chunks from 0 on, and rows that are cut again have less than this."""
+
+BLOCKS_A_TASK = 2
+"""Of some 20 MB each."""
+
+N_GROUPS = 12
+"""About how many (model, slice, chunk) are combined by two tasks."""
+
+Result = TypeVar("Result")
+
+
+class Query(NamedTuple):
+    """What is asked of all blocks.
+
+    Attributes
+    ----------
+    measure : callable
+        From the numbers of a model and a range, and its block, to (slice, chunk, bytes), or to (slice, chunk, list of
+        int64 arrays) without `combine`.
+    combine : callable, optional
+        From a (model, slice, chunk) and the bytes of its ranges, by ascending score, to those of the whole score line.
+        Without it, arrays are added up.
+    """
+
+    measure: Callable[[int, int, RowBlock], Iterable[tuple[int, int, Any]]]
+    combine: Combine | None = None
+
+
+Answer: TypeAlias = Mapping[Key, Any]
+"""What a query gives, by (model, slice, chunk): bytes, or the sums of arrays."""
+Search: TypeAlias = Generator[Query, Answer, Result]
+"""What yields queries, is sent their answers, and returns what it finds."""
+
+
+class _Rows(NamedTuple):
+    """Some rows: scores, cells and draws, and further arrays whose last axis is the rows."""
+
+    scores: Floats
+    cell: SmallInts
+    values: SmallInts
+    draws: Ints
+    further: Sequence[NDArray[Any]] = ()
+
+    def take(self, indices: Ints) -> _Rows:
+        """Return some rows, with their cells alone."""
+        cell, values = keep_cells(self.cell[indices], self.values)
+        draws = self.draws[indices] if len(self.draws) else self.draws
+        return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
+
+    def encode(self) -> bytes:
+        """Return the rows as bytes."""
+        return pack([self.scores, self.cell, self.values, self.draws, *self.further])
+
+
+@dataclass(frozen=True)
+class RowRanking:
+    """How rows are ranked.
+
+    Attributes
+    ----------
+    encoding : Encoding
+    boundaries : sequence of float64 arrays
+        For each model, where its ranges meet; no result depends on them.
+    description : RowDescription
+    comparisons : sequence of (int, int)
+        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
+    """
+
+    encoding: Encoding
+    boundaries: Sequence[Floats]
+    description: RowDescription
+    comparisons: Sequence[tuple[int, int]] = ()
+
+    @property
+    def columns(self) -> CellColumns:
+        """What the cells are."""
+        return self.description.columns
+
+    def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
+        """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
+
+        Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row and comparison, and the cells.
+
+        Parameters
+        ----------
+        examples : DataFrame
+            EXAMPLES, and the columns from which rows are described.
+        queries : sequence of Query
+            What is asked of the blocks of single models, while they are made: see `read_answers`.
+        """
+
+        def rows(batches: Batches) -> Iterator[CountsRow]:
+            measuring = _Measuring(queries)
+            for key, parts in read_ranges(batches):
+                if key[0] == CORPUS:
+                    yield *key, 0, add_up(parts[Kind.COUNTS])
+                elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
+                    block, _ = self._place(parts)
+                    yield *key, BLOCK, block.encode()
+                    yield from measuring.add(key[0], key[2], block)
+                elif Kind.ROWS in parts:
+                    yield from self._cut_again(key[0], parts)
+            yield from measuring.finish()
+
+        parts = cut_examples(examples, self.encoding, self._cut, *self.description.names)
+        edges = [*self.boundaries, *(self.boundaries[baseline] for _, baseline in self.comparisons)]
+        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
+
+    def compare(self, placed: DataFrame) -> DataFrame:
+        """Return the blocks of comparisons, given what `place` returned. Lazy: one more shuffle of their rows."""
+
+        def rows(batches: Batches) -> Iterator[CountsRow]:
+            for key, parts in read_ranges(batches):
+                if Kind.ROWS in parts:
+                    block, further = self._place(parts)
+                    scores, placements = further
+                    yield *key, BLOCK, replace(block, baseline=Baseline(scores, placements)).encode()
+
+        number = F.lit(BLOCK - 1) - F.col("chunk")
+        kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
+        parts = placed.where(F.col("chunk") < BLOCK).select(
+            "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
+        )
+        edges = [self.boundaries[model] for model, _ in self.comparisons]
+        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
+
+    def _cut(self, rows: TaskRows) -> Iterator[Part]:
+        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+        described = self.description.describe(rows)
+        usable = [rows.usable(model) for model in range(len(self.encoding.models))]
+        for model, scores in enumerate(rows.scores):
+            of_model = _Rows(scores, *described).take(np.flatnonzero(usable[model]))
+            yield from self._cut_rows(model, of_model, self.boundaries[model])
+        for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
+            undrawn = described._replace(draws=described.draws[:0])
+            both = _Rows(rows.scores[baseline], *undrawn, [rows.scores[model]])
+            chosen = np.flatnonzero(usable[model] & usable[baseline])
+            yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
+
+    def _cut_rows(self, number: int, rows: _Rows, edges: Floats) -> Iterator[Part]:
+        """Cut rows at the boundaries of ranges, and count those of either label and every slice for every range."""
+        for score_range, indices in split_by_range(rows.scores, edges):
+            yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
+        sets = (np.flatnonzero(inside[rows.cell]) for inside in self._reference_sets(rows.values))
+        counts = count_by_range(sets, np.searchsorted(edges, rows.scores, "right"), len(edges) + 1)
+        for score_range, data in enumerate(RankOffsets.encode(counts)):
+            yield Part(number, 0, score_range, Kind.OFFSETS, data)
+
+    def _reference_sets(self, values: SmallInts) -> Iterator[Flags]:
+        """Give the cells of the negatives of every slice, then those of the positives of each."""
+        cells = Cells(self.columns, values)
+        for label in (False, True):
+            yield from ((cells.label == label) & cells.in_slice(number) for number in range(len(self.encoding.slices)))
+
+    def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
+        """Return the block of a range, and what else is known of its rows, in the same order."""
+        pieces = [unpack(data) for data in parts[Kind.ROWS]]
+        refuse_large_range(sum(len(scores) for scores, *_ in pieces))
+        cell, values = join_cells([(cell, values) for _, cell, values, *_ in pieces])
+        scores, draws, *further = (
+            np.concatenate(arrays, axis=-1)
+            for arrays in zip(*((scores, *rest) for scores, _, _, *rest in pieces), strict=True)
+        )
+        order = np.argsort(scores)
+        scores, cell, cells = scores[order], cell[order], Cells(self.columns, values)
+        offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
+        slices = [cells.in_slice(number)[cell] for number in range(len(self.encoding.slices))]
+        placements = narrow(place_rows(scores, cells.label[cell], slices, offsets))
+        draws = draws[order] if len(draws) else draws
+        block = RowBlock(scores, cell, cells, placements, offsets.total.reshape(2, -1), draws)
+        return block, [array[..., order] for array in further]
+
+    def _cut_again(self, number: int, parts: Parts) -> Iterator[CountsRow]:
+        """Place the rows of a comparison among the scores of the baseline, and cut them at the ranges of the model."""
+        model, _ = self.comparisons[number - len(self.encoding.models)]
+        placed, [scores] = self._place(parts)
+        known: list[NDArray[Any]] = [placed.scores, placed.placements]
+        rows = _Rows(scores, placed.cell, placed.cells.values, placed.draws, known)
+        for part in self._cut_rows(number, rows, self.boundaries[model]):
+            chunk = BLOCK - 1 - (2 * part.score_range + (part.kind == Kind.OFFSETS))
+            yield number, 0, part.score_range, chunk, part.data
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks, and what their cells are.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    columns : CellColumns
+    features : sequence of Feature
+        Of which the bins of cells are.
+    n_rows : int
+        At least the rows of any model: fixes the units of sums.
+    """
+
+    frame: DataFrame
+    columns: CellColumns
+    features: Sequence[Feature]
+    n_rows: int
+
+
+class _Measuring:
+    """What one task measures of its blocks. The chunks of the k-th of n queries are k, k + n, k + 2n, ..."""
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self.queries = queries
+        self.totals: dict[Key, list[Ints]] = {}
+
+    def add(self, model: int, score_range: int, block: RowBlock) -> Iterator[CountsRow]:
+        """Give the bytes that are measured of a block, and add up the arrays."""
+        for number, query in enumerate(self.queries):
+            for slice_, chunk, measured in query.measure(model, score_range, block):
+                key = model, slice_, chunk * len(self.queries) + number
+                if query.combine:
+                    yield model, slice_, score_range, key[2], measured
+                else:
+                    self.totals[key] = add_arrays([self.totals[key], measured]) if key in self.totals else measured
+
+    def finish(self) -> Iterator[CountsRow]:
+        """Give the sums of arrays."""
+        for (model, slice_, chunk), arrays in self.totals.items():
+            yield model, slice_, 0, chunk, pack(arrays)
+
+
+def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answer], Ints]:
+    """Return the answers of queries, and the rows read by `Encoding.count_keys`, which are empty but while ranking.
+
+    Runs one Spark action, with a shuffle of what tasks measured.
+    """
+    n_queries = len(queries)
+
+    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
+        if key[0] == CORPUS:
+            return add_up(ranges)
+        chunk, number = divmod(key[2], n_queries)
+        return (queries[number].combine or sum_arrays)((key[0], key[1], chunk), ranges)
+
+    combined = combine_counts(counts, combine, N_GROUPS)
+    row_counts = np.frombuffer(combined.pop((CORPUS, ROW_COUNTS, 0), b""), np.int64)
+    answers: list[dict[Key, Any]] = [{} for _ in queries]
+    for (model, slice_, chunk), data in combined.items():
+        number = chunk % n_queries
+        answers[number][model, slice_, chunk // n_queries] = data if queries[number].combine else unpack(data)
+    return [*answers], row_counts
+
+
+def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
+    """Answer some queries: runs one Spark action, which reads the blocks."""
+    columns = blocks.columns
+
+    def rows(batches: Batches) -> Iterator[CountsRow]:
+        measuring = _Measuring(queries)
+        for model, score_range, block in read_blocks(batches, columns):
+            yield from measuring.add(model, score_range, block)
+        yield from measuring.finish()
+
+    return read_answers(map_to_counts(blocks.frame, rows), queries)[0]
+
+
+def run_searches(blocks: Blocks, searches: Sequence[Search[Any]]) -> list[Any]:
+    """Run searches together: the queries that they yield next are one Spark job. Return what each one finds."""
+    steps = {number: send(search, None) for number, search in enumerate(searches)}
+    results: list[Any] = [None] * len(searches)
+    while steps:
+        results = [steps[number][1] if number in steps else result for number, result in enumerate(results)]
+        queries = {number: query for number, (query, _) in steps.items() if query}
+        answers = ask_blocks(blocks, list(queries.values())) if queries else []
+        steps = {number: send(searches[number], answer) for number, answer in zip(queries, answers, strict=True)}
+    return results
+
+
+def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, Result | None]:
+    """Send an answer to a search, None to start it. Return its next query, or None and what it finds."""
+    try:
+        return search.send(answer), None  # type: ignore[arg-type]  # a generator is started by None
+    except StopIteration as end:
+        return None, end.value
+
+
+def refuse_large_range(n_rows: int) -> None:
+    """Raise `InputError` if a range has more rows than a worker holds."""
+    if n_rows > MOST_ROWS_A_WORKER:
+        raise InputError(
+            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. So many do not "
+            "fit a worker. Is that score a default for what was not scored? Filter it."
+        )
+
+
+def read_blocks(batches: Batches, columns: CellColumns) -> Iterator[tuple[int, int, RowBlock]]:
+    """Give the model, the range and the block of each row of a task."""
+    for batch in batches:
+        models, _, ranges, _, data = batch.columns
+        for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
+            yield model, score_range, RowBlock.decode(memoryview(data[index].as_buffer()), columns)
+
+
+def sum_arrays(_: Key, tasks: Iterator[memoryview]) -> bytes:
+    """Return the sums of arrays, as bytes."""
+    return pack(add_arrays(map(unpack, tasks)))
+
+
+def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
+    """Return the sums of some lists of arrays, array by array."""
+    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))

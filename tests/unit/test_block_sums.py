@@ -1,0 +1,145 @@
+"""What rows add up to, by cell, by set and by bin, and exact moments: against fractions and loops over the rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biasspark.attribution.block_sums import (
+    count_for_histograms,
+    count_for_slices,
+    find_nodes,
+    in_units,
+    measure_bins,
+    meet,
+    read_histograms,
+)
+from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.config.attribution_settings import TreeSettings
+from biasspark.features import Condition, Feature
+from biasspark.ranking.kernels.exact import dot, join_wide, signed_dot, split_wide
+from tests.fixtures.ranked_rows import cut_blocks, draw_examples
+from tests.oracle import attribution as oracle
+from tests.oracle.grown_trees import Sample, grow_samples
+
+FEATURES = (
+    Feature("x", "x", numeric=True, values=tuple(map(float, range(6))), nullable=True),
+    Feature("k", "k", numeric=False, values=tuple("abc"), nullable=True),
+)
+
+
+# ---- exact sums
+
+
+@given(values=st.lists(st.floats(-64, 64) | st.sampled_from([64.0, -64.0, 1e-300, 2.0**-58, -1 / 3]), max_size=20))
+def test_moments_are_exact(values: list[float]) -> None:
+    """Of the nearest multiples of 2^-57."""
+    rounded = [oracle.round_to_units(value, 57) for value in values]
+    moments = read_moments(cut_moments(np.array(values, np.float64)).sum(axis=1), len(values))
+    assert (moments.n, Fraction(moments.total)) == (len(values), sum(rounded))
+    assert Fraction(moments.squares) == sum(value**2 for value in rounded)
+
+
+@pytest.mark.parametrize("value", [64.0, -64.0, 34.538776394910684, 1 / 3])
+def test_equal_values_do_not_vary_however_many(value: float) -> None:
+    """The limbs of 2^31 rows fit int64."""
+    n = 2**31
+    sums = cut_moments(np.array([value]))[:, 0].tolist()
+    assert max(map(abs, sums)) * n < 2**63
+    moments = read_moments([limb * n for limb in sums], n)
+    assert (moments.mean, moments.variance) == (value, 0.0)
+
+
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_limbs_add_up(values: list[int]) -> None:
+    high, low = cut_limbs(np.array(values, np.int64))
+    assert join_limbs(high.sum(), low.sum()) == sum(values)
+
+
+@pytest.mark.parametrize("bits", [8, 61])
+@given(data=st.data())
+def test_signed_products_are_exact(bits: int, data: st.DataObject) -> None:
+    """Those that fit 63 bits, and those that do not."""
+    factors = st.integers(-(2**bits) + 1, 2**bits - 1)
+    pairs = data.draw(st.lists(st.tuples(factors, factors), max_size=30))
+    first, second = (np.array([pair[n] for pair in pairs], np.int64) for n in (0, 1))
+    expected = sum(a * b for a, b in pairs)
+    assert signed_dot(first, second) == expected
+    assert dot(abs(first), abs(second)) == sum(abs(a * b) for a, b in pairs)
+    assert join_wide(split_wide(np.array([expected], object))).tolist() == [expected]
+
+
+# ---- by cell, by bin, by node
+
+
+CONDITIONS = st.dictionaries(st.integers(0, 1), st.frozensets(st.integers(0, 9), min_size=1))
+
+
+@given(condition=CONDITIONS, seed=st.integers(0, 99))
+def test_which_cells_meet_a_condition(condition: Condition, seed: int) -> None:
+    rows = draw_examples(seed, 20, FEATURES)
+    for block in cut_blocks(rows, [0.5]).values():
+        bins = block.cells.bins.T.tolist()
+        expected = [all(cell[feature] in allowed for feature, allowed in condition.items()) for cell in bins]
+        assert meet(condition, block.cells.bins).tolist() == expected
+    assert meet(condition, np.zeros((2, 0), np.uint16)).tolist() == []
+
+
+def test_nodes_and_bins_of_a_deep_tree() -> None:
+    """Every cell is in the leaf whose condition it meets; histograms are of the leaf's rows alone."""
+    rows = draw_examples(4, 600, FEATURES)
+    values, honest = np.random.default_rng(6).integers(0, 99, 600), np.array([row.honest for row in rows])
+    sample = Sample(np.array([row.bins for row in rows]), values, honest)
+    (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=9, min_leaf=1))
+    leaves = [node for node in tree.nodes if node.is_leaf]
+    assert max(leaf.depth for leaf in leaves) > 5
+    (block,) = cut_blocks(rows).values()
+    in_order = np.argsort([row.score for row in rows], kind="stable")
+    sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
+    at = find_nodes(tree.nodes, block.cells.bins)
+    asked = [leaf.node_id for leaf in leaves[::3]]
+    counts = count_for_histograms(block, np.arange(600), sample.values)
+    measured = measure_bins(block.cells, counts, at, asked, FEATURES)
+    for leaf in leaves:
+        inside = sample.inside(leaf)
+        assert (at[block.cell] == leaf.node_id).tolist() == inside.tolist()
+        if leaf.node_id not in asked:
+            continue
+        histograms = read_histograms(measured[asked.index(leaf.node_id)], FEATURES)
+        for number, (feature, histogram) in enumerate(zip(FEATURES, histograms, strict=True)):
+            for bin_ in range(feature.n_bins):
+                of_bin = inside & (sample.bins[:, number] == bin_)
+                train = of_bin & ~sample.honest
+                expected = train.sum(), sample.values[train].sum(), (of_bin & sample.honest).sum()
+                assert tuple(column[bin_] for column in histogram) == expected
+
+
+def test_rows_are_counted_for_slices() -> None:
+    rows = sorted(draw_examples(4, 200, FEATURES), key=lambda row: row.score)
+    (block,) = cut_blocks(rows).values()
+    inside = block.rows_of(1)
+    units = np.random.default_rng(2).integers(-99, 99, len(inside))
+    n_train, n_honest, totals, bounds, hashes = count_for_slices(block, inside, units, 40, 50).tolist()
+    values = dict(zip(inside.tolist(), units.tolist(), strict=True))
+    fingerprints: dict[tuple[int, ...], set[float]] = {}
+    for cell in range(block.cells.size):
+        members = [row for row in values if block.cell[row] == cell]
+        train = [values[row] for row in members if not rows[row].honest]
+        assert (n_train[cell], n_honest[cell]) == (len(train), len(members) - len(train))
+        assert (totals[cell], bounds[cell]) == (sum(train), sum(max(40 - value, 0) for value in train))
+        if members:
+            one = hashes[cell] / len(members)
+            assert 0 <= one < 2**50
+            fingerprints.setdefault(tuple(block.cells.bins[:, cell].tolist()), set()).add(one)
+    # Rows of the same bins have the same hash, whatever else is known of them; others have others.
+    assert all(len(of_bins) == 1 for of_bins in fingerprints.values())
+    assert len(set.union(*fingerprints.values())) == len(fingerprints)
+
+
+def test_values_are_rounded_to_units() -> None:
+    values = [0.5, -0.5, 1.5, 2.4999, 1 / 3]
+    assert in_units(np.array(values) / 2**40, 40).tolist() == [round(value) for value in values]

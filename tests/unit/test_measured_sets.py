@@ -1,0 +1,241 @@
+"""Sums over the rows of segments and their placements, and all that is searched, against loops over the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.attribution.difference_variances import MOST_SETS, cut_block, sum_range, vary_differences
+from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.significance import Moments
+from biasspark.attribution.slice_search import search_slices
+from biasspark.attribution.trees import Target, grow_trees
+from biasspark.config.attribution_settings import SliceSearch, TreeSettings
+from biasspark.corpus.encoding import Encoding
+from biasspark.features import Condition, Feature
+from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.kernels.codec import unpack
+from biasspark.ranking.kernels.exact import join_wide
+from biasspark.ranking.kernels.reference_sets import RankOffsets
+from biasspark.ranking.row_blocks import Blocks, run_searches
+from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find
+from tests.oracle import attribution as oracle
+from tests.oracle.attribution import Example
+
+FEATURES = (
+    Feature("age", "age", numeric=True, values=(18.0, 30.0, 45.5), nullable=True),
+    Feature("work", "work", numeric=False, values=tuple("abc"), nullable=True),
+)
+CONDITIONS: tuple[Condition, ...] = (
+    {},
+    {0: frozenset({0, 1})},
+    {1: frozenset({2})},
+    {0: frozenset({1, 2}), 1: frozenset({0, 3})},
+    {0: frozenset({3}), 1: frozenset({1})},
+    {0: frozenset({7})},
+)
+N_MODELS = 2
+TARGETS = tuple(
+    Target(model, part, name)
+    for model, part, name in [(0, 0, "auc"), (0, 0, "gini"), (0, 1, "auc"), (1, 0, "cross_entropy"), (0, 2, "auc")]
+)
+COMPARED = (Target(2, 0, "auc"), Target(2, 1, "auc"), Target(2, 2, "auc"))
+
+
+def measure(
+    blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
+) -> tuple[MeasuredSets, Mapping[Target, Sequence[float | None]]]:
+    measured = find(blocks, measure_sets(blocks.columns, dict.fromkeys((*TARGETS, *COMPARED), conditions), N_MODELS))
+    asked, boundaries = dict.fromkeys(COMPARED, conditions), {2: np.array(edges, np.float64)}
+    variances = vary_differences(blocks, asked, measured.offsets, boundaries)
+    return measured.with_variances(asked, variances), variances
+
+
+def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> NodeSums:
+    """The sums of a node by their definition; values in units of 2^-57."""
+
+    def moments(honest: bool) -> Moments:
+        rounded = [oracle.round_to_units(values[row], 57) for row in members if row.honest == honest]
+        total, squares = sum(rounded), sum(value**2 for value in rounded)
+        return Moments(len(rounded), total, squares)  # type: ignore[arg-type]  # fractions equal decimals
+
+    placed = dict(zip(rows, oracle.placements(rows).tolist(), strict=True))
+    lost = {row: 2 * sum(other.label != row.label for other in rows) - placed[row] for row in members}
+
+    def losses(label: bool) -> LossSums:
+        of_label = [lost[row] for row in members if row.honest and row.label == label]
+        return LossSums(len(of_label), sum(of_label), sum(one**2 for one in of_label))
+
+    return NodeSums(moments(False), moments(True), losses(False), losses(True), sum(lost.values()))
+
+
+def test_sums_and_variances_of_every_set() -> None:
+    models = [Ranked(draw_examples(seed, 130, FEATURES), [0.4, 0.6]) for seed in (1, 2)]
+    models.append(Ranked(draw_examples(3, 140, FEATURES, baseline=True), [0.5]))
+    measured, _ = measure(blocks_of(models, FEATURES, 2), CONDITIONS, [0.3, 0.45])
+    for target in (*TARGETS, *COMPARED):
+        rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
+        values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
+        for condition in CONDITIONS:
+            sums, variance = measured.of(target, condition)
+            members = [row for row in rows if row.meets(condition)]
+            if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
+                assert (sums, variance) == (NodeSums(), None)
+                continue
+            assert sums == sum_node(rows, members, values), target
+            inside = [row in members and row.honest for row in rows]
+            honest = [values[row] for row in members if row.honest]
+            if len(honest) < 2:
+                expected = math.nan
+            elif target.name == "auc":
+                baseline = [row.of_baseline for row in rows] if target in COMPARED else None
+                expected = oracle.variance(inside, rows, baseline)
+            else:
+                expected = float(np.var(honest, ddof=1)) / len(honest)
+            assert variance == (pytest.approx(expected, rel=1e-9) if len(honest) > 1 else None)
+
+
+SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0])
+EDGES = st.lists(st.sampled_from([-2.0, -1.0, 0.1, 0.25, 0.3, 3.0]), unique=True).map(sorted)
+ROWS = st.lists(
+    st.tuples(SCORES, st.booleans(), st.booleans(), st.integers(0, 3), st.booleans(), SCORES).map(
+        lambda row: Example(row[0], row[1], row[2], (row[3],), segments=(row[4], False), baseline=row[5])
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@settings(max_examples=100)
+@given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
+def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks: int) -> None:
+    """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
+    models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
+    blocks = blocks_of(models, FEATURES[:1], n_tasks)
+    measured = find(blocks, measure_sets(blocks.columns, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1))
+    labels = np.array([row.label for row in rows])
+    for number, of_segment in enumerate(measured.of_segments[0, 0]):
+        inside = np.array([row.segments[number] for row in rows])
+        placed, within = oracle.placements(rows), oracle.placements(rows, inside.tolist())
+        for label, sums in zip((False, True), of_segment, strict=True):
+            all_placed, d = placed[inside & (labels == label)], within[inside & (labels == label)]
+            of_label = within[labels == label]
+            assert sums == {
+                **{"n": len(of_label), "k": len(d), "placed": all_placed.sum(), "inside": d.sum()},
+                **{"inside_squares": (d**2).sum(), "crossed": (all_placed * d).sum()},
+                **{"inside_of_all": of_label.sum(), "inside_squares_of_all": (of_label**2).sum()},
+            }
+
+
+@settings(max_examples=100)
+@given(rows=ROWS, edges=EDGES, baseline_edges=EDGES, n_tasks=st.integers(1, 3))
+def test_variances_of_differences(
+    rows: list[Example], edges: list[float], baseline_edges: list[float], n_tasks: int
+) -> None:
+    blocks, target = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks), Target(0, 0, "auc")
+    conditions = CONDITIONS[:2]
+    measured = find(blocks, measure_sets(blocks.columns, {target: conditions}, 0))
+    asked, boundaries = {target: conditions}, {0: np.array(baseline_edges)}
+    variances = vary_differences(blocks, asked, measured.offsets, boundaries)[target]
+    for condition, variance in zip(conditions, variances, strict=True):
+        inside = [row.honest and row.meets(condition) for row in rows]
+        if sum(inside) < 2 or len({row.label for row in rows}) < 2:
+            assert variance is None
+        else:
+            expected = oracle.variance(inside, rows, [row.of_baseline for row in rows])
+            assert variance == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_more_sets_than_one_job_takes() -> None:
+    """Of trees of different sizes; each set is placed as if it were alone."""
+    rows = draw_examples(3, 90, FEATURES, baseline=True)
+    blocks = blocks_of([Ranked(rows, [0.5])] * 3, FEATURES)
+    conditions: list[Condition] = [
+        {0: frozenset({a}), 1: frozenset({b, c})} for a in range(4) for b, c in [(0, 1), (2, 3)]
+    ]
+    conditions += [{1: frozenset({a, b})} for a in range(4) for b in range(4)]
+    conditions = [{}, *{frozenset(one.items()): one for one in conditions}.values()]
+    assert MOST_SETS < len(conditions) < 2 * MOST_SETS
+    _, variances = measure(blocks, conditions)
+    for condition, variance in zip(conditions, variances[COMPARED[0]], strict=True):
+        _, alone = measure(blocks, [condition])
+        assert alone[COMPARED[0]] == [variance]
+    assert variances[COMPARED[2]] == [None] * len(conditions)
+
+
+def test_placements_past_32_bits_are_exact() -> None:
+    """With so many rows of a set in other ranges that doubled placements, which are unsigned, are as wide as sums."""
+    (block,), target = cut_blocks(draw_examples(3, 60, baseline=True)).values(), Target(0, 0, "auc")
+
+    def sum_up(n_elsewhere: int) -> Any:
+        offsets = RankOffsets(np.array([n_elsewhere] * 2), np.array([2 * n_elsewhere] * 2))
+        parts: dict[int, list[memoryview]] = {}
+        for part in cut_block(block, target, [{}], offsets, np.empty(0)):
+            parts.setdefault(part.kind, []).append(memoryview(part.data))
+        return join_wide(unpack(sum_range(parts))[0])[:, 0]
+
+    offset = 2**34
+    for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):
+        n, k, placed, inside, squares, crossed, _ = few
+        assert many[:-1].tolist() == [n, k, placed, inside + k * offset, squares, crossed + placed * offset]
+
+
+# ---- whatever the ranges, the tasks and the order of rows
+
+
+def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
+    """Everything that is computed of blocks."""
+    targets = [*TARGETS, *COMPARED]
+    wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
+    searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
+    encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
+    searches = [
+        grow_trees(blocks, targets, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
+        search_slices(blocks, searched, [0.4, 0.4], wanted),
+        count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}),
+    ]
+    trees, slices, crosses = run_searches(blocks, searches)
+    nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
+    measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
+    compared = {target: nodes[target] for target in COMPARED}
+    variances = vary_differences(blocks, compared, measured.offsets, {2: np.array(baseline_edges)})
+    return [trees, slices, crosses, measured.of_targets, measured.of_segments, variances]
+
+
+def draw_models() -> list[list[Example]]:
+    drawn = [draw_examples(seed, 80, FEATURES, levels=20, baseline=seed == 7) for seed in (5, 6, 7)]
+    # Values that no binary fraction holds, whose float sums do depend on order.
+    return [[row._replace(score=row.score / 3 + 0.3) for row in rows] for rows in drawn]
+
+
+MODELS = draw_models()
+WHOLE = compute_all(blocks_of(list(map(Ranked, MODELS)), FEATURES), [])
+CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
+
+
+@settings(max_examples=15)
+@given(
+    cuts=st.tuples(CUTS, CUTS, CUTS),
+    baseline_edges=CUTS,
+    n_tasks=st.integers(1, 4),
+    seed=st.randoms(use_true_random=False),
+)
+def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
+    cuts: tuple[list[float], ...], baseline_edges: list[float], n_tasks: int, seed: Any
+) -> None:
+    shuffled = [Ranked(seed.sample(rows, len(rows)), edges) for rows, edges in zip(MODELS, cuts, strict=True)]
+    assert compute_all(blocks_of(shuffled, FEATURES, n_tasks), baseline_edges) == WHOLE
+
+
+def test_there_is_something_that_could_change() -> None:
+    trees, slices, crosses, *_ = WHOLE
+    assert min(len(tree.nodes) for tree in trees[:4]) >= 3
+    assert all(slices.conditions)
+    assert len(crosses) == 2 * (9 + 9 + 9)

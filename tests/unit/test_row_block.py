@@ -1,0 +1,131 @@
+"""Cells of what rows have in common, and blocks as bytes, against tuples in Python."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from biasspark.corpus.encoding import Encoding
+from biasspark.features import NULL_BIN, Feature
+from biasspark.ranking.described_rows import RowDescription, cut_into_bins, find_groups
+from biasspark.ranking.kernels.row_block import RowBlock, join_cells, keep_cells, number_cells
+from biasspark.ranking.task_rows import TaskRows
+from tests.fixtures.ranked_rows import cut_blocks, draw_examples
+
+NAN = float("nan")
+WIDE = np.array([[first, *[65_535] * 7] for first in (0, 1)])
+"""Rows that differ by a digit beyond 64 bits."""
+TABLES = st.integers(1, 8).flatmap(
+    lambda n_columns: st.lists(
+        st.tuples(*[st.one_of(st.integers(0, 2), st.sampled_from([1000, 65_535]))] * n_columns), max_size=30
+    ).map(lambda rows: np.array(rows, np.int64).reshape(-1, n_columns))
+)
+
+
+def read_cells(cell: np.ndarray, values: np.ndarray) -> list[list[int]]:
+    """What each row has, by column."""
+    assert (str(cell.dtype), str(values.dtype)) == ("uint32", "uint16")
+    assert len({*map(tuple, values.T.tolist())}) == values.shape[1]
+    rows: list[list[int]] = values.T[cell].tolist()
+    return rows
+
+
+@example(rows=WIDE, cuts=[1])
+@given(rows=TABLES, cuts=st.lists(st.integers(0, 30), max_size=3).map(sorted))
+def test_cells_say_what_rows_have(rows: np.ndarray, cuts: list[int]) -> None:
+    whole = number_cells(list(rows.T))
+    assert read_cells(*whole) == rows.tolist()
+    assert whole[1].shape[1] == len({*map(tuple, rows.tolist())})
+    parts = [number_cells(list(part.T)) for part in np.split(rows, cuts)]
+    joined = join_cells(parts)
+    assert read_cells(*joined) == rows.tolist()
+    assert joined[1].tolist() == whole[1].tolist()
+
+
+@given(rows=TABLES, chosen=st.lists(st.integers(0, 29), max_size=10))
+def test_cells_without_rows_are_left_out(rows: np.ndarray, chosen: list[int]) -> None:
+    cell, values = number_cells(list(rows.T))
+    indices = [index for index in chosen if index < len(rows)]
+    kept = keep_cells(cell[indices], values)
+    assert read_cells(*kept) == rows[indices].tolist()
+    assert kept[1].shape[1] == len({*map(tuple, rows[indices].tolist())})
+
+
+@pytest.mark.parametrize("baseline", [False, True])
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_a_block_is_what_was_written(baseline: bool, is_drawn: bool) -> None:
+    rows = draw_examples(3, 40, [Feature("x", "x", True, (1.0, 2.0), True)], baseline=baseline)
+    rows = rows if is_drawn else [row._replace(draw=None) for row in rows]
+    for block in cut_blocks(rows, [0.5]).values():
+        read = RowBlock.decode(memoryview(block.encode()), block.cells.columns)
+        np.testing.assert_equal(astuple(read), astuple(replace(block, draws=block.draws[:0])))
+        assert (read.baseline is None) == (not baseline)
+        in_order = [rows[index] for index in np.argsort([row.score for row in rows], kind="stable")]
+        in_order = [row for row in in_order if row.score in block.scores]
+        assert read.label.tolist() == [row.label for row in in_order]
+        assert read.cells.honest[read.cell].tolist() == [row.honest for row in in_order]
+        assert read.cells.bins[0, read.cell].tolist() == [row.bins[0] for row in in_order]
+        assert read.cells.groups(0)[read.cell].tolist() == [row.groups[0] for row in in_order]
+        assert read.cells.in_segment(0)[read.cell].tolist() == [row.segments[0] for row in in_order]
+        for number in range(3):
+            expected = [index for index, row in enumerate(in_order) if row.in_slice(number)]
+            assert read.rows_of(number).tolist() == expected
+        assert read.scores[read.score_starts][read.score_index].tolist() == read.scores.tolist()
+        assert len(read.score_starts) == len(set(read.scores.tolist()))
+
+
+def test_numbers_are_in_the_bin_that_begins_at_or_below_them() -> None:
+    """NaN is above all numbers, and has a bin where a row has it."""
+    values = pa.array([None, -1.5, -0.1, -0.0, 0.0, 5e-324, 1.9, 2.0, float("inf"), NAN], pa.float64())
+    for starts, bin_of_nan in (((-1.5, 0.0, 2.0), 3), ((-1.5, 0.0, 2.0, NAN), 4)):
+        feature = Feature("x", "x", numeric=True, values=starts, nullable=True)
+        assert cut_into_bins(values, feature).tolist() == [NULL_BIN, 1, 1, 2, 2, 2, 2, 3, 3, bin_of_nan]
+        assert cut_into_bins(values[:0], feature).tolist() == []
+    without = Feature("x", "x", numeric=True, values=(), nullable=True)
+    assert cut_into_bins(values[:1], without).tolist() == [NULL_BIN]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_texts_are_in_the_bin_or_the_group_of_their_value(kind: pa.DataType) -> None:
+    """Those that are not listed are in the last group."""
+    values = pa.array(["b", None, "", "é", "B", "new"], kind)
+    feature = Feature("k", "k", numeric=False, values=("", "b", "é"), nullable=True)
+    assert cut_into_bins(values[:4], feature).tolist() == [2, NULL_BIN, 1, 3]
+    assert find_groups(values, ("(null)", "", "b", "é", "(other)")).tolist() == [2, 0, 1, 3, 4, 4]
+    assert find_groups(values, ("(null)", "(other)")).tolist() == [1, 0, 1, 1, 1, 1]
+
+
+def test_rows_are_described_by_columns_in_their_order() -> None:
+    encoding = Encoding(models=("m",), slices=("all", "some"), sources=())
+    label, some = encoding.fields["label", 0].shift, encoding.fields["slice", 1].shift
+    table = pa.table(
+        {
+            "word_0": [1 << label, 1 << some, (1 << label) | (1 << some)],
+            "feature_0": pa.array([2.5, None, 1.0]),
+            "feature_1": pa.array(["b", "a", None]),
+            "group_0": pa.array(["g", None, "other"]),
+            "segment_0": [False, True, True],
+            "only_estimates": [True, False, True],
+            "draw": pa.array([3, -1, 7]),
+        }
+    )
+    features = (
+        Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=True),
+        Feature("k", "k", numeric=False, values=("a", "b"), nullable=True),
+    )
+    description = RowDescription(features, [("(null)", "g", "(other)")], ["s"], 2, is_split=True, is_drawn=True)
+    table = table.rename_columns({"only_estimates": description.names[-2]})
+    assert set(description.names) < set(table.column_names)
+    cell, values, draws = description.describe(TaskRows(table, encoding))
+    assert read_cells(cell, values) == [[1, 1, 0, 0, 2, 2, 1], [0, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 2]]
+    assert draws.tolist() == [3, -1, 7]
+    bare = replace(description, is_split=False, is_drawn=False, groupings=[])
+    assert len(bare.names) == 3
+    cell, values, draws = bare.describe(TaskRows(table, encoding))
+    assert read_cells(cell, values) == [[1, 0, 0, 0, 2, 2], [0, 0, 1, 1, 0, 1], [1, 0, 1, 1, 1, 0]]
+    assert len(draws) == 0
