@@ -41,7 +41,7 @@ class Histogram(NamedTuple):
 
     def without(self, other: Histogram) -> Histogram:
         """Return the histogram of the rows that are not among the other's."""
-        return Histogram(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return Histogram(*(whole - part for whole, part in zip(self, other, strict=True)))
 
 
 Histograms: TypeAlias = Sequence[Histogram]
@@ -178,11 +178,11 @@ def find_split(
     best: tuple[float, Split] | None = None
     if not _may_be_split(histograms[0].counts, histograms[0].honest, limits.min_leaf):
         return None
-    for place, (feature, histogram) in enumerate(zip(features, histograms, strict=True)):
+    for index, (feature, histogram) in enumerate(zip(features, histograms, strict=True)):
         fits = leave_enough(np.stack([histogram.counts, histogram.honest], axis=1), limits.min_leaf)
-        cut = best_cut(feature, histogram.counts, histogram.sums, fits, condition.get(place))
+        cut = best_cut(feature, histogram.counts, histogram.sums, fits, condition.get(index))
         if cut and cut.gain >= least_gain and (best is None or cut.gain > best[0]):
-            best = cut.gain, Split(place, cut.left, cut.right)
+            best = cut.gain, Split(index, cut.left, cut.right)
     return best[1] if best else None
 
 
@@ -198,10 +198,10 @@ def _with_siblings(
 ) -> Iterator[tuple[NodeKey, Histograms]]:
     """Give the histograms that were measured, and for each node's sibling what its parent has left."""
     for (tree, node_id), parent in wanted.items():
-        own = measured[tree, node_id]
-        yield (tree, node_id), own
+        histograms = measured[tree, node_id]
+        yield (tree, node_id), histograms
         if parent is not None:
-            rest = [whole.without(part) for whole, part in zip(parent, own, strict=True)]
+            rest = [whole.without(part) for whole, part in zip(parent, histograms, strict=True)]
             yield (tree, node_id ^ 1), rest
 
 

@@ -238,20 +238,20 @@ def _best_split(node: PairNode, samples: Samples, features: Sequence[Feature], f
     for side in (NEGATIVE, POSITIVE):
         n_opposite = len(train[1 - side])
         least = np.array([max(fewest.rows, -(-fewest.pairs // n_opposite)), fewest.rows])
-        for place, feature in enumerate(features):
-            bins = [_bins(sample, rows, side, place) for sample, rows in zip(samples, node.rows, strict=True)]
+        for index, feature in enumerate(features):
+            bins = [_bins(sample, rows, side, index) for sample, rows in zip(samples, node.rows, strict=True)]
             counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
             sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
-            inside = node.conditions[side].get(place)
+            inside = node.conditions[side].get(index)
             cut = best_cut(feature, counts[:, 0] * n_opposite, sums, leave_enough(counts, least), inside)
             if cut and (best is None or cut.gain > best.cut.gain):
-                best = _Split(side, place, cut)
+                best = _Split(side, index, cut)
     return best
 
 
-def _bins(sample: Sample, rows: Rows, side: int, place: int) -> Ints:
-    bins: Ints = sample[side].bins[place, rows[side]]
+def _bins(sample: Sample, rows: Rows, side: int, feature: int) -> Ints:
+    bins: Ints = sample[side].bins[feature, rows[side]]
     return bins
 
 

@@ -64,12 +64,12 @@ class SliceCounter:
         """Return what counts these candidates."""
         predicates, slices = candidates
         by_features: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-        for place, conjunction in enumerate(slices):
-            by_features[tuple(predicates[own].feature for own in conjunction)].append(place)
+        for number, conjunction in enumerate(slices):
+            by_features[tuple(predicates[one].feature for one in conjunction)].append(number)
         base = len(predicates)
         combinations = [
-            _Combination(features, pd.Index([_key(slices[place], base) for place in own]), np.array(own))
-            for features, own in by_features.items()
+            _Combination(features, pd.Index([_key(slices[number], base) for number in numbers]), np.array(numbers))
+            for features, numbers in by_features.items()
         ]
         return cls(len(slices), base, _codes_by_bin(predicates), tuple(combinations))
 
@@ -91,22 +91,22 @@ class SliceCounter:
         -----
         Costs about 40 ns for each row and set of features that candidates are on, whatever the number of candidates.
         """
-        met = [codes[own] for codes, own in zip(self.codes, bins, strict=True)]
+        met = [codes[of_feature] for codes, of_feature in zip(self.codes, bins, strict=True)]
         totals = np.zeros((len(Counts._fields), self.n_slices), np.int64)
         for features, keys, slices in self.combinations:
-            found = keys.get_indexer(_key([met[place] for place in features], self.base))
-            rows = np.flatnonzero(found >= 0)
-            inside = slices[found[rows]]
-            for total, own in zip(totals, each, strict=True):
-                np.add.at(total, inside, own[rows])
+            indices = keys.get_indexer(_key([met[feature] for feature in features], self.base))
+            rows = np.flatnonzero(indices >= 0)
+            inside = slices[indices[rows]]
+            for total, column in zip(totals, each, strict=True):
+                np.add.at(total, inside, column[rows])
         return totals
 
 
 def _codes_by_bin(predicates: Sequence[Predicate]) -> tuple[Ints, ...]:
     """Return by feature the code of each bin: the place of the predicate that it is in."""
     by_feature: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for place, (feature, bins) in enumerate(predicates):
-        by_feature[feature].update(dict.fromkeys(bins, place))
+    for number, (feature, bins) in enumerate(predicates):
+        by_feature[feature].update(dict.fromkeys(bins, number))
     return tuple(np.array([code for _, code in sorted(codes.items())]) for _, codes in sorted(by_feature.items()))
 
 

@@ -57,8 +57,8 @@ def judge_slices(slices: Iterable[tuple[Condition, NodeSums]], whole: NodeSums) 
         )
         for condition, sums in slices
     ]
-    ranked = sorted((found for found in judged if found.score > 0), key=lambda found: -found.score)
-    return [replace(found, rank=rank) for rank, found in enumerate(decide(ranked), start=1)]
+    ranked = sorted((one for one in judged if one.score > 0), key=lambda one: -one.score)
+    return [replace(one, rank=rank) for rank, one in enumerate(decide(ranked), start=1)]
 
 
 def _score_of(inside: Moments, all_rows: Moments) -> float:

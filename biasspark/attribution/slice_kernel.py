@@ -164,7 +164,7 @@ def search(
             counted = yield batch
             for tree in batch:
                 searches[tree].take(counted.get(tree, {}))
-    return [found.result() for found in searches]
+    return [one.result() for one in searches]
 
 
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
@@ -221,14 +221,14 @@ class _TreeSearch:
     def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> _TreeSearch:
         """Return a search that knows the slices of one predicate."""
         predicates = [
-            Predicate(place, bins)
-            for place, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
+            Predicate(index, bins)
+            for index, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
             for bins in cut_feature(feature, counts[:, 0], settings.max_bins)
         ]
         whole = _add_up(by_bin[0])
-        joinable = [place for place, feature in enumerate(features) if feature.numeric]
+        joinable = [index for index, feature in enumerate(features) if feature.numeric]
         begun = cls(settings, predicates, whole, joinable, seen={whole})
-        begun.take({(n,): _add_up(by_bin[place][sorted(bins)]) for n, (place, bins) in enumerate(predicates)})
+        begun.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(predicates)})
         return begun
 
     @property
@@ -259,14 +259,14 @@ class _TreeSearch:
 
     def candidates(self) -> Candidates:
         """Return the slices that are longer by one and may be among the best, or as many as there is room for."""
-        found = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
-        if len(found) > MOST_CANDIDATES:
-            self.left_out = max(self.left_out, found.pop()[0])
-        return Candidates(self.predicates, [conjunction for _, conjunction in found])
+        extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
+        if len(extended) > MOST_CANDIDATES:
+            self.left_out = max(self.left_out, extended.pop()[0])
+        return Candidates(self.predicates, [conjunction for _, conjunction in extended])
 
     def result(self) -> Searched:
         """Return the best slices, joined."""
-        listed = [(dict(self.predicates[place] for place in own), counts) for own, counts in self.best]
+        listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[Counts, Condition] = {}
         for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
@@ -279,13 +279,13 @@ class _TreeSearch:
 
     def _steepest_part(self, conjunction: Slice) -> Fraction:
         """Return the most that a row lacks on average in a shorter conjunction, 0 at least."""
-        parts = (conjunction[:place] + conjunction[place + 1 :] for place in range(len(conjunction)))
+        parts = (conjunction[:index] + conjunction[index + 1 :] for index in range(len(conjunction)))
         return max((self.steepest[part] for part in parts if part), default=Fraction(0))
 
     def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
         """Return what slices are ordered by: score, number of predicates, then feature and bin of each."""
         condition, counts = listed
-        return -self._score(counts), len(condition), sorted((place, min(bins)) for place, bins in condition.items())
+        return -self._score(counts), len(condition), sorted((index, min(bins)) for index, bins in condition.items())
 
     def _score(self, counts: Counts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
@@ -318,8 +318,8 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
     """
     partners: defaultdict[Slice, set[int]] = defaultdict(set)
     for bound, parent in parents:
-        parts = [(parent[:place] + parent[place + 1 :], last) for place, last in enumerate(parent)]
-        taken = {predicates[place].feature for place in parent}
+        parts = [(parent[:index] + parent[index + 1 :], last) for index, last in enumerate(parent)]
+        taken = {predicates[index].feature for index in parent}
         for further in sorted(set.intersection(*(partners[part] for part, _ in parts))):
             if predicates[further].feature not in taken:
                 yield bound, tuple(sorted((*parent, further)))
@@ -343,30 +343,32 @@ def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
 def _join_slices(listed: Sequence[_Listed], joinable: Sequence[int]) -> Sequence[_Listed]:
     """Join slices that differ in adjoining intervals of one numeric feature, until none do."""
     joined = listed
-    for place in joinable:
-        joined = _join_on(joined, place)
+    for index in joinable:
+        joined = _join_on(joined, index)
     return joined if len(joined) == len(listed) else _join_slices(joined, joinable)
 
 
-def _join_on(listed: Iterable[_Listed], place: int) -> list[_Listed]:
+def _join_on(listed: Iterable[_Listed], index: int) -> list[_Listed]:
     """Join slices that differ in adjoining intervals of this feature."""
     joined: list[_Listed] = []
-    for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(place, {NULL_BIN}))):
+    for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(index, {NULL_BIN}))):
         for number, (below, so_far) in enumerate(joined):
-            if _adjoin(below, condition, place):
-                bins = below[place] | condition[place]
-                joined[number] = {**below, place: bins}, Counts(*map(sum, zip(so_far, counts, strict=True)))
+            if _adjoin(below, condition, index):
+                bins = below[index] | condition[index]
+                joined[number] = {**below, index: bins}, Counts(*map(sum, zip(so_far, counts, strict=True)))
                 break
         else:
             joined.append((condition, counts))
     return joined
 
 
-def _adjoin(below: Condition, above: Condition, place: int) -> bool:
+def _adjoin(below: Condition, above: Condition, index: int) -> bool:
     """Say whether two slices differ in their intervals of a feature alone, of which one begins where the other ends."""
     differ = {*below.items()} ^ {*above.items()}
-    bins = below.get(place, frozenset()), above.get(place, frozenset())
-    return differ == {(place, own) for own in bins} and NULL_BIN not in bins[0] and max(bins[0]) + 1 == min(bins[1])
+    bins = below.get(index, frozenset()), above.get(index, frozenset())
+    return (
+        differ == {(index, of_one) for of_one in bins} and NULL_BIN not in bins[0] and max(bins[0]) + 1 == min(bins[1])
+    )
 
 
 def _add_up(counts: Ints) -> Counts:

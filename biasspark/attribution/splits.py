@@ -146,7 +146,7 @@ def _orders(feature: Feature, rows: Ints, whole: BigInts) -> list[Ints]:
     """Return the bins with rows in each order in which cuts are tried."""
     bins = np.flatnonzero(rows)
     if not feature.numeric:
-        return [np.array(sorted(bins, key=lambda place: (whole[place] / int(rows[place]), place)))]
+        return [np.array(sorted(bins, key=lambda bin_: (whole[bin_] / int(rows[bin_]), bin_)))]
     known = bins[bins != NULL_BIN]
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
