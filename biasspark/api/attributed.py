@@ -14,6 +14,7 @@ from biasspark.api.frame_kinds import spark_rows
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.attribution.ranked_blocks import RankedBlocks
+from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
@@ -45,11 +46,16 @@ class AttributedCorpus:
 
     Attributes
     ----------
+    n_rows : int
+        Rows read.
+    rejects : dict of str to int
+        Rows that do not count, by reason.
     warnings : tuple of str
         What a person should look at.
     """
 
-    def __init__(self, tables: Mapping[Table, Frame], warnings: Sequence[str]) -> None:
+    def __init__(self, tables: Mapping[Table, Frame], counts: RowCounts, warnings: Sequence[str]) -> None:
+        self.n_rows, self.rejects = counts.n_rows, dict(counts.rejects)
         self._tables, self.warnings = dict(tables), tuple(warnings)
 
     def loss_by_segment(self) -> Frame:
@@ -151,7 +157,7 @@ def attribute(
     Returns
     -------
     AttributedCorpus
-        A method for each table, and ``warnings``.
+        A method for each table, ``n_rows``, ``rejects`` and ``warnings``.
 
     Examples
     --------
@@ -184,9 +190,9 @@ def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
             table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
             for table, rows in tables.items()
         }
-        warnings = (*describe_rows(surveyed, ranked)[1], *of_tables)
-    warn(warnings)
-    return AttributedCorpus(frames, warnings)
+        counts, of_rows = describe_rows(surveyed, ranked)
+    warn((*of_rows, *of_tables))
+    return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
 
 
 @contextmanager

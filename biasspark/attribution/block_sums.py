@@ -7,6 +7,7 @@ looked up in the cells, of which there are far fewer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +145,7 @@ def count_for_slices(block: RowBlock, rows: Ints, units: Ints, ceiling: int, bit
     return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 
 
-def hash_bins(bins: SmallInts) -> NDArray[np.uint64]:
+def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a hash of the bins of each cell, uint64. Each step is the finalizer of SplitMix64, a bijection."""
     hashed = np.zeros(bins.shape[1], np.uint64)
     for of_feature in bins:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
+from biasspark.attribution.block_sums import hash_bins
 from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
@@ -69,8 +70,8 @@ def pair_segments(
     -----
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
-    Rows of equal hashes, such as those that repeat an id, are ordered by what is used of them. So the draw depends on
-    the rows alone, and models and slices draw the same rows where they have them.
+    Rows of equal hashes, such as those that repeat an id, are ordered by a hash of what is used of them. So the draw
+    depends on the rows alone, and models and slices draw the same rows where they have them and ids do not repeat.
 
     One query. Of each block and label, twice as many rows as a sample holds are shuffled at most. A task holds those of
     its models and slices.
@@ -127,8 +128,9 @@ def _find_lowest(rows: Ints, draws: Ints, size: int) -> Ints:
 
 def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, ...]) -> Samples:
     """Return the rows that grow the tree, and those that estimate: of each label the lowest hashes."""
-    # The last key counts first.
-    order = np.lexsort([*rows.bins[::-1], rows.scores, drawn])
+    # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
+    used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
+    order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
     train: list[Examples] = []
     honest: list[Examples] = []
     for value, size in zip((False, True), sizes, strict=True):

@@ -6,6 +6,7 @@ The survey lists what the bins and the groups stand for; it runs Spark jobs when
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
@@ -32,7 +33,23 @@ Grouping = tuple[str, ...]
 _HASHES = 1 << 30
 
 
-def survey_values(corpus: DataFrame, attribution: Attribution) -> tuple[tuple[Feature, ...], tuple[Grouping, ...]]:
+class SurveyedValues(NamedTuple):
+    """What is known of the columns of rows.
+
+    Attributes
+    ----------
+    features, groups
+        The features that are split on, and the groups of every grouping.
+    unreadable
+        By numeric feature that is text, the rows whose text is no number, if there are any.
+    """
+
+    features: tuple[Feature, ...]
+    groups: tuple[Grouping, ...]
+    unreadable: Mapping[str, int]
+
+
+def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues:
     """Cut every feature into bins, numeric ones first, in the order of the configuration, and list groups.
 
     A numeric feature has a bin for each of its values, or where there are more than ``tree.max_bins`` of them, one from
@@ -56,9 +73,13 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> tuple[tuple[Fe
     """
     schema = corpus.schema
     numeric, categorical = (attribution.numeric, attribution.categorical) if attribution.searches else ((), ())
+    of_text = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
     numbers, texts, nullable = count_values(
         corpus,
-        [number(name, schema[name].dataType) for name in numeric],
+        [
+            *(number(name, schema[name].dataType) for name in numeric),
+            *(F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text),
+        ],
         [
             *(category(name, schema[name].dataType) for name in categorical),
             *(_group_value(corpus, text) for text in attribution.groupings.values()),
@@ -77,9 +98,17 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> tuple[tuple[Fe
     ]
     features += [
         Feature(name, write_category(name, schema[name].dataType), False, tuple(sorted(values)), has_null)
-        for name, values, has_null in zip(categorical, categories, nullable[len(numeric) :], strict=False)
+        for name, values, has_null in zip(categorical, categories, nullable[len(numbers) :], strict=False)
     ]
-    return tuple(features), tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
+    groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
+    unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
+    return SurveyedValues(tuple(features), groupings, {name: count for name, count in unreadable.items() if count})
+
+
+def _is_unreadable(name: str) -> Column:
+    """Return whether a text is neither a number nor blank."""
+    text = column(name)
+    return text.isNotNull() & (F.trim(text) != "") & number(name, StringType()).isNull()
 
 
 def _list_faults(

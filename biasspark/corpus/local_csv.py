@@ -38,6 +38,10 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
     InputError
         If the header line gives a column no name, or two the same, or the file is in UTF-16.
     """
+    with file.open("rb") as content:
+        if content.read(4) == b"PAR1":
+            fix = 'Set `format = "parquet"`, or leave it out.'
+            raise InputError(Fault(("corpus", "format"), "csv", f"{file} is a Parquet file.", fix))
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         lines = (line for line in text if line.strip("\r\n"))
         names = next(csv.reader(lines, delimiter=separator_of(corpus)), [])

@@ -196,7 +196,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             for n, model in enumerate(measures.models)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
-        n_ids=row["n_ids"] if id_column else None,
+        n_ids=row["n_ids"] + row["null_ids"] if id_column else None,
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
@@ -320,6 +320,7 @@ def _aggregates(
     if id_column:
         sketch = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
         aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
+        aggregates["null_ids"] = F.count_if(F.col("first") & F.col("id").isNull()), F.sum  # they repeat none
     return aggregates
 
 

@@ -176,10 +176,27 @@ def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple
     return _warn_of_names("segment", segments, empty, _NO_ROW)
 
 
-def feature_warnings(features: Sequence[str], constant: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence on the features that are the same on all rows, given all of them in order."""
+def feature_warnings(
+    features: Sequence[str], constant: Sequence[str], unreadable: Mapping[str, int]
+) -> tuple[str, ...]:
+    """Return sentences on the features that are the same on all rows, and on texts that are no numbers.
+
+    Parameters
+    ----------
+    features, constant
+        All features in order, and those of one value.
+    unreadable
+        By numeric feature, the rows whose text is no number.
+    """
     text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
-    return _warn_of_names("feature", features, constant, text)
+    warnings = _warn_of_names("feature", features, constant, text)
+    if not unreadable:
+        return warnings
+    return (
+        *warnings,
+        f"features: values that are no numbers count as missing: {_list_counts(unreadable)}. If they are categories, "
+        f"name the column in `categorical`. {DECIMAL_POINT}",
+    )
 
 
 def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
         "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
     ),
     "UNRESOLVED_COLUMN": "it names a column that does not exist",
+    "UNRESOLVED_ROUTINE": "it calls a function that does not exist",
     "INVALID_WHERE_CONDITION": _MORE_ROWS,
     "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
     "UNSUPPORTED_GENERATOR": _MORE_ROWS,
@@ -96,13 +97,16 @@ _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
 _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 and in the causes of others
     "CATALOG_NOT_FOUND": "catalog plugin class",
     "CANNOT_READ_FILE_FOOTER": "is not a Parquet file|Could not read footer|Malformed ORC file",
-    "FAILED_READ_FILE": "Cannot read|Encountered error while reading file|Checksum error",
+    "FAILED_READ_FILE": "Cannot read|Encountered error while reading file|Checksum error|Parquet (argument )?error: ",
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": "Parquet column cannot be converted in file",
     "PARQUET_TYPE_ILLEGAL": "Illegal Parquet type",
     "CONFLICTING_PARTITION_COLUMN_NAMES": "Conflicting partition column names",
     "CSV_HEADER": "CSV header does not conform|Number of column in CSV header",
     "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
     # Of the embedded engine, which quotes the value.
+    "UNRESOLVED_COLUMN": "cannot resolve attribute",
+    "PARSE_SYNTAX_ERROR": r"invalid argument: found .* expected ",
+    "UNRESOLVED_ROUTINE": "unknown function: ",
     "CAST_INVALID_INPUT": "Cast error: |invalid timestamp: ",
     "DIVIDE_BY_ZERO": "(?i)(divide|division|remainder) by zero",
     "ARITHMETIC_OVERFLOW": r"Int\d+ overflow|Overflow happened on",
@@ -137,6 +141,8 @@ _DETAILS = {  # what Spark's sentences name, and how a fault repeats it
     r"The data type (\w+) is not supported": "Type: {0}",
     r"Failed to find (?:the )?data source: ([\w.]*\w)": "Format: {0}",
     r"with name (`.*?`) cannot be resolved": "Column: {0}",
+    r'ObjectName\(\[Identifier\("([^"]*)"\)\]\) is missing': "Column: `{0}`",
+    r"unknown function: (\w+)": "Function: {0}",
     r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)": "{0}",
 }
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")

@@ -18,7 +18,7 @@ from biasspark.config import Attribution, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.feature_columns import Grouping, row_columns, survey_values
+from biasspark.corpus.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
@@ -47,14 +47,18 @@ class SurveyedRows(SurveyedCorpus):
         Without identities: nothing but rows is ranked.
     examples
         EXAMPLES with the columns that describe rows.
-    groups
-        The groups of every grouping, by number.
+    values
+        Of features and groupings.
     """
 
     id_column: str
     attribution: Attribution
-    features: tuple[Feature, ...]
-    groups: tuple[Grouping, ...]
+    values: SurveyedValues
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What is split on."""
+        return self.values.features
 
     @property
     def size_text(self) -> str:
@@ -69,7 +73,7 @@ class SurveyedRows(SurveyedCorpus):
         attribution, models = self.attribution, self.encoding.models
         description = RowDescription(
             features=self.features,
-            groupings=self.groups,
+            groupings=self.values.groups,
             segments=tuple(attribution.segments),
             n_slices=len(self.encoding.slices),
             is_split=bool(attribution.tree or attribution.slice_search),
@@ -103,10 +107,10 @@ def survey_rows(
         partial(survey_values, corpus, attribution),
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
-        survey, (features, groups) = run_side_by_side(corpus.sparkSession, surveys)
+        survey, values = run_side_by_side(corpus.sparkSession, surveys)
     encoding = build_encoding(measures, survey)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
-        columns = row_columns(attribution, features, marked, id_column)
+        columns = row_columns(attribution, values.features, marked, id_column)
         yield SurveyedRows(
             corpus=marked,
             examples=encode_examples(marked, measures, encoding, id_column, list(columns.values())),
@@ -117,8 +121,7 @@ def survey_rows(
             id_column=id_column,
             expressions=expressions,
             attribution=attribution,
-            features=features,
-            groups=groups,
+            values=values,
         )
 
 
@@ -154,7 +157,7 @@ def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Ite
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.features, names, attribution.pairs, level)
     if attribution.groupings:
-        groups = dict(zip(attribution.groupings, surveyed.groups, strict=True))
+        groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
     with (
         job_on_corpus(surveyed, "rank every row"),
@@ -170,6 +173,6 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
     warnings = (
         *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
-        *feature_warnings([feature.name for feature in surveyed.features], constant),
+        *feature_warnings([feature.name for feature in surveyed.features], constant, surveyed.values.unreadable),
     )
     return ranked.counts.row_counts, warnings

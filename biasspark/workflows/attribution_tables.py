@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -78,7 +78,7 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
-    warnings = (*_warn(surveyed, ranked), *plan.warn(results))
+    warnings = (*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured))
     if attribution.groupings:
         tables[AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
         warnings = (*warnings, *warn_of_groupings(crosses))
@@ -243,6 +243,22 @@ class SearchPlan:
         """Return what was left out of the search of slices."""
         targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
         return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
+
+    def warn_of_trees(self, results: SearchResults, measured: MeasuredSets) -> Iterator[str]:
+        """Yield which trees had nothing to compare, or all rows on one side of the split."""
+        for key, target, _ in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
+            whole = measured.of(target, {}).sums
+            if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
+                yield (
+                    f"[attribution] compare: no row is scored by both {key.model} and {key.baseline_model}, so their "
+                    "difference has no tree."
+                )
+            if key.target == AUC and bool(whole.train.n) != bool(whole.honest.n):
+                half = "estimates" if whole.train.n else "grows the tree"
+                yield (
+                    f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their "
+                    "id. Name an id that differs from row to row, or change `honest_fraction`."
+                )
 
 
 def is_probability(ranked: RankedBlocks, model: str, attribution: Attribution) -> bool:

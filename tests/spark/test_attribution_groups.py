@@ -83,9 +83,9 @@ def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> 
     levels = [0.0, -0.0, 0.1, math.nan, None]
     rows = [(number, levels[number % 5], (*HOSTILE, None)[number % 10]) for number in range(50)]
     frame = spark.createDataFrame(rows, f"id INT, level {kind}, `job's` STRING")
-    features, _ = survey_values(
+    features = survey_values(
         frame, Attribution(numeric=("level",), categorical=("level", "job's"), tree=TreeSettings())
-    )
+    ).features
     assert features[1].values == ("0.0", "0.1")
     assert set(features[2].values) == set(HOSTILE)
     columns = row_columns(Attribution(), features, frame, "id").values()
@@ -146,8 +146,8 @@ def test_very_many_numbers_are_counted_by_range(spark: SparkSession, monkeypatch
         "id", "IF(id % 9 = 0, NULL, (id * 7919) % 3001 / 7D) AS x", "id % 3 AS y"
     )
     attribution = Attribution(numeric=("x", "y"), tree=TreeSettings(max_bins=40))
-    [x, y], _ = survey_values(frame, attribution)
+    x, y = survey_values(frame, attribution).features
     monkeypatch.setattr(value_counts, "MOST_NUMBERS", 320)
     monkeypatch.setattr(value_counts, "_ROWS_A_RANGE", 600)
-    assert survey_values(frame, attribution)[0] == (x, y)
+    assert survey_values(frame, attribution).features == (x, y)
     assert (len(x.values), y.values, x.nullable, y.nullable) == (40, (0.0, 1.0, 2.0), True, False)

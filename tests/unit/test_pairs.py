@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -48,7 +49,19 @@ def segment(models: Sequence[Ranked], settings: Pairs, level: float = 0.95) -> l
 
 def in_order(rows: Sequence[Example], label: bool) -> list[Example]:
     """The rows of a label in the order in which they are drawn."""
-    return sorted((row for row in rows if row.label == label), key=lambda row: (row.draw, row.score, row.bins))
+    return sorted((row for row in rows if row.label == label), key=lambda row: (row.draw, mix(row)))
+
+
+def mix(row: Example) -> int:
+    """A hash of the bins and the score of a row: a finalizer of SplitMix64 for each."""
+    mixed = 0
+    (bits,) = struct.unpack("<Q", struct.pack("<d", row.score + 0.0))
+    for value in (*row.bins, bits):
+        mixed = (mixed * 0x9E3779B97F4A7C15 + value + 1) % 2**64
+        mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+        mixed ^= mixed >> 31
+    return mixed
 
 
 ROWS = st.lists(

@@ -137,7 +137,7 @@ def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytes
     (ranked, *_), batch = draw_two_models(1, 60)
     assert len(ranked.rows) > 20
     with pytest.raises(InputError, match="share one score"):
-        RowRanking(ENCODING, [np.empty(0)] * 2, DESCRIPTION).place(frame_of([batch]), lambda *_: ()).collect()
+        RowRanking(ENCODING, [np.empty(0)] * 2, DESCRIPTION).place(frame_of([batch]), []).collect()
 
 
 @settings(deadline=None)

@@ -1,0 +1,118 @@
+"""Attribution of pandas frames on the embedded engine: what is not a result is said, and what repeats is no harm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import biasspark
+from biasspark.errors import Fault, InputError
+
+N_ROWS = 1200
+NIGHT = ("--run-date", "2026-01-15")
+
+
+def frame(**changes: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    label = rng.random(N_ROWS) < 0.4
+    columns = {"id": np.arange(N_ROWS), "y": label, "age": rng.integers(18, 70, N_ROWS)}
+    scores = {name: np.clip(0.3 * label + 0.6 * rng.random(N_ROWS), 0, 1) for name in ("s", "t")}
+    return pd.DataFrame(columns | scores | changes)
+
+
+def attribute(df: pd.DataFrame, **asked: Any) -> tuple[biasspark.AttributedCorpus, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        keys: dict[str, Any] = {"id": "id", "models": ["s", "t"], "label": "y", "numeric": ["age"], "tree": {}}
+        attributed = biasspark.attribute(df, **keys | asked)
+    assert {warning.filename for warning in caught} <= {__file__}
+    assert [str(warning.message) for warning in caught] == list(attributed.warnings)
+    return attributed, list(attributed.warnings)
+
+
+def test_texts_that_are_no_numbers_are_warned_of() -> None:
+    texts = [f"{n % 50},5" if n % 3 == 0 else str(n % 50) for n in range(N_ROWS)]
+    attributed, [text] = attribute(frame(age=texts))
+    assert "400 of 'age'" in text
+    assert (attributed.n_rows, attributed.rejects) == (N_ROWS, {})
+
+
+def test_models_that_share_no_row_are_warned_of() -> None:
+    df = frame()
+    df.loc[::2, "s"], df.loc[1::2, "t"] = np.nan, np.nan
+    attributed, texts = attribute(df, compare=[("s", "t")])
+    assert any("no row is scored by both s and t" in text for text in texts)
+    assert (attributed.attribution_segments()["baseline_model"] == "").all()
+
+
+def test_rows_of_one_id_are_not_split() -> None:
+    _, texts = attribute(frame(id=7))
+    assert sum("split by a hash of their id" in text for text in texts) == 2
+
+
+def test_missing_ids_do_not_repeat() -> None:
+    ids = [n if n % 2 else None for n in range(N_ROWS)]
+    _, texts = attribute(frame(id=pd.array(ids, "Int64")))
+    assert not any("repeat an id" in text for text in texts)
+
+
+@pytest.mark.parametrize("n_ids", [1, 5, N_ROWS])
+def test_pairs_are_drawn_at_random_whatever_the_ids(n_ids: int) -> None:
+    df = frame(id=np.arange(N_ROWS) % n_ids)
+    with pytest.warns() if n_ids < N_ROWS else warnings.catch_warnings():
+        rows = biasspark.pair_segments(
+            df, id="id", models=["s"], label="y", numeric=["age"], pairs={"positives": 150, "negatives": 150}
+        )
+    root = rows[rows["node_id"] == 1].iloc[0]
+    assert root["mean_honest"] == pytest.approx(roc_auc_score(df["y"], df["s"]), abs=0.07)
+
+
+def test_what_an_expression_lacks_is_named() -> None:
+    with pytest.raises(InputError) as caught:
+        attribute(frame(), segments={"a": "agee > 1", "b": "nofunction(age) > 1", "c": "age > > 1"})
+    rules = {fault.path[-1]: str(fault) for fault in caught.value.faults if isinstance(fault, Fault)}
+    assert "`agee`" in rules["a"]
+    assert "nofunction" in rules["b"]
+    assert rules.keys() == {"a", "b", "c"}
+    assert not any("cannot compute it" in rule for rule in rules.values())
+
+
+def test_a_corrupt_file_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    frame().to_parquet(path)
+    data = bytearray(path.read_bytes())
+    data[2000:4000] = bytes(2000)
+    path.write_bytes(data)
+    config = f"""
+        corpus = {{ name = "c", path = "{path}", id = "id" }}
+        label = {{ column = "y" }}
+        models = {{ s = "s" }}
+        attribution = {{ numeric = ["age"], tree = {{}} }}
+        output = {{ path = "{tmp_path / "warehouse"}" }}
+    """
+    (tmp_path / "c.toml").write_text(config, encoding="utf-8")
+    assert run_job(["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *NIGHT]) == (
+        3,
+        "corrupt",
+    )
+    (tmp_path / "c.toml").write_text(config.replace('id = "id"', 'id = "id", format = "csv"'), encoding="utf-8")
+    path.rename(tmp_path / "rows.csv")
+    command = ["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *NIGHT]
+    assert run_job([*command, "--set", f"corpus.path='{tmp_path / 'rows.csv'}'"]) == (3, "is a Parquet file")
+
+
+def run_job(arguments: list[str]) -> tuple[int, str]:
+    """Return the exit code of a job, and what its error says of the file."""
+    command = [sys.executable, "-m", "biasspark", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, next(
+        (text for text in ("is a Parquet file", "corrupt") if text in done.stderr), done.stderr
+    )
