@@ -78,7 +78,7 @@ DECIMAL_POINT = (
     "A number in text has a decimal point: where it has a comma, correct the data, or read a view with "
     "replace(x, ',', '.')."
 )
-"""What to do about texts that should be numbers and are none, as 0,5."""
+"""What to do about texts that should be numbers and are not, as 0,5."""
 
 
 def list_first(texts: Sequence[str], most: int) -> str:

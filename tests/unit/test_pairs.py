@@ -124,7 +124,7 @@ def test_what_is_said_of_nodes() -> None:
 
 
 def test_intervals_are_those_of_an_auc() -> None:
-    """Of scores in three heights, by either method."""
+    """Of scores with three values, by either method."""
 
     def rows_of(n_rows: int, shift: float) -> list[Example]:
         draws = np.random.default_rng(1).permutation(n_rows).tolist()
