@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import meet
 from biasspark.attribution.influence import Placed, influence_variance
-from biasspark.attribution.row_values import rows_with_opposite
-from biasspark.attribution.trees import Target
+from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from biasspark.attribution.cell_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import example_attributions
@@ -16,15 +17,16 @@ from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
-from biasspark.attribution.row_values import AUC
+from biasspark.attribution.row_values import AUC, Target
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
-from biasspark.attribution.slice_search import SearchedSlices, search_slices
-from biasspark.attribution.trees import Target, grow_trees
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
 from biasspark.metrics.data_quality import grouping_warnings, segment_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
+from biasspark.session import kept
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
@@ -169,16 +171,22 @@ class SearchPlan:
         """Grow the trees and search the slices, together."""
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
+        values: list[SummedValue] = []
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
-            searches["trees"] = grow_trees(blocks, self.targets, attribution.tree, square_sums)
+            values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
+            searches["trees"] = grow_trees(blocks.features, of_trees, attribution.tree, square_sums)
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
-            searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
-        if searches:
-            stage(f"searching {', '.join(searches)}")
+            values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
+            searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
+        if not searches:
+            return SearchResults()
+        stage(f"searching {', '.join(searches)}")
         with job_on_corpus(surveyed, f"search {', '.join(searches)}"):
-            results = run_searches(blocks, list(searches.values()))
+            by_cell = sum_blocks(blocks, values)
+            with kept(by_cell.frame, large_rows=True) as frame:
+                results = run_searches(replace(by_cell, frame=frame), list(searches.values()))
         return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasspark.attribution.cell_sums import sum_blocks
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import Moments
-from biasspark.attribution.slice_search import search_slices
-from biasspark.attribution.trees import Target, grow_trees
+from biasspark.attribution.slice_search import list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
@@ -204,12 +206,14 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
     encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
+    of_trees = list_tree_values(targets, blocks.n_rows)
+    of_slices = list_slice_values(searched, [0.4, 0.4], blocks.n_rows)
     searches = [
-        grow_trees(blocks, targets, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
-        search_slices(blocks, searched, [0.4, 0.4], wanted),
-        count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}),
+        grow_trees(FEATURES, of_trees, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
+        search_slices(FEATURES, of_slices, wanted),
     ]
-    trees, slices, crosses = run_searches(blocks, searches)
+    trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
+    crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
     measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
     compared = {target: nodes[target] for target in COMPARED}
