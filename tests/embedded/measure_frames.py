@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import biasspark
 from biasspark.errors import BiasSparkError
-from tests.main_job import make_rows
+from tests.harness.main_job import make_rows
 
 SCRIPT = "<script>alert(1)</script>"
 ROWS: dict[str, Any] = {"label": "target", "label_threshold": 0.5}

@@ -18,9 +18,9 @@ import pytest
 
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil_rows import CivilRequest
-from tests.documents import blocks_of
 from tests.embedded.measure_frames import SCRIPT
-from tests.submitting import clean_environment
+from tests.harness.documents import blocks_of
+from tests.harness.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")

@@ -34,9 +34,7 @@ from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
 from biasspark.ranking.kernels.subsets import draw_places
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
-from tests.oracle.pairs import Example, State, cross_all
-from tests.oracle.suite import ordered_doubled, weighted_auc
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     draw_rows,
     encoding_of,
     flags,
@@ -46,6 +44,8 @@ from tests.ranking_without_spark import (
     pack,
     rank_batches,
 )
+from tests.oracle.pairs import Example, State, cross_all
+from tests.oracle.suite import ordered_doubled, weighted_auc
 
 INCLUDED = pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 

@@ -16,9 +16,17 @@ from biasspark.ranking.kernels.identity_scores import IdentityScores
 from biasspark.ranking.kernels.skew_trials import sum_kept
 from biasspark.ranking.kernels.subsets import draw_places
 from biasspark.ranking.sampled_trials import list_subsets, sum_kept_rows
+from tests.harness.ranking_without_spark import (
+    draw_rows,
+    encoding_of,
+    flags,
+    frame_of,
+    membership_fields,
+    pack,
+    rank_batches,
+)
 from tests.oracle.pairs import State
 from tests.oracle.suite import ordered_doubled
-from tests.ranking_without_spark import draw_rows, encoding_of, flags, frame_of, membership_fields, pack, rank_batches
 
 OTHER_LABEL = {
     "subgroup_negative": ("subgroup_positive", "background_positive"),
