@@ -83,11 +83,11 @@ def _read_histograms(
     asked: Asked, values: Sequence[SummedValue], features: Sequence[Feature], measured: Answer
 ) -> dict[NodeKey, Histograms]:
     """Return the histograms of leaves; zeros of those without rows."""
-    n_bins, places = sum(feature.n_bins for feature in features), Counter[int]()
+    n_bins, positions = sum(feature.n_bins for feature in features), Counter[int]()
     histograms: dict[NodeKey, Histograms] = {}
     for number, node_id in asked.leaves:
         target, nothing = values[number].target, np.zeros((len(asked.leaves), len(Histogram._fields), n_bins), np.int64)
         [sums] = measured.get((target.model, target.slice, number), [nothing])
-        histograms[number, node_id] = read_histograms(sums[places[number]], features)
-        places[number] += 1
+        histograms[number, node_id] = read_histograms(sums[positions[number]], features)
+        positions[number] += 1
     return histograms

@@ -31,7 +31,7 @@ from biasspark.ranking.kernels.pinned_trials import (
     pool_ranges,
 )
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
-from biasspark.ranking.kernels.subsets import draw_places
+from biasspark.ranking.kernels.subsets import draw_positions
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
 from tests.harness.ranking_without_spark import (
@@ -119,7 +119,7 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
     aucs = []
     trials = trials_of(pinned, corpus.encoding.names)
     for subset in trials.subsets(number, Draw(source, len(places_of), 0, len(pooled))):
-        places, _ = draw_places(subset, 0, len(places_of))
+        places, _ = draw_positions(subset, 0, len(places_of))
         assert len(places) == len(pooled)
         pool = [row[:2] for row in pooled] + [places_of[place] for place in places]
         pairs = ordered_doubled(
