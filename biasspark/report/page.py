@@ -180,14 +180,16 @@ def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) ->
 
 def list_cards(report: ReportData) -> list[list[dict[str, Any]]]:
     """Return the cards of score distributions: those of the worst identities, then the others."""
-    scales, histograms = histogram_paths.read_histograms(report)
+    rows = report.rows("score_histograms", slice=columns.ALL_ROWS)
+    scales, histograms = histogram_paths.read_histograms(rows)
     counts = {row["identity"]: row for row in reversed(report.rows("bias_metrics", slice=columns.ALL_ROWS))}
     cards = []
     for name in report.identities():
         pictures = [
-            (model, histogram_paths.draw_distribution(histograms[model, name], scales[model]))
+            (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
             for model in report.models()
-            if (model, name) in histograms
+            for key in [histogram_paths.PanelKey(columns.ALL_ROWS, name, model)]
+            if key in histograms
         ]
         if any(picture.n_subgroup for _, picture in pictures):
             cards.append({"identity": name, "pictures": pictures, "counts": counts[name]})

@@ -17,6 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import biasspark
 from biasspark.errors import BiasSparkError
@@ -77,7 +79,14 @@ def measure_kinds(folder: Path) -> dict[str, Any]:
     given = frames(folder)
     measured = {name: biasspark.bias_metrics(frame, **SUITE) for name, frame in given.items()}
     measured["spark"] = biasspark.bias_metrics(biasspark.local().read.parquet(str(folder / "rows.parquet")), **SUITE)
-    return {name: {"kind": kind(metrics), "bits": bits(metrics)} for name, metrics in measured.items()}
+    return {
+        name: {"kind": kind(metrics), "bits": bits(metrics), "drawn": read_texts(biasspark.plot.intervals(metrics))}
+        for name, metrics in measured.items()
+    }
+
+
+def read_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]
 
 
 def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
