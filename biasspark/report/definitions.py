@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.tables.schemas import TABLES
+from biasspark.tables.schemas import BIAS_RUNS, LOSS_BY_SEGMENT, TABLES
 
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
 """The five metrics, in the order of the papers."""
@@ -139,14 +139,21 @@ _DEFINED = {
 }
 
 
-def list_definitions(gate_metrics: Collection[str] = ()) -> dict[str, list[Definition]]:
-    """Return all definitions that a report shows, by table.
+def list_definitions(
+    gate_metrics: Collection[str] = (), attribution_alone: bool = False
+) -> dict[str, list[Definition]]:
+    """Return all definitions that a report shows, by table; of attribution alone only those of its tables.
 
     One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
     """
     gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
     defined = _DEFINED | {"threshold_rates": tuple(dict.fromkeys((*_DEFINED["threshold_rates"], *gaps)))}
-    return {table: [define(table, column) for column in columns] for table, columns in defined.items()}
+    jobs = (LOSS_BY_SEGMENT.job, BIAS_RUNS.job) if attribution_alone else {TABLES[table].job for table in defined}
+    return {
+        table: [define(table, column) for column in columns]
+        for table, columns in defined.items()
+        if TABLES[table].job in jobs
+    }
 
 
 def describe_reason(reason: str | None) -> str:
