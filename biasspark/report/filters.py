@@ -26,6 +26,7 @@ from biasspark.report.report_data import (
     group_rows,
     order_worst_first,
 )
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, tables_of
 
 MAX_IDENTITIES = 100
 MAX_PAIRS = 8
@@ -43,7 +44,7 @@ RATE_SUMS = {
 }
 """Sums and means over identities, and the columns that go into each."""
 
-_WHOLE = {"attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"}
+_WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 _SUITE_COLUMNS = ("model", "identity", "crossed", *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")))
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.config import Attribution, Config, Measures
-from biasspark.report.console_summary import show_lost
+from biasspark.report.attribution_text import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count
 from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows, warn_of_features

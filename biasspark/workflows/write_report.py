@@ -27,6 +27,7 @@ from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_r
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
@@ -62,6 +63,7 @@ _TABLES = (
     *_NEEDED,
     *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
     *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
+    ATTRIBUTION_CORRELATIONS,
 )
 _WRONG_PLACE = re.compile(
     r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
