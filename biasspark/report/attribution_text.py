@@ -22,6 +22,7 @@ from biasspark.tables.schemas import (
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
     LOSS_BY_SEGMENT,
+    NAMED_PAIRS,
     PAIR_SEGMENTS,
     Table,
 )
@@ -33,6 +34,8 @@ _HEADINGS = {
     "node_id": "node",
     "n_negatives_honest": "n_negatives",
     "n_positives_honest": "n_positives",
+    "auc_low": "low",
+    "auc_high": "high",
     "mean_honest_low": "low",
     "mean_honest_high": "high",
 }
@@ -103,12 +106,26 @@ _CROSSES = Excerpt(
     by=lambda row: -row["headroom_share"],
     where=itemgetter("headroom_share"),
 )
+_NAMED_PAIRS = Excerpt(
+    "AUC of these negatives against these positives, lowest first",
+    NAMED_PAIRS,
+    ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
+    by="auc",
+    n=20,
+    rules=("negative_predicate", "positive_predicate"),
+)
 
 
 def show_lost(tables: Mapping[Table, pa.Table]) -> str:
     """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations."""
     searched = (*(one.show(tables) for one in (_LEAVES, _DIFFERENCES, _SLICES)), _show_pairs(tables))
-    parts = (*searched, _CROSSES.show(tables), _show_segments(tables), _show_correlations(tables))
+    parts = (
+        *searched,
+        _NAMED_PAIRS.show(tables),
+        _CROSSES.show(tables),
+        _show_segments(tables),
+        _show_correlations(tables),
+    )
     return "\n\n".join(filter(None, parts))
 
 
@@ -124,7 +141,7 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
 def _add_rules(line: str, row: Row, rules: Sequence[str]) -> Iterable[str]:
     yield line
     for name in rules:
-        side = f"{name.removesuffix('_rule')}s: " if name in _SIDES else ""
+        side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
         text = show_visibly(f"{side}{row[name] or 'all'}")
         yield textwrap.fill(
             text,

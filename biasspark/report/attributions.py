@@ -170,13 +170,13 @@ def _pair(row: Row) -> tuple[str, str]:
     return row["positive_group"], row["negative_group"]
 
 
-def _auc_cell(row: Row, is_spacious: bool) -> TableCell:
+def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     if row["auc"] is None:
         return TableCell(text=DASH, note="no pairs")
-    interval = show_interval(row["auc_low"], row["auc_high"], digits=2)
+    interval = show_interval(row["auc_low"], row["auc_high"], digits=digits)
     counts = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
     return TableCell(
-        text=show_number(row["auc"], 2),
+        text=show_number(row["auc"], digits),
         interval=interval if is_spacious else "",
         color=auc_color(row["auc"]),
         value=row["auc"],
@@ -332,12 +332,17 @@ class NamedSegment(NamedTuple):
 
 def list_named_segments(report: ReportData) -> list[NamedSegment]:
     """Return all rows, and the named segments in the order of the configuration."""
-    part = report.configs.get("attribution", {}).get("attribution") or {}
-    order = [OVERALL, *(part.get("segments") or {})]
     groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
     overall = {row["model"]: row for row in groups.get((OVERALL,), ())}
-    names = sorted((name for (name,) in groups), key=lambda name: (*[name != one for one in order], name))
+    names = _in_configured_order(report, "segments", [name for (name,) in groups])
     return [_describe_segment(name, groups[name,], overall) for name in names]
+
+
+def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> list[str]:
+    """Return names as a table of ``[attribution]`` has them, all rows first."""
+    part = report.configs.get("attribution", {}).get("attribution") or {}
+    order = [OVERALL, *(part.get(key) or {})]
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def _describe_segment(name: str, rows: Rows, overall: Mapping[str, Row]) -> NamedSegment:
@@ -384,6 +389,26 @@ def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | Non
 def _show_difference(row: Row, overall: Mapping[str, Row], measure: str) -> str:
     difference = subtract_overall(row, overall.get(row["model"]), measure)
     return "" if difference is None else show_number(difference, signed=True)
+
+
+class NamedPairs(NamedTuple):
+    """Named pairs in the order of the configuration: by name and model the row, its AUC and its share of headroom."""
+
+    models: Sequence[str]
+    pairs: Mapping[str, Mapping[str, tuple[Row, TableCell, TableCell]]]
+
+
+def list_named_pairs(report: ReportData) -> NamedPairs | None:
+    """Return the AUC of the negatives of each named pair against its positives; None without any."""
+    rows = report.rows("named_pairs", slice=ALL_ROWS)
+    cells = {id(row): _auc_cell(row, is_spacious=True, digits=3) for row in rows}
+    shares = {id(row): _headroom_cell(row, 0.0, cells[id(row)].weak, is_spacious=True) for row in rows}
+    groups = group_rows(rows, "pair")
+    pairs = {
+        name: {row["model"]: (row, cells[id(row)], shares[id(row)]) for row in groups[name,]}
+        for name in _in_configured_order(report, "pairs_of", [name for (name,) in groups])
+    }
+    return NamedPairs(sorted({row["model"] for row in rows}), pairs) if rows else None
 
 
 class Correlations(NamedTuple):

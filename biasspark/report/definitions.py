@@ -97,6 +97,7 @@ class Definition:
 _TITLES_BY_TABLE = {
     ("auc_crosses", "auc"): "AUC of a cross",
     ("loss_by_segment", "auc"): "AUC of a segment",
+    ("named_pairs", "auc"): "AUC of a named pair",
     ("attribution_correlations", "attribution"): "Attribution that is correlated",
     ("attribution_correlations", "loss"): "Loss that is correlated",
     ("attribution_correlations", "pearson"): "Correlation of attribution and loss",
@@ -134,6 +135,7 @@ _DEFINED = {
     ),
     "attribution_slices": ("mean_honest", "loss_share"),
     "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
+    "named_pairs": ("auc", "headroom_share"),
     "attribution_correlations": ("pearson", "attribution", "loss"),
     "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
     "template_scores": ("mean_score", "n_rows"),

@@ -52,6 +52,8 @@ def plan_attribution(config: Config) -> Plan:
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_list_searches(asked)) or "nothing",
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
+        "pairs": ", ".join(f"{name}: {one.negatives} against {one.positives}" for name, one in asked.pairs_of.items())
+        or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
     return Plan(parts, passes, asked_tables(asked), warn_of_features(asked))

@@ -14,6 +14,7 @@ import pytest
 from biasspark.report.attributions import (
     list_correlations,
     list_heat_maps,
+    list_named_pairs,
     list_named_segments,
     list_pair_trees,
     list_segment_trees,
@@ -197,6 +198,16 @@ def test_named_segments_keep_the_order_of_the_configuration(report: ReportData) 
     assert {row.n_rows for row in segments} == {"7/8"}
     shown = [(cell.text, difference) for row in segments for cell, difference in [row.cells["auc", MODELS[1]]]]
     assert shown == [("0.900", ""), ("0.950", "+0.050"), ("–", ""), ("0.700", "−0.200")]
+
+
+def test_named_pairs_have_models_side_by_side_in_the_order_of_the_configuration(report: ReportData) -> None:
+    rows = [row | {"pair": name} for name in ("a", "b") for row in report.rows("named_pairs")]
+    configs = {"attribution": {"attribution": {"pairs_of": {"b": {}, "a": {}}}}}
+    named = list_named_pairs(replace(with_rows(report, named_pairs=rows), configs=configs))
+    assert named is not None
+    assert (named.models, list(named.pairs)) == ([*MODELS], ["b", "a"])
+    _, auc, share = named.pairs["a"][MODELS[0]]
+    assert (auc.text, auc.interval, share.note) == ("0.300", "0.200 to 0.400", "420 of 600 pairs")
 
 
 def test_correlations_are_those_of_models_that_have_losses(report: ReportData) -> None:
