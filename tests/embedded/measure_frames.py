@@ -105,6 +105,9 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
         "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
         "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
+        "named_pairs": biasspark.named_pairs(
+            df, pairs_of={"p": {"negatives": "length > 100", "positives": "true"}}, **ATTRIBUTED
+        ),
         "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
     }
 

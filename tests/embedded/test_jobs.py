@@ -116,6 +116,10 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
     forth = query(nodes, "slice, rule, round(mean_honest, 12)", "baseline_model = 'constant'")
     assert forth == query(nodes, "slice, rule, round(-mean_honest, 12)", "baseline_model = 'coarse'")
     assert len(forth) > 2
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    summary(run("report", "--config", config, "--run-date", NIGHT, "--out", page, "--model-card", card))
+    assert "Groups against groups" in page.read_text(encoding="utf-8")  # without a night of the suite
+    assert "coarse minus constant" in card.read_text(encoding="utf-8")
 
 
 def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:

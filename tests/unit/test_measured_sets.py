@@ -12,14 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.attribution.cell_sums import sum_blocks
+from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.losses import LabelSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
-from biasspark.config.attribution_settings import SliceSearch, TreeSettings
+from biasspark.columns import OVERALL
+from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -144,6 +147,60 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
                 **{"inside_squares": (d**2).sum(), "crossed": (all_placed * d).sum()},
                 **{"inside_of_all": of_label.sum(), "inside_squares_of_all": (of_label**2).sum()},
             }
+
+
+@settings(max_examples=100)
+@given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
+def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: int) -> None:
+    """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
+    rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
+    blocks = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks)
+    measured = find(blocks, measure_sets(blocks.columns, {}, 1))
+    losses, placements, expected = {}, {}, {}
+    for number, name in enumerate(("all", "some")):
+        of_slice = [row for row in rows if row.in_slice(number)]
+        if not of_slice:
+            continue
+        placements["m", name] = measured.of_pairs[0, number]
+        labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
+        losses["m", name, OVERALL] = {
+            label: LabelSums(
+                labels.count(label), labels.count(not label), int(placed[np.equal(labels, label)].sum()), 0, {}
+            )
+            for label in set(labels)
+        }
+        wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
+        for pair in range(2):
+            low, high = ([row for row in of_slice if row.pairs[pair] and row.label == label] for label in (False, True))
+            credits = np.array([[oracle.credit(one, other) for other in low] for one in high]).reshape(
+                len(high), len(low)
+            )
+            headroom = credits.size - credits.sum()
+            share = headroom / (wrong / 2) if wrong else None
+            auc = credits.mean() if credits.size else None
+            variance = None
+            if min(credits.shape) > 1:
+                variance = sum(credits.mean(axis).var(ddof=1) / credits.shape[1 - axis] for axis in (0, 1))
+            expected[name, f"p{pair}"] = (
+                len(low),
+                len(high),
+                credits.size,
+                2 * credits.sum(),
+                auc,
+                variance,
+                headroom,
+                share,
+            )
+    asked = {f"p{pair}": NamedPair(negatives=f"n{pair}", positives=f"p{pair}") for pair in range(2)}
+    columns = ("n_negative", "n_positive", "n_pairs", "ordered_doubled", "auc", "auc_variance", "headroom_pairs")
+    found = named_pairs(asked, placements, losses, 0.95).to_pylist()
+    assert [(row["slice"], row["pair"]) for row in found] == list(expected)
+    for row in found:
+        assert (row["negative_predicate"], row["positive_predicate"]) == (f"n{row['pair'][1]}", row["pair"])
+        values = [row[name] for name in (*columns, "headroom_share")]
+        for value, wanted in zip(values, expected[row["slice"], row["pair"]], strict=True):
+            assert (value is None) == (wanted is None)
+            assert value is None or float(value) == pytest.approx(wanted, abs=1e-12)
 
 
 @settings(max_examples=100)
