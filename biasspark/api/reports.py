@@ -32,7 +32,7 @@ _NEEDED = (
     *(f"n_{side}_{label}" for side in ("subgroup", "background") for label in ("negative", "positive")),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
-"""The columns of ``bias_metrics`` that the table shows."""
+"""The columns of ``bias_metrics`` that the table needs."""
 _MAX_LISTED = 6
 MAX_ROWS = 1_000
 WORST_DIFFERENCE = "worst_auc_difference"
@@ -133,7 +133,9 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
 
 def _identity_table(metrics: Frame, slice_name: str) -> Document:
     """Return the color-coded table of ``bias_metrics``."""
-    schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in _NEEDED])
+    schema = pa.schema(
+        [field for field in BIAS_METRICS.full_arrow_schema if field.name in (*_NEEDED, "bias", "bias_size")]
+    )
     rows = collect_columns(metrics, schema, "metrics")
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
+from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
@@ -27,7 +28,7 @@ from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH = 120
 MIN_ROWS = 30
-_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
 CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
@@ -157,7 +158,8 @@ def _lowest_auc(row: Row) -> dict[str, Any] | None:
     if not highs or negative is None or negative + positive < MIN_ROWS:
         return None
     high, name = min(highs)
-    return {"n_rows": negative + positive, "metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high}
+    interval = {"low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
+    return {"n_rows": negative + positive, "metric": name, "value": row[name], **interval}
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:

@@ -161,7 +161,7 @@ def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
 
 def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
     _, headings, *lines, left_out = show_worst(MIXED)
-    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert [line.split()[2:] for line in lines] == [
         ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
         ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
