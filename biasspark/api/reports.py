@@ -113,7 +113,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     columns = list_columns(table, "metric_table(): table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
-    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), None)
+    of_suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
+    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), of_suite)
     if shown is None and WORST_DIFFERENCE not in columns:
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
