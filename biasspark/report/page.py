@@ -33,6 +33,7 @@ from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import ReportData, Rows
 
 MAX_CARDS = 9
+LONGEST_UNBROKEN = 16
 SECTIONS = (
     ("models", "Side by side"),
     ("against", "Baseline"),
@@ -124,6 +125,11 @@ def _show(value: object) -> str:
     return f"{value:,}" if _is_number(value) else str(value)
 
 
+def break_long_name(name: str) -> str:
+    """Return a name in which a line may break after an underscore, if it is long: ``toxicity_1`` stays in one piece."""
+    return Markup("_<wbr>").join(name.split("_")) if len(name) > LONGEST_UNBROKEN else name
+
+
 def hash_source(text: str) -> str:
     """Return the hash by which a Content-Security-Policy allows a style sheet or a script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
@@ -157,7 +163,7 @@ def environment() -> Environment:
     }
     shared.filters |= {
         "name": cells.show_name,
-        "breakable": lambda name: Markup("_<wbr>").join(name.split("_")),  # a line may break after an underscore
+        "breakable": break_long_name,
         "json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "count": cells.show_count,
         "number": cells.show_number,

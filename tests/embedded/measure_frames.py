@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
@@ -94,6 +95,8 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
     groups = {**SUITE, "models": ["score"]}
     return {
         "measure": measured.model_summary(),
+        "bias_metrics": biasspark.bias_metrics(df, narrow=True, **SUITE),
+        "model_summary": biasspark.model_summary(df, **ROWS, models=["score", "other"]),
         "MeasuredCorpus.template_scores": measured.template_scores(),
         "template_scores": biasspark.template_scores(df, template="template", **SUITE),
         "label_balance": biasspark.label_balance(df, length="length", **SUITE),
@@ -151,6 +154,24 @@ def measure_twice_used() -> dict[str, bool]:
     return {name: twice_used == once for name, (twice_used, once) in rows.items()}
 
 
+_OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
+
+
+def measure_narrow(folder: Path) -> dict[str, Any]:
+    """The columns of the narrow frame of one model and of two in slices; whether they have the values of the wide one."""
+    path = folder / "rows.parquet"
+    one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
+    measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})
+    several, wide = measured.bias_metrics(narrow=True), measured.bias_metrics()
+    return {
+        "one": one.column_names,
+        "several": several.column_names,
+        "equal": several.equals(wide.select(several.column_names)),
+        "overall": biasspark.model_summary(path, **ROWS, models="score")["auc"].to_pylist(),
+        "overall of identities": measured.model_summary().filter(_OF_SCORE)["auc"].to_pylist(),
+    }
+
+
 def draw(folder: Path) -> dict[str, Any]:
     df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
     asked = SUITE | {"identities": [SCRIPT, "female"]}
@@ -203,6 +224,7 @@ if __name__ == "__main__":
         "kinds": measure_kinds(work),
         "functions": compare_functions(),
         "twice used": measure_twice_used(),
+        "narrow": measure_narrow(work),
         "report": draw(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],

@@ -67,6 +67,20 @@ def test_a_score_may_be_an_annotation_as_well(printed: dict[str, Any]) -> None:
     assert printed["twice used"] == {"template_scores": True, "windows": True}
 
 
+def test_a_narrow_frame_has_the_columns_of_the_notebook(printed: dict[str, Any]) -> None:
+    narrow = printed["narrow"]
+    suite = ["subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg"]
+    assert narrow["one"] == ["identity", "subgroup_size", *suite]
+    assert narrow["several"] == ["model", "slice", *narrow["one"]]
+    assert narrow["equal"]
+
+
+def test_a_summary_needs_no_identities(printed: dict[str, Any]) -> None:
+    narrow = printed["narrow"]
+    assert narrow["overall"] == narrow["overall of identities"]
+    assert len(narrow["overall"]) == 1
+
+
 def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
     assert printed["left"] == []
 

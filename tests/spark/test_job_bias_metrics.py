@@ -300,7 +300,7 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
     def fail(*_: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("biasspark.workflows.measure.show_worst_identities", fail)
+    monkeypatch.setattr("biasspark.workflows.measure.show_suite", fail)
     write_parquet(tmp_path / "corpus", make_rows(200))
     done = run_well(write_config(tmp_path))
     assert done.summary["status"] == "published"

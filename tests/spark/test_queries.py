@@ -50,7 +50,7 @@ def query_of(name: str, **edits: str) -> str:
 def metrics_of(model: str, cut: str, identity: str, auc: float | None, width: float = 0.01) -> dict[str, Any]:
     """Give a row with a BPSN AUC and an interval about it, whose other metrics are as good as can be."""
     row: dict[str, Any] = {"model": model, "slice": cut, "identity": identity, "crossed": " & " in identity}
-    row |= {"n_subgroup_negative": 60, "n_subgroup_positive": 40}
+    row |= {"n_subgroup_negative": 60, "n_subgroup_positive": 40, "bias": "negatives_shifted_up", "bias_size": "large"}
     for name in ("subgroup_auc", "bnsp_auc"):
         row |= {name: 0.99, f"{name}_low": 0.98, f"{name}_high": 1.0}
     for name in ("negative_aeg", "positive_aeg"):
@@ -170,7 +170,7 @@ def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:
         (4, "none", "bnsp_auc"),
     ]
     assert {row["run_date"] for row in answers["worst_identities"]} == {FIRST + timedelta(days=31)}
-    assert (rows[0]["reads_as"], rows[0]["accepted"]) == ("false alarms", True)
+    assert (rows[0]["bias"], rows[0]["bias_size"], rows[0]["accepted"]) == ("negatives_shifted_up", "large", True)
     # Of the accepted run, and not of the later one that failed.
     assert rows[0]["value"] == pytest.approx(0.59, abs=1e-12)
 

@@ -37,7 +37,7 @@ SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 LATEST_SUITE = (
     *("run_date", "corpus", "model", "slice", "identity", "n_rows", "n_positive"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
-    "run_id",
+    *("bias", "bias_size", "run_id"),
 )
 
 
