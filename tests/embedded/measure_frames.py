@@ -158,7 +158,7 @@ _OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
 
 
 def measure_narrow(folder: Path) -> dict[str, Any]:
-    """The columns of the narrow frame of one model and of two in slices; whether they have the values of the wide one."""
+    """The columns of narrow frames of one model and of two in slices; whether values are those of the wide frame."""
     path = folder / "rows.parquet"
     one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
     measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})
