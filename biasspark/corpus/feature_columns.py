@@ -17,7 +17,7 @@ from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import Numbers, count_values
 from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
-from biasspark.features import DRAW, Feature, feature_name, group_name, pair_name, segment_name
+from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
 from biasspark.text import DECIMAL_POINT
 
@@ -40,11 +40,14 @@ class SurveyedValues(NamedTuple):
     ----------
     features, groups
         The features that are split on, and the groups of every grouping.
+    tree_features
+        The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
     unreadable
         By numeric feature that is text, the rows whose text is no number, if there are any.
     """
 
     features: tuple[Feature, ...]
+    tree_features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
     unreadable: Mapping[str, int]
 
@@ -102,7 +105,14 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     ]
     groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
     unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
-    return SurveyedValues(tuple(features), groupings, {name: count for name, count in unreadable.items() if count})
+    least = attribution.split.min_leaf if attribution.tree else 0
+    tree_features = features[: len(numeric)] + [
+        mark_rare(feature, [0, *map(of_name.__getitem__, map(str, feature.values))], least)
+        for feature, of_name in zip(features[len(numeric) :], categories, strict=True)
+    ]
+    return SurveyedValues(
+        tuple(features), tuple(tree_features), groupings, {name: count for name, count in unreadable.items() if count}
+    )
 
 
 def _is_unreadable(name: str) -> Column:

@@ -184,19 +184,21 @@ def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ..
 
 
 def feature_warnings(
-    features: Sequence[str], constant: Sequence[str], unreadable: Mapping[str, int]
+    features: Sequence[str], constant: Sequence[str], rare: Sequence[str], unreadable: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return sentences on the features that are the same on all rows, and on texts that are no numbers.
+    """Return sentences on the features that split no rows, and on texts that are no numbers.
 
     Parameters
     ----------
-    features, constant
-        All features in order, and those of one value.
+    features, constant, rare
+        All features in order, those of one value, and those of which every value has too few rows for a leaf.
     unreadable
         By numeric feature, the rows whose text is no number.
     """
     text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
     warnings = _warn_of_names("feature", features, constant, text)
+    text = "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values."
+    warnings += _warn_of_names("feature", features, rare, text)
     if not unreadable:
         return warnings
     return (

@@ -31,7 +31,7 @@ from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
-from biasspark.text import format_count, list_first, show_value
+from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
 
 MOST_NAMED = 5
@@ -126,6 +126,18 @@ def survey_rows(
         )
 
 
+def describe_rare(surveyed: SurveyedRows) -> str:
+    """Return how many values of which features no rule of a tree names, since few rows have them; empty if none."""
+    least = surveyed.attribution.split.min_leaf
+    texts = [
+        f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
+        for feature in surveyed.values.tree_features
+        if feature.rare
+    ]
+    rule = f'fewer than min_leaf = {least:,} rows, so named by no rule of a tree, and with the rest ("is not"): '
+    return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
+
+
 def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
     """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
     if not attribution.features or attribution.searches:
@@ -172,8 +184,10 @@ def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Ite
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
     """Return the rows read and rejected, and the warnings that a measurement gives, and those of features."""
     constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
+    rare = [one.name for one in surveyed.values.tree_features if one.rare and len(one.rare) == len(one.values)]
+    names = [feature.name for feature in surveyed.features]
     warnings = (
         *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
-        *feature_warnings([feature.name for feature in surveyed.features], constant, surveyed.values.unreadable),
+        *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
     )
     return ranked.counts.row_counts, warnings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -184,7 +184,8 @@ class SearchPlan:
         searches: dict[str, Search[Any]] = {}
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
-            searches["trees"] = grow_trees(blocks, self.targets, attribution.tree, square_sums)
+            of_trees = replace(blocks, features=surveyed.values.tree_features)
+            searches["trees"] = grow_trees(of_trees, self.targets, attribution.tree, square_sums)
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
             searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
@@ -235,7 +236,7 @@ class SearchPlan:
 
     def list_segments(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_segments``."""
-        features, level = self.surveyed.features, self.surveyed.measures.intervals.level
+        features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
             sets = [measured.of(target, node.condition) for node in tree.nodes]

@@ -75,6 +75,27 @@ def test_pairs_are_drawn_at_random_whatever_the_ids(n_ids: int) -> None:
     assert root["mean_honest"] == pytest.approx(roc_auc_score(df["y"], df["s"]), abs=0.07)
 
 
+def test_rare_values_are_with_the_rest() -> None:
+    """Of 30 cities two have many rows; the scores of one of these two are worse."""
+    cities = np.array([f"c{n % 28}" if n % 4 == 0 else ("big", "huge")[n % 2] for n in range(N_ROWS)])
+    rng = np.random.default_rng(5)
+    df = frame(city=cities)
+    df.loc[cities == "huge", "s"] = rng.random((cities == "huge").sum())
+    asked = {"models": ["s"], "numeric": (), "categorical": ["city"]}
+    attributed, texts = attribute(df, **asked, tree={"max_depth": 3, "min_leaf": 50})
+    nodes = attributed.attribution_segments()
+    assert set(nodes["rule"]) == {
+        "all rows",
+        "city is huge",
+        "city is not huge",
+        "city is big",
+        "(city is not big or huge)",
+    }
+    assert texts == []
+    _, [text] = attribute(df, **asked, tree={"min_leaf": 700})
+    assert '"city"' in text
+
+
 def test_given_negatives_are_held_against_given_positives() -> None:
     df = frame()
     pairs_of = {
