@@ -44,12 +44,15 @@ class SurveyedValues(NamedTuple):
         The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
     unreadable
         By numeric feature that is text, the rows whose text is no number, if there are any.
+    reserved
+        By grouping and the name of the group of NULL or of all others, the rows whose text is this name, if any.
     """
 
     features: tuple[Feature, ...]
     tree_features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
     unreadable: Mapping[str, int]
+    reserved: Mapping[tuple[str, str], int]
 
 
 def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues:
@@ -82,6 +85,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         [
             *(number(name, schema[name].dataType) for name in numeric),
             *(F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text),
+            *(F.when(_as_text(corpus, text) == NULL_GROUP, F.lit(1.0)) for text in attribution.groupings.values()),
         ],
         [
             *(category(name, schema[name].dataType) for name in categorical),
@@ -91,6 +95,10 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         MOST_CATEGORIES,
     )
     categories, groups = texts[: len(categorical)], texts[len(categorical) :]
+    reserved = {
+        (name, OTHER_GROUP): counts.get(OTHER_GROUP, 0)
+        for name, counts in zip(attribution.groupings, groups, strict=True)
+    }
     groups = [{value: count for value, count in of_grouping.items() if value != OTHER_GROUP} for of_grouping in groups]
     faults = [*_list_faults(attribution, schema, numbers, categories), *_list_group_faults(attribution, groups)]
     if faults:
@@ -104,14 +112,22 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         for name, values, has_null in zip(categorical, categories, nullable[len(numbers) :], strict=False)
     ]
     groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
-    unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
+    n_flagged = [flags.n_known for flags in numbers[len(numeric) :]]
+    unreadable = dict(zip(of_text, n_flagged, strict=False))
+    reserved |= {
+        (name, NULL_GROUP): n for name, n in zip(attribution.groupings, n_flagged[len(of_text) :], strict=True)
+    }
     least = attribution.split.min_leaf if attribution.tree else 0
     tree_features = features[: len(numeric)] + [
         mark_rare(feature, [0, *map(of_name.__getitem__, map(str, feature.values))], least)
         for feature, of_name in zip(features[len(numeric) :], categories, strict=True)
     ]
     return SurveyedValues(
-        tuple(features), tuple(tree_features), groupings, {name: count for name, count in unreadable.items() if count}
+        features=tuple(features),
+        tree_features=tuple(tree_features),
+        groups=groupings,
+        unreadable={name: count for name, count in unreadable.items() if count},
+        reserved={key: count for key, count in reserved.items() if count},
     )
 
 
@@ -158,9 +174,14 @@ def _most_frequent(counts: Mapping[str, int]) -> list[str]:
 
 def _group_value(corpus: DataFrame, text: str) -> Column:
     """Return the value as text; NULL if it reads as the group of NULL."""
-    grouping = expression(corpus, text)
-    value = as_category(grouping, corpus.select(grouping).schema[0].dataType)
+    value = _as_text(corpus, text)
     return F.when(value != NULL_GROUP, value)
+
+
+def _as_text(corpus: DataFrame, text: str) -> Column:
+    """Return the value of an expression as text."""
+    grouping = expression(corpus, text)
+    return as_category(grouping, corpus.select(grouping).schema[0].dataType)
 
 
 def row_columns(

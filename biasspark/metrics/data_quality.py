@@ -213,6 +213,20 @@ def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[
     return _warn_of_names("grouping", groupings, single, "{have} a single group: {names}. Is it the right column?")
 
 
+def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
+    """Return a sentence on values that are written as the group of NULL or of all others.
+
+    `reserved` is by the name of the grouping and the value.
+    """
+    if not reserved:
+        return ()
+    counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
+    return (
+        "groupings: values that are written as the group of NULL or of all others are in it: "
+        f"{list_first(counts, MOST_NAMED)}. Rename them to tell them apart.",
+    )
+
+
 def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:
     """Return a sentence on some of all names, its verbs in their number; none where none is chosen."""
     if not chosen:

@@ -28,7 +28,8 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, search, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
-    with survey_rows(corpus, config, str(config.corpus.id), config.corpus.duplicates) as surveyed:
+    duplicates = config.corpus.duplicates
+    with progress.reminding(), survey_rows(corpus, config, str(config.corpus.id), duplicates) as surveyed:
         progress.stage(f"ranking {surveyed.size_text}")
         with ranked_blocks(surveyed, config.rejects) as ranked:
             counts, of_rows = describe_rows(surveyed, ranked)
@@ -85,7 +86,12 @@ ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+EXAMPLES = (
+    NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+    + """\
+An example configuration is conf/attribution.toml of a clone, and attribution.toml in the folder of biasspark demo.
+"""
+)
 
 RUN_DATE = "the night whose rows are attributed"
 main = partial(plan_or_run, ATTRIBUTE)

@@ -24,7 +24,7 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Feature
-from biasspark.metrics.data_quality import feature_warnings
+from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search
@@ -142,11 +142,11 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
     """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
     if not attribution.features or attribution.searches:
         return ()
-    keys = " and ".join(key for key in ("numeric", "categorical") if getattr(attribution, key))
+    keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
     columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
     return (
-        f"[attribution] {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
-        "only. Add tree = {}, slice_search = {} or pairs = {}, or remove the columns.",
+        f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
+        "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
     )
 
 
@@ -189,5 +189,6 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     warnings = (
         *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
         *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
+        *group_name_warnings(surveyed.values.reserved),
     )
     return ranked.counts.row_counts, warnings

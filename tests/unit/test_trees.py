@@ -13,6 +13,7 @@ from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.trees import Target, grow_trees
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
+from biasspark.ranking.row_blocks import run_searches
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
@@ -111,3 +112,12 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
         settings = TreeSettings(max_depth=1, min_leaf=15, min_gain=min_gain)
         (tree,) = find(blocks, grow_trees(blocks, [target], settings, [float(total)]))
         assert len(tree.nodes) == n_nodes
+
+
+def test_the_number_of_each_job_is_told_before_it_runs() -> None:
+    rows = draw_examples(4, 300, FEATURES)
+    blocks = blocks_of([Ranked(rows)], FEATURES)
+    steps: list[int] = []
+    search = grow_trees(blocks, [Target(0, 0, "auc")], TreeSettings(max_depth=3, min_leaf=5), [0.0])
+    [[tree]] = run_searches(blocks, [search], steps.append)
+    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.depth for node in tree.nodes))]
