@@ -15,10 +15,9 @@ from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import meet, read_node_sums, sum_sets, sum_values
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.influence import influence_variance
-from biasspark.attribution.row_values import AUC, rows_with_opposite, target_values
+from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
 from biasspark.attribution.set_placements import SetSums, as_placed, combine_ranges, place_in_sets, read_sets
 from biasspark.attribution.significance import Moments
-from biasspark.attribution.trees import Target
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
@@ -115,7 +114,7 @@ def measure_sets(
                 continue
             sets = [meet(condition, cells.bins) for condition in asked[target]]
             rows = rows_with_opposite(block, target.slice)
-            values = target_values(block, target.slice, rows, target.name, target.link)
+            values = target_values(block, target, rows)
             sums = sum_sets(cells, sum_values(block, target.slice, rows, values), sets)
             yield target.slice, number, pack([sums])
             if model >= n_models:

@@ -11,13 +11,15 @@ import pyarrow as pa
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
+from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
-from biasspark.tables.schemas import MODEL_COMPARISONS
+from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH = 120
 MIN_ROWS = 30
-_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias")
+_OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
 CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
@@ -39,6 +41,19 @@ def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
         title = "identities by the upper end of the interval of their lowest AUC, lowest first:"
         lines[:0] = [title, format_table(rows[:n], _WORST, SCREEN_WIDTH)]
     return "\n".join(filter(None, lines))
+
+
+def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
+    """Return the worst identities, or the overall AUC of every model where none is measured."""
+    return show_worst_identities(metrics) if len(metrics) else show_overall(summaries)
+
+
+def show_overall(summaries: pa.Table, n: int = 10) -> str:
+    """Return a table of the AUC of every model on all rows and then in its slices, which needs no identities."""
+    rows = [{**row, "n_rows": _add(row["n_negative"], row["n_positive"])} for row in summaries.to_pylist()]
+    rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
+    more = [f"and {len(rows) - n:,} more in latest_{MODEL_SUMMARY.name}"] if len(rows) > n else []
+    return "\n".join(["overall AUC:", format_table(rows[:n], _OVERALL, SCREEN_WIDTH), *more])
 
 
 def show_changes(comparisons: pa.Table, n: int = 10) -> str:
@@ -69,12 +84,13 @@ def list_skew_changes(skewed: pa.Table, n: int = 5) -> list[dict[str, Any]]:
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
     """Return the AUC of an identity whose interval ends lowest; None with too few rows or without an interval."""
-    negative, positive = row["n_subgroup_negative"], row["n_subgroup_positive"]
+    n_rows = _add(row["n_subgroup_negative"], row["n_subgroup_positive"])
     highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
-    if not highs or negative is None or negative + positive < MIN_ROWS:
+    if not highs or n_rows is None or n_rows < MIN_ROWS:
         return None
     high, name = min(highs)
-    return {"n_rows": negative + positive, "metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high}
+    interval = {"low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
+    return {"n_rows": n_rows, "metric": name, "value": row[name], **interval}
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
@@ -123,6 +139,10 @@ def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
         before, after = row[name], row[skewed]
         change = None if before is None or after is None else after - before
         yield {**row, "metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
+
+
+def _add(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
 
 
 def nulls_last(*values: Any) -> tuple[Any, ...]:

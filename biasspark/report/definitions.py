@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.metrics import suite
 from biasspark.tables.schemas import BIAS_RUNS, LOSS_BY_SEGMENT, TABLES
 
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
@@ -76,12 +78,15 @@ TITLES: Mapping[str, str] = {
 }
 """Titles of columns. Other columns are titled by their name."""
 
-PROBLEMS = {
-    "subgroup_auc": "poor ranking within the identity",
-    "bpsn_auc": "false alarms",
-    "bnsp_auc": "misses",
+_BIASES = {
+    "poorly_separated": "poorly separated within",
+    "wide": "wide scores",
 }
-"""The problem that a low AUC indicates."""
+"""Names of biases in words. The others are words already."""
+
+
+CELLS = {metric.name: (metric.low, metric.high) for metric in suite.SUITE}
+"""The two cells that each metric of the suite compares."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,11 @@ class Definition:
     title: str
     text: str
     source: str
+
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        return self.source.partition(".")[2]
 
 
 _TITLES_BY_TABLE = {
@@ -114,7 +124,7 @@ def define(table: str, column: str, title: str = "") -> Definition:
 
 _DEFINED = {
     "bias_metrics": (
-        *(*SUITE, "background_auc"),
+        *(*SUITE, "background_auc", "bias", "bias_size"),
         *("n_subgroup_negative", "n_subgroup_positive", "n_background_negative", "n_background_positive"),
         "subgroup_positive_rate",
     ),
@@ -160,6 +170,16 @@ def list_definitions(
         for table, columns in defined.items()
         if TABLES[table].job in jobs
     }
+
+
+def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
+    """Return the name of the bias of a row of ``bias_metrics`` in words; nothing where it has none.
+
+    With ``side`` it is that of the first or the second model in a row of `biasspark.report.side_by_side`.
+    """
+    name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
+    words = _BIASES.get(name, name.replace("_", " ")) if name else ""
+    return f"{words}, {size}" if size else words
 
 
 def describe_reason(reason: str | None) -> str:

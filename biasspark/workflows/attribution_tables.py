@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from biasspark.attribution.cell_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.evidence import NodeSums
@@ -17,15 +18,16 @@ from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
-from biasspark.attribution.row_values import AUC
+from biasspark.attribution.row_values import AUC, Target
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
-from biasspark.attribution.slice_search import SearchedSlices, search_slices
-from biasspark.attribution.trees import Target, grow_trees
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
 from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, segment_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
+from biasspark.session import kept
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
@@ -186,16 +188,24 @@ class SearchPlan:
         """Grow the trees and search the slices, together."""
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
+        values: list[SummedValue] = []
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
-            of_trees = replace(blocks, features=surveyed.values.tree_features)
-            searches["trees"] = grow_trees(of_trees, self.targets, attribution.tree, square_sums)
+            values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
+            features = surveyed.values.tree_features
+            searches["trees"] = grow_trees(features, of_trees, attribution.tree, square_sums)
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
-            searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
+            values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
+            searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
+        if not searches:
+            return SearchResults()
         names = ", ".join(searches)
         with job_on_corpus(surveyed, f"search {names}"):
-            results = run_searches(blocks, list(searches.values()), lambda n: stage(f"searching {names}: step {n}"))
+            by_cell = sum_blocks(blocks, values)
+            with kept(by_cell.frame, large_rows=True) as frame:
+                asked = replace(by_cell, frame=frame)
+                results = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
         return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.main_job import NIGHT, make_rows, write_config, write_parquet
-from tests.running_jobs import ask
+from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.harness.running_jobs import ask
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.workflows import attribute as job
-from tests.running_jobs import Done, ask, run_main
+from tests.harness.running_jobs import Done, ask, run_main
 
 CONFIG = """
 [corpus]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.report.console_summary import show_changes, show_worst_identities
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
+from biasspark.report.console_summary import show_changes, show_suite, show_worst_identities
+from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import measure_width
 
 QUERY = Path(__file__).parents[2] / "conf" / "sql" / "worst_identities.sql"
@@ -161,7 +161,7 @@ def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
 
 def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
     _, headings, *lines, left_out = show_worst(MIXED)
-    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert [line.split()[2:] for line in lines] == [
         ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
         ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
@@ -188,6 +188,21 @@ def test_the_order_is_that_of_the_query_of_the_worst_identities() -> None:
             )
         answer = connection.sql(QUERY.read_text(encoding="utf-8")).to_arrow_table().to_pylist()
     assert [(line[2], line[4]) for line in lines] == [(row["identity"], row["metric"]) for row in answer]
+
+
+def test_without_identities_the_overall_auc_is_shown() -> None:
+    summaries = [
+        {"model": model, "slice": name, "n_negative": n, "n_positive": 2, "auc": 0.75, "auc_low": 0.7, "auc_high": 0.8}
+        for model, name, n in (("b", "all", 1), ("a", "few", None), ("a", "all", 2))
+    ]
+    none = BIAS_METRICS.arrow_schema.empty_table()
+    _, headings, *lines = show_suite(none, pa.Table.from_pylist(summaries, MODEL_SUMMARY.arrow_schema)).splitlines()
+    assert headings.split() == ["model", "slice", "n_rows", "auc", "auc_low", "auc_high"]
+    assert [line.split() for line in lines] == [
+        ["a", "all", "4", "0.7500", "0.7000", "0.8000"],
+        ["b", "all", "3", "0.7500", "0.7000", "0.8000"],
+        ["a", "few", "-", "0.7500", "0.7000", "0.8000"],
+    ]
 
 
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:

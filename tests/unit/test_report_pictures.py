@@ -114,9 +114,9 @@ def test_a_wide_interval_does_not_squeeze_the_others(report: ReportData) -> None
 
 
 def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
-    scales, histograms = read_histograms(report)
+    scales, histograms = read_histograms(report.rows("score_histograms"))
     assert scales[MODELS[0]].n_bins == 20
-    cells = histograms[MODELS[0], "gay"]
+    cells = histograms["all", "gay", MODELS[0]]
     assert {cell: sum(counts) for cell, counts in cells.items()}["background_negative"] == 120
     curve = trace_rates(cells, "negative")
     assert curve is not None
@@ -125,7 +125,7 @@ def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
     area = np.diff(across) @ (up[1:] + up[:-1]) / 2
     (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
-    assert trace_rates(histograms[MODELS[0], EMPTY], "positive") is None
+    assert trace_rates(histograms["all", EMPTY, MODELS[0]], "positive") is None
 
 
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:

@@ -39,8 +39,9 @@ CONTRACT = {
     """,
     "bias_metrics": f"""
         model STRING slice STRING identity STRING |
-        crossed BOOLEAN n_subgroup_negative BIGINT n_subgroup_positive BIGINT n_background_negative BIGINT
-        n_background_positive BIGINT subgroup_positive_rate DOUBLE background_positive_rate DOUBLE {measured(*SUITE)}
+        crossed BOOLEAN subgroup_size BIGINT n_subgroup_negative BIGINT n_subgroup_positive BIGINT
+        n_background_negative BIGINT n_background_positive BIGINT subgroup_positive_rate DOUBLE
+        background_positive_rate DOUBLE {measured(*SUITE)} bias STRING bias_size STRING
     """,
     "model_summary": """
         model STRING slice STRING |

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from biasspark.errors import ABSENT
-from tests.gate_rules import LEAST_RULE
+from tests.harness.gate_rules import LEAST_RULE
 
 Faults = dict[str, Any]
 """The keys of faults, and the values that they show."""
