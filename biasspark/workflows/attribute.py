@@ -28,8 +28,7 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, search, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
-    duplicates = config.corpus.duplicates
-    with progress.reminding(), survey_rows(corpus, config, str(config.corpus.id), duplicates) as surveyed:
+    with survey_rows(corpus, config, str(config.corpus.id), config.corpus.duplicates) as surveyed:
         progress.stage(f"ranking {surveyed.size_text}")
         with ranked_blocks(surveyed, config.rejects) as ranked:
             counts, of_rows = describe_rows(surveyed, ranked)
