@@ -146,7 +146,7 @@ _OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
 
 
 def measure_narrow(folder: Path) -> dict[str, Any]:
-    """The columns of the narrow frame of one model and of two in slices, and whether they have the wide one's values."""
+    """The columns of the narrow frame, of one model and of two in slices, and whether its values are the wide one's."""
     path = folder / "rows.parquet"
     one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
     measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})
