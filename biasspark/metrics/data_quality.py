@@ -179,6 +179,13 @@ def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple
     return _warn_of_names("segment", segments, empty, _NO_ROW)
 
 
+def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the named pairs that lack negatives or positives, given all of them in order."""
+    chosen = [name for name in pairs if name in empty]
+    text = "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?"
+    return _warn_of_names("pair", pairs, chosen, text)
+
+
 def feature_warnings(
     features: Sequence[str], constant: Sequence[str], unreadable: Mapping[str, int]
 ) -> tuple[str, ...]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,16 +13,7 @@ from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDIC
 from biasspark.report.cells import Row
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
-from biasspark.tables.schemas import (
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    LOSS_BY_SEGMENT,
-    MODEL_COMPARISONS,
-    MODEL_SUMMARY,
-    PAIR_SEGMENTS,
-    Table,
-)
+from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH = 120
@@ -34,74 +23,6 @@ _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
 CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
-_ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
-_RULE = ("rule", "n_honest", *_ESTIMATE)
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """Some rows of a table: which ones, sorted by a column or a value with None last, and how many of their columns."""
-
-    title: str
-    table: Table
-    columns: tuple[str, ...]
-    by: str | Callable[[Row], Any] = "mean_honest"
-    where: Callable[[Row], Any] = bool
-    n: int = 5
-
-    def show(self, tables: Mapping[Table, pa.Table]) -> str:
-        """Return the rows below the title, equal ones in the order of the key; nothing without rows."""
-        by = itemgetter(self.by) if isinstance(self.by, str) else self.by
-        rows = [row for row in tables[self.table].to_pylist() if self.where(row)] if self.table in tables else []
-        rows.sort(key=lambda row: _nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
-        return f"{self.title}:\n{format_table(rows[: self.n], self.columns)}" if rows else ""
-
-
-ATTRIBUTION = (
-    Excerpt(
-        "leaves by mean attribution, lowest first",
-        ATTRIBUTION_SEGMENTS,
-        ("model", "slice", *_RULE),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
-        n=10,
-    ),
-    Excerpt(
-        "model minus baseline, largest difference first",
-        ATTRIBUTION_SEGMENTS,
-        ("model", "baseline_model", "slice", *_RULE),
-        by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
-        n=10,
-    ),
-    Excerpt(
-        "slices by size times loss, worst of each model first",
-        ATTRIBUTION_SLICES,
-        ("model", "slice", "rank", *_RULE),
-        by="rank",
-    ),
-    Excerpt(
-        "leaves of pairs by AUC, lowest first",
-        PAIR_SEGMENTS,
-        ("model", "slice", "negative_rule", "positive_rule", *_ESTIMATE),
-        where=itemgetter("is_leaf"),
-    ),
-    Excerpt(
-        "pairs of groups by share of all wrongly ordered pairs, largest first",
-        AUC_CROSSES,
-        ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
-        by=lambda row: -row["headroom_share"],
-        where=itemgetter("headroom_share"),
-    ),
-)
-
-LOSSES = Excerpt(
-    "segments by AUC, lowest first",
-    LOSS_BY_SEGMENT,
-    ("model", "slice", "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution"),
-    by="auc",
-    n=10,
-)
-"""Shown where nothing was searched."""
 
 
 def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
@@ -135,11 +56,6 @@ def show_overall(summaries: pa.Table, n: int = 10) -> str:
     return "\n".join(["overall AUC:", format_table(rows[:n], _OVERALL, SCREEN_WIDTH), *more])
 
 
-def show_lost(tables: Mapping[Table, pa.Table]) -> str:
-    """Return tables of the leaves, slices, pairs and groups that lose most, and where models differ; else of losses."""
-    return "\n\n".join(filter(None, (excerpt.show(tables) for excerpt in ATTRIBUTION))) or LOSSES.show(tables)
-
-
 def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     """Return in which metrics each model is significantly worse or better, and how many comparisons have each verdict.
 
@@ -161,7 +77,7 @@ def list_skew_changes(skewed: pa.Table, n: int = 5) -> list[dict[str, Any]]:
     def order(row: Row) -> tuple[Any, ...]:
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         size = None if before is None or after is None else -abs(after - before)
-        return _nulls_last(size, row["model"], row["slice"])
+        return nulls_last(size, row["model"], row["slice"])
 
     return [change for row in sorted(skewed.to_pylist(), key=order)[:n] for change in _skew_changes(row)]
 
@@ -229,5 +145,6 @@ def _add(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
 
-def _nulls_last(*values: Any) -> tuple[Any, ...]:
+def nulls_last(*values: Any) -> tuple[Any, ...]:
+    """Return values as a key of a sort in which None comes last."""
     return tuple((value is None, 0 if value is None else value) for value in values)

@@ -8,7 +8,7 @@ from typing import Any
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.metrics import suite
-from biasspark.tables.schemas import TABLES
+from biasspark.tables.schemas import BIAS_RUNS, LOSS_BY_SEGMENT, TABLES
 
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
 """The five metrics, in the order of the papers."""
@@ -107,6 +107,10 @@ class Definition:
 _TITLES_BY_TABLE = {
     ("auc_crosses", "auc"): "AUC of a cross",
     ("loss_by_segment", "auc"): "AUC of a segment",
+    ("named_pairs", "auc"): "AUC of a named pair",
+    ("attribution_correlations", "attribution"): "Attribution that is correlated",
+    ("attribution_correlations", "loss"): "Loss that is correlated",
+    ("attribution_correlations", "pearson"): "Correlation of attribution and loss",
 }
 
 
@@ -141,6 +145,8 @@ _DEFINED = {
     ),
     "attribution_slices": ("mean_honest", "loss_share"),
     "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
+    "named_pairs": ("auc", "headroom_share"),
+    "attribution_correlations": ("pearson", "attribution", "loss"),
     "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
     "template_scores": ("mean_score", "n_rows"),
     "label_balance": ("positive_rate", "overall_positive_rate", "n_negatives_to_add"),
@@ -149,14 +155,21 @@ _DEFINED = {
 }
 
 
-def list_definitions(gate_metrics: Collection[str] = ()) -> dict[str, list[Definition]]:
-    """Return all definitions that a report shows, by table.
+def list_definitions(
+    gate_metrics: Collection[str] = (), attribution_alone: bool = False
+) -> dict[str, list[Definition]]:
+    """Return all definitions that a report shows, by table; of attribution alone only those of its tables.
 
     One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
     """
     gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
     defined = _DEFINED | {"threshold_rates": tuple(dict.fromkeys((*_DEFINED["threshold_rates"], *gaps)))}
-    return {table: [define(table, column) for column in columns] for table, columns in defined.items()}
+    jobs = (LOSS_BY_SEGMENT.job, BIAS_RUNS.job) if attribution_alone else {TABLES[table].job for table in defined}
+    return {
+        table: [define(table, column) for column in columns]
+        for table, columns in defined.items()
+        if TABLES[table].job in jobs
+    }
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:

@@ -53,6 +53,8 @@ SECTIONS = (
 )
 OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
+OF_ATTRIBUTION = {"attribution", "source", "definitions"}
+"""Sections of a night that has attribution alone."""
 
 
 def write_page(report: ReportData) -> str:
@@ -64,7 +66,8 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    sections = [(name, title) for name, title in SECTIONS if report.is_night or name not in OF_NIGHTS]
+    left_out = {*dict(SECTIONS)} - OF_ATTRIBUTION if report.is_attribution else set() if report.is_night else OF_NIGHTS
+    sections = [(name, title) for name, title in SECTIONS if name not in left_out]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 
@@ -188,14 +191,16 @@ def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) ->
 
 def list_cards(report: ReportData) -> list[list[dict[str, Any]]]:
     """Return the cards of score distributions: those of the worst identities, then the others."""
-    scales, histograms = histogram_paths.read_histograms(report)
+    rows = report.rows("score_histograms", slice=columns.ALL_ROWS)
+    scales, histograms = histogram_paths.read_histograms(rows)
     counts = {row["identity"]: row for row in reversed(report.rows("bias_metrics", slice=columns.ALL_ROWS))}
     cards = []
     for name in report.identities():
         pictures = [
-            (model, histogram_paths.draw_distribution(histograms[model, name], scales[model]))
+            (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
             for model in report.models()
-            if (model, name) in histograms
+            for key in [histogram_paths.PanelKey(columns.ALL_ROWS, name, model)]
+            if key in histograms
         ]
         if any(picture.n_subgroup for _, picture in pictures):
             cards.append({"identity": name, "pictures": pictures, "counts": counts[name]})

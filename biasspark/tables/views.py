@@ -259,8 +259,8 @@ def list_relations(spark: SparkSession, store: CatalogStore) -> dict[Table, str]
     for table in TABLES.values():
         if store.has(spark, table):
             name = store.name(table.name)
-            there = spark.table(name).columns
-            nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in there]
+            present = spark.table(name).columns
+            nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in present]
             relations[table] = f"(SELECT *, {', '.join(nulls)} FROM {name})" if nulls else name
     return relations
 

@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import biasspark
 from biasspark.errors import BiasSparkError
-from tests.main_job import make_rows
+from tests.harness.main_job import make_rows
 
 SCRIPT = "<script>alert(1)</script>"
 ROWS: dict[str, Any] = {"label": "target", "label_threshold": 0.5}
@@ -78,7 +80,14 @@ def measure_kinds(folder: Path) -> dict[str, Any]:
     given = frames(folder)
     measured = {name: biasspark.bias_metrics(frame, **SUITE) for name, frame in given.items()}
     measured["spark"] = biasspark.bias_metrics(biasspark.local().read.parquet(str(folder / "rows.parquet")), **SUITE)
-    return {name: {"kind": kind(metrics), "bits": bits(metrics)} for name, metrics in measured.items()}
+    return {
+        name: {"kind": kind(metrics), "bits": bits(metrics), "drawn": read_texts(biasspark.plot.intervals(metrics))}
+        for name, metrics in measured.items()
+    }
+
+
+def read_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]
 
 
 def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
@@ -99,6 +108,9 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
         "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
         "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
+        "named_pairs": biasspark.named_pairs(
+            df, pairs_of={"p": {"negatives": "length > 100", "positives": "true"}}, **ATTRIBUTED
+        ),
         "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
     }
 
@@ -146,7 +158,7 @@ _OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
 
 
 def measure_narrow(folder: Path) -> dict[str, Any]:
-    """The columns of the narrow frame, of one model and of two in slices, and whether its values are the wide one's."""
+    """The columns of narrow frames of one model and of two in slices; whether values are those of the wide frame."""
     path = folder / "rows.parquet"
     one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
     measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})

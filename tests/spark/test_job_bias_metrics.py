@@ -24,10 +24,21 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.views import SPARK_FILE
 from biasspark.workflows.publish_run import warn_of_future
-from tests.main_job import CANARY, N_ROWS, NIGHT, Rows, make_rows, run, run_well, untouched, write_config, write_parquet
+from tests.harness.main_job import (
+    CANARY,
+    N_ROWS,
+    NIGHT,
+    Rows,
+    make_rows,
+    run,
+    run_well,
+    untouched,
+    write_config,
+    write_parquet,
+)
+from tests.harness.running_jobs import Done, ask, open_views
+from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
-from tests.running_jobs import Done, ask, open_views
-from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
 NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS)
 WRITTEN = tuple(table for table in (*tables_of("bias_metrics"), BIAS_RUNS) if table not in NOT_ASKED)

@@ -22,7 +22,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
-from tests.example_night import write_table
+from tests.harness.example_night import write_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -205,7 +205,7 @@ def test_a_corpus_without_an_accepted_run_is_shown_as_such(
 ) -> None:
     """Without a gate no run is accepted, and a dashboard is not empty for it."""
     add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
-    monkeypatch.setattr("tests.example_night.CORPUS", "wiki")
+    monkeypatch.setattr("tests.harness.example_night.CORPUS", "wiki")
     add_run(tmp_path, run_of(0, "r_wiki"), night_of(0), {"status": "accepted"})
     refresh_views(spark, PathStore(str(tmp_path)))
     names = ("worst_identities", "identity_trend", "which_slice")

@@ -28,7 +28,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
-from tests.sample_night import NIGHT, record_of, start_run, suite_tables
+from tests.harness.sample_night import NIGHT, record_of, start_run, suite_tables
 from tests.spark.conftest import HOSTILE, NEXT_NIGHT, Warehouse, publish_nights
 
 SEEN = [(NIGHT, "civil", 0.7), (NIGHT, HOSTILE, 0.8), (NEXT_NIGHT, "civil", 0.9)]

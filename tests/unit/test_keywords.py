@@ -18,8 +18,8 @@ from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
 from biasspark.errors import ConfigError, Fault, InputError
-from tests.broken_configurations import ASKED, CALLS, keywords_of
-from tests.least_configuration import key_of
+from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
+from tests.harness.least_configuration import key_of
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name not in OF_NO_CORPUS]

@@ -140,6 +140,20 @@ def test_a_night_may_attribute_other_models_and_have_no_identities(report: Repor
     assert "Slice <bdi>all</bdi>: 0 identities" in page
 
 
+def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
+    names = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
+    tables = {name: report.rows(name) for name in names}
+    alone = replace(report, tables=tables, history=(), baseline=None, run={**report.run, "job": "attribution"})
+    page, card = write_page(alone), write_model_card(alone)
+    links = re.findall(r'<a [^>]*href="#(.*?)"', page)
+    assert {name for name in links if not name.startswith("def-")} == {"attribution", "source", "definitions"}
+    assert re.findall(r'<section id="(.*?)"', page) == ["attribution", "source", "definitions"]
+    assert {*links} <= {*re.findall(r' id="(.*?)"', page)}
+    for text in (read_text(page), card):
+        assert all(model in text for model in MODELS)
+        assert not any(word in text for word in ("Worst identities", "gate rule", "Subgroup AUC"))
+
+
 def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
     """Of a small group every number is NULL in every table."""
     kept = {"model", "slice", "identity", "threshold", "bucket", "length_low", "crossed"}

@@ -139,6 +139,12 @@ CONTRACT = {
         p_adjusted DOUBLE p_train_honest DOUBLE false_discovery BOOLEAN found BOOLEAN p_chance DOUBLE
         p_chance_adjusted DOUBLE confirmed BOOLEAN
     """,
+    "named_pairs": """
+        model STRING slice STRING pair STRING |
+        negative_predicate STRING positive_predicate STRING n_positive BIGINT n_negative BIGINT n_pairs DECIMAL(38,0)
+        ordered_doubled DECIMAL(38,0) auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE auc_method STRING
+        headroom_pairs DOUBLE headroom_share DOUBLE
+    """,
     "auc_crosses": """
         model STRING slice STRING grouping STRING positive_group STRING negative_group STRING |
         n_positive BIGINT n_negative BIGINT n_pairs DECIMAL(38,0) ordered_doubled DECIMAL(38,0) auc DOUBLE
