@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         auc_crosses,
         example_attributions,
         loss_by_segment,
+        named_pairs,
         pair_segments,
     )
     from biasspark.api.comparison_functions import model_comparisons, side_by_side
@@ -81,6 +82,7 @@ __all__ = [
     "metric_table",
     "model_comparisons",
     "model_summary",
+    "named_pairs",
     "night_report",
     "pair_segments",
     "pinned_auc",

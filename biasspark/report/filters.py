@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from biasspark.report.report_data import (
     group_rows,
     order_worst_first,
 )
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, tables_of
 
 MAX_IDENTITIES = 100
 MAX_SLICES, MAX_SLICE_ROWS, MIN_IN_SLICE = 8, 200, 10
@@ -49,14 +50,19 @@ RATE_SUMS = {
 }
 """Sums and means over identities, and the columns that go into each."""
 
-_WHOLE = {"attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"}
+_WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 _SUITE_COLUMNS = (
-    "model",
-    "slice",
-    "identity",
-    "crossed",
+    *("model", "slice", "identity", "crossed"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
 )
+
+
+class Shown(NamedTuple):
+    """What is shown: the slices, all rows first; on all rows the identities; and those whose scores are by slice."""
+
+    slices: Sequence[str]
+    identities: Sequence[str]
+    pictured: Sequence[str]
 
 
 def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
@@ -65,7 +71,7 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     Parameters
     ----------
     night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing.
+        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others.
     n_bins : int
         The bins of its histograms, 0 without.
 
@@ -79,61 +85,62 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see `count_parts`). Alerts also have their ``excess``
         (see `alert_excess`). Histograms of slices are of the few identities whose pictures are drawn by slice.
     """
-    metrics, summaries = night["bias_metrics"], night["model_summary"]
-    slices, hidden = _choose_slices(metrics, summaries)
-    rows = _where_in(metrics, "slice", slices)
-    singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
-    n_others = max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1))
-    n_models = len(set(summaries["model"].to_pylist()))
-    pictured = order_worst_first(singles)[: count_pictured(len(slices), n_models)] if len(slices) > 1 else []
-    by_slice = {
-        name: {
-            *pictured,
-            *_shown_identities(
-                [row for row in singles if row["slice"] == name],
-                summaries.filter(pc.field("slice") == name).to_pylist(),
-                MAX_IDENTITIES if name == ALL_ROWS else min(n_others, MAX_IDENTITIES),
-            ),
-        }
-        for name in slices
-    }
-    shown = sorted(by_slice[ALL_ROWS])
-    of_slices = [_of_identities(rows.filter(pc.field("slice") == name), sorted(by_slice[name])) for name in slices]
-    tables = {
-        "bias_metrics": [row for of_slice in of_slices for row in of_slice.to_pylist()],
-        "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
-        "hidden_slices": [{"slice": name} for name in hidden],
-        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
-        "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
-    }
+    tables: dict[str, Rows] = {}
+    shown = Shown([ALL_ROWS], [], [])
+    if "bias_metrics" in night:
+        shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
     for name, table in night.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance"):
-            tables[name] = _of_identities(of_all_rows, shown).to_pylist()
+            tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:
             tables[name] = of_all_rows.to_pylist()
         elif name == "model_comparisons":
-            tables[name] = _shown_comparisons(of_all_rows, shown)
+            tables[name] = _shown_comparisons(of_all_rows, shown.identities)
         elif name == "template_scores":
-            tables["template_means"] = mean_over_templates(_of_identities(table, shown).to_pylist())
+            tables["template_means"] = mean_over_templates(_of_identities(table, shown.identities).to_pylist())
         elif name == "score_histograms":
-            of_slices = [
-                _of_identities(of_all_rows, shown),
-                _of_identities(_where_in(table, "slice", slices[1:]), pictured),
-            ]
-            tables[name] = merge_bins(pa.concat_tables(of_slices), -(-n_bins // MAX_BINS)).to_pylist()
+            of_slices = _where_in(table, "slice", shown.slices[1:])
+            bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
+            tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in night and "threshold_summary" in night:
         tables["threshold_summary"] = night["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
         rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
-        tables["threshold_rates"] = _of_identities(rates, shown).to_pylist()
+        tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         columns = ("model", "threshold", "identity", "crossed", *parts)
         singles = _single(rates.select(columns).to_pylist())
         tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
     return {name: rows for name, rows in tables.items() if rows}
+
+
+def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[str, Rows]]:
+    """Return what is shown, and its rows of the suite."""
+    slices, hidden = _choose_slices(metrics, summaries)
+    rows = _where_in(metrics, "slice", slices)
+    singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
+    n_models = len(set(summaries["model"].to_pylist()))
+    pictured = order_worst_first(singles)[: _count_pictured(len(slices), n_models)] if len(slices) > 1 else []
+    n_others = min(MAX_IDENTITIES, max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1)))
+    identities = {
+        name: _shown_identities(
+            [row for row in singles if row["slice"] == name],
+            summaries.filter(pc.field("slice") == name).to_pylist(),
+            MAX_IDENTITIES if name == ALL_ROWS else n_others,
+        ).union(pictured)
+        for name in slices
+    }
+    of_slices = [_of_identities(_where_in(rows, "slice", [name]), sorted(identities[name])) for name in slices]
+    return Shown(slices, sorted(identities[ALL_ROWS]), pictured), {
+        "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
+        "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
+        "hidden_slices": [{"slice": name} for name in hidden],
+        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
+        "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
+    }
 
 
 def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -257,7 +264,7 @@ def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
     return summed.rename_columns([names.get(name, name) for name in summed.column_names])
 
 
-def count_pictured(n_slices: int, n_models: int) -> int:
+def _count_pictured(n_slices: int, n_models: int) -> int:
     """Return of how many identities pictures are drawn by slice."""
     return max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, n_slices * n_models)))
 

@@ -34,6 +34,7 @@ from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import ReportData, Rows
 
 MAX_CARDS = 9
+LONGEST_UNBROKEN = 16
 SECTIONS = (
     ("models", "Side by side"),
     ("against", "Baseline"),
@@ -52,6 +53,8 @@ SECTIONS = (
 )
 OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
+OF_ATTRIBUTION = {"attribution", "source", "definitions"}
+"""Sections of a night that has attribution alone."""
 
 
 def write_page(report: ReportData) -> str:
@@ -63,7 +66,8 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    sections = [(name, title) for name, title in SECTIONS if report.is_night or name not in OF_NIGHTS]
+    left_out = {*dict(SECTIONS)} - OF_ATTRIBUTION if report.is_attribution else set() if report.is_night else OF_NIGHTS
+    sections = [(name, title) for name, title in SECTIONS if name not in left_out]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 
@@ -122,6 +126,11 @@ def _show(value: object) -> str:
     return f"{value:,}" if _is_number(value) else str(value)
 
 
+def break_long_name(name: str) -> str:
+    """Return a name in which a line may break after an underscore, if it is long: ``toxicity_1`` stays in one piece."""
+    return Markup("_<wbr>").join(name.split("_")) if len(name) > LONGEST_UNBROKEN else name
+
+
 def hash_source(text: str) -> str:
     """Return the hash by which a Content-Security-Policy allows a style sheet or a script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
@@ -156,7 +165,7 @@ def environment() -> Environment:
     }
     shared.filters |= {
         "name": cells.show_name,
-        "breakable": lambda name: Markup("_<wbr>").join(name.split("_")),  # a line may break after an underscore
+        "breakable": break_long_name,
         "json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "count": cells.show_count,
         "number": cells.show_number,
