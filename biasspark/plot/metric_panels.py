@@ -110,8 +110,8 @@ def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, 
 
 def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
     """Give the AUCs one scale, and the gaps one that is symmetric about 0."""
-    lowest = min((end for name in SUMMARIZED_AUCS for end in _extents(rows, name)), default=0.5)
-    widest = max((abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name)), default=0.5)
+    lowest = min((0.9, *(end for name in SUMMARIZED_AUCS for end in _extents(rows, name))))
+    widest = max((0.1, *(abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name))))
     for axes, name in zip(panels, SUITE, strict=True):
         axes.set_xlim((-widest - 0.02, widest + 0.02) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
