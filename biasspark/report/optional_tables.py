@@ -188,6 +188,7 @@ def mean_interval(mean: float, deviation: float | None, n: int, level: float, lo
 # ---- label balance
 
 _NO_ROWS = TableCell(text=DASH, note="no rows")
+FEWEST_ROWS = 10
 
 
 class BalanceTable(NamedTuple):
@@ -213,7 +214,12 @@ def list_balance(report: ReportData) -> BalanceTable | None:
         for row in rows
         if row["positive_rate"] is not None
     }
-    cells = {key: _balance_cell(row, intervals.get(key)) for row in rows for key in [(row["identity"], row["bucket"])]}
+    goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
+    cells = {
+        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]))
+        for row in rows
+        for key in [(row["identity"], row["bucket"])]
+    }
 
     def order(name: str) -> tuple[bool, bool, float, str]:
         low, _ = intervals.get((name, EVERY_LENGTH), (None, None))
@@ -224,17 +230,25 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     return BalanceTable(titles, {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names})
 
 
-def _balance_cell(row: Row, ends: tuple[float, float] | None) -> TableCell:
+def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None) -> TableCell:
+    """Return a share of positives: weak where its interval is wide and holds the goal, the rate of all rows.
+
+    A wide interval away from the goal settles what the table is read for: 85 % of 46 rows are more than 25 %. But of
+    fewer than ten rows no interval settles anything.
+    """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
+    n_lacking = f"+{show_count(row['n_negatives_to_add'])}" if row["n_negatives_to_add"] else ""
+    if n_lacking and goal is not None and row["positive_rate"] <= goal:
+        n_lacking += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(
         text=show_percent(row["positive_rate"], 0),
-        interval=f"+{show_count(row['n_negatives_to_add'])}" if row["n_negatives_to_add"] else "",
+        interval=n_lacking,
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
-        weak=is_weak(*ends),
+        weak=row["n_rows"] < FEWEST_ROWS or (is_weak(*ends) and (goal is None or ends[0] <= goal <= ends[1])),
     )
 
 

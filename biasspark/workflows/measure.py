@@ -14,12 +14,13 @@ from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.bias_alerts import GateInput
-from biasspark.report.console_summary import show_worst_identities
+from biasspark.report.console_summary import show_suite
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     JACKKNIFE_STATISTICS,
+    MODEL_SUMMARY,
     REJECTED_ROWS,
     SCORE_BLOCKS,
     TEMPLATE_SCORES,
@@ -76,8 +77,8 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         record = describe_run(context, counts, (*measurement.warnings, *verdict.warnings), verdict.status)
 
         def show() -> str:
-            worst = show_worst_identities(measurement.tables[BIAS_METRICS])
-            return "\n\n".join(filter(None, [worst, verdict.show(BIAS_ALERTS)]))
+            suite = show_suite(measurement.tables[BIAS_METRICS], measurement.tables[MODEL_SUMMARY])
+            return "\n\n".join(filter(None, [suite, verdict.show(BIAS_ALERTS)]))
 
         outcome = publish_run(context, tables, record, show)
     return progress.end(verdict.add_to(outcome))

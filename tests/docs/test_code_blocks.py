@@ -29,8 +29,8 @@ from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
 from biasspark.mitigation.settings import load_experiment
 from biasspark.tables.schemas import TABLES
-from tests.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
-from tests.example_night import write_night
+from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
+from tests.harness.example_night import write_night
 
 REMARKS = {
     "text": {"output", "printed in", "leaves of the census"},

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email import message_from_bytes
 from email.message import Message
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import biasspark
-from tests.submitting import ROOT, clean_environment
+from tests.harness.submitting import ROOT, clean_environment
 
 PYTHONS = ("3.11", "3.12", "3.13")
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DEMO = ("demo", "--rows", "5000", "--out", "demo")
 
 
@@ -85,7 +87,7 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
     assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
     named = re.findall(r":: (3\.\d+)$", "\n".join(metadata.get_all("Classifier", [])), re.MULTILINE)
     assert tuple(named) == PYTHONS
-    assert {"embedded", "report", "spark", "connect", "dev", "docs"} == set(metadata.get_all("Provides-Extra", []))
+    assert DECLARED["optional-dependencies"].keys() == set(metadata.get_all("Provides-Extra", []))
     resources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "biasspark").rglob("*") if path.is_file()}
     assert {name for name in resources if "__pycache__" not in name} <= set(names)
 

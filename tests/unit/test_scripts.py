@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents import headings_of
+from tests.harness.documents import headings_of
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 COMMANDS = [
