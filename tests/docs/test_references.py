@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from biasspark.config import parse_config
+from biasspark.tables.schemas import TABLES, WINDOW_TABLES, Table
 from scripts.dev.references import DOCS, REFERENCES, put_between
 from tests.harness.least_configuration import changed, keys_of
 
@@ -35,10 +37,10 @@ def documented() -> dict[str, list[list[str]]]:
     return {name: [[cell.strip() for cell in row.strip("|").split("|")] for row in own] for name, own in rows.items()}
 
 
-TABLES = documented()
+KEYS = documented()
 DEFAULTS = [
     (name, key.strip("`"), value)
-    for name, rows in TABLES.items()
+    for name, rows in KEYS.items()
     for key, _, default, *_ in rows
     for value in re.findall(r"^`(.*)`$", default)
 ]
@@ -49,6 +51,20 @@ def test_what_is_committed_is_what_is_written(name: str) -> None:
     page, write = REFERENCES[name]
     text = (DOCS / page).read_text("utf-8")
     assert put_between(text, name, write()) == text, "run scripts/docs"
+
+
+@pytest.mark.parametrize(
+    "table", [table for table in TABLES.values() if table not in WINDOW_TABLES.values()], ids=attrgetter("name")
+)
+def test_every_column_is_named_where_its_table_is(table: Table) -> None:
+    text = (DOCS / "tables.md").read_text("utf-8")
+    _, _, section = text.partition(f"\n## {table.name}\n")
+    section = section.partition("\n## ")[0]
+    common = text.partition("\n## In several tables\n")[2].partition("\n## ")[0]
+    columns = [column.name for column in (*table.key, *table.values)]
+    assert [name for name in columns if f"`{name}`" not in section] == []
+    rows = [line.partition("` | ")[0] for line in (section + common).splitlines() if line.startswith("| `")]
+    assert [name for name in columns if not any(f"`{name}`" in f"{row}`" for row in rows)] == []
 
 
 def configuration_of(name: str, key: str | None, value: Any) -> dict[str, Any]:
@@ -65,7 +81,7 @@ def configuration_of(name: str, key: str | None, value: Any) -> dict[str, Any]:
     return table
 
 
-@pytest.mark.parametrize("name", [name for name, rows in TABLES.items() if rows])
+@pytest.mark.parametrize("name", [name for name, rows in KEYS.items() if rows])
 def test_any_other_key_is_a_fault(name: str) -> None:
     assert any(key.endswith("no_such_key") for key in keys_of(configuration_of(name, "no_such_key", 0)))
 
