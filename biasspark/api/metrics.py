@@ -537,8 +537,8 @@ def label_balance(
     keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
-        with spark_rows(df) as corpus:
-            balance, warnings = balance_labels(corpus, measures)
+        with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
+            balance, warnings = counted.balance, counted.warnings
     warn(warnings)
     return hold(df, LABEL_BALANCE, balance)
 

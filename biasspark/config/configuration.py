@@ -216,7 +216,8 @@ class Measures(Section):
         Kind("table of text", _read_models, {}),
         fix=("Write, for example, ", Words('[models] toxicity = "toxicity"', 'models = ["toxicity"]'), "."),
     )
-    """name = score column. Higher is more likely positive. At least one."""
+    """name = score column. Higher is more likely positive. At least one, unless `[label_balance]` is all that is measured,
+    which takes no scores."""
     identities: Identities = setting(
         REQUIRED, kinds.table(Identities, "columns"), example={"columns": ["male", "female"]}
     )

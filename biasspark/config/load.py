@@ -11,6 +11,11 @@ from biasspark.config.identities import Identities
 from biasspark.config.reader import Reader, plain
 from biasspark.config.toml_file import apply_overrides, read_toml
 
+OF_SCORES = {
+    *("pinned_auc", "thresholds", "histograms", "templates", "pinned_skew", "attribution", "compare", "gate", "state"),
+}
+"""Tables of the configuration that need models."""
+
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration file, and what the command line changes in it by ``table.key=value``.
@@ -75,5 +80,10 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
 
 
 def _left_out(table: Mapping[str, Any]) -> set[str]:
-    """Return the required tables that need not be there: attribution alone needs no identities."""
-    return {"identities"} if table.get("attribution") is not None else set()
+    """Return the required tables that need not be there.
+
+    Attribution alone needs no identities, and label balance alone no models.
+    """
+    given = {name for name, part in table.items() if part is not None}
+    balances_alone = "label_balance" in given and not given & OF_SCORES
+    return {"identities"} if "attribution" in given else {"models"} if balances_alone else set()

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from biasspark.cli import format_table
-from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
+from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
 from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
+    LABEL_BALANCE,
     LOSS_BY_SEGMENT,
     MODEL_COMPARISONS,
     PAIR_SEGMENTS,
@@ -99,6 +100,15 @@ LOSSES = Excerpt(
     n=10,
 )
 """Shown where nothing was searched."""
+
+BALANCE = Excerpt(
+    "identities by the negatives that would balance them, most first",
+    LABEL_BALANCE,
+    ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add"),
+    by=lambda row: None if row["n_negatives_to_add"] is None else -row["n_negatives_to_add"],
+    where=lambda row: row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL,
+    n=10,
+)
 
 
 def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:

@@ -53,7 +53,8 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     Parameters
     ----------
     night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing.
+        Whole tables of the night by name. Those that the night lacks are missing; without models it has label balance
+        alone.
     n_bins : int
         The bins of its histograms, 0 without.
 
@@ -65,6 +66,10 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         model, rows of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums``
         (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
     """
+    if "bias_metrics" not in night:
+        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+        most = list(dict.fromkeys(rows["identity"].to_pylist()))[:MAX_IDENTITIES]
+        return {"label_balance": _of_identities(rows, [*most, OVERALL]).to_pylist()}
     metrics, summaries = night["bias_metrics"], night["model_summary"]
     singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
     worst = order_worst_first(singles)[:MAX_IDENTITIES]

@@ -51,6 +51,8 @@ SECTIONS = (
 )
 OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
+OF_LABELS = {"balance", "source", "definitions"}
+"""Sections that a night without models has."""
 
 
 def write_page(report: ReportData) -> str:
@@ -62,7 +64,11 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    sections = [(name, title) for name, title in SECTIONS if report.is_night or name not in OF_NIGHTS]
+    sections = [
+        (name, title)
+        for name, title in SECTIONS
+        if (report.is_night or name not in OF_NIGHTS) and (report.models() or name in OF_LABELS)
+    ]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 

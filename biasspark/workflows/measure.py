@@ -14,12 +14,13 @@ from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.bias_alerts import GateInput
-from biasspark.report.console_summary import show_worst_identities
+from biasspark.report.console_summary import BALANCE, show_worst_identities
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     JACKKNIFE_STATISTICS,
+    LABEL_BALANCE,
     REJECTED_ROWS,
     SCORE_BLOCKS,
     TEMPLATE_SCORES,
@@ -28,6 +29,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.text import format_count
+from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
 from biasspark.workflows.measurement import (
@@ -47,6 +49,8 @@ JOB = BIAS_METRICS.job
 
 def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, compute, judge, publish, and return what the job prints."""
+    if not context.config.models:
+        return balance_night(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
@@ -83,6 +87,17 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     return progress.end(verdict.add_to(outcome))
 
 
+def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Count labels, publish their balance, and return what the job prints: a night without models."""
+    config, progress = context.config, context.progress
+    progress.stage(f"counting the labels of {config.corpus.name}")
+    with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
+        tables = counted.tables(config)
+        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
+        record = describe_run(context, counted.counts, counted.warnings)
+        return progress.end(publish_run(context, tables, record, lambda: BALANCE.show({LABEL_BALANCE: counted.balance})))
+
+
 @contextmanager
 def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
     """Rank every score, for a block, and give what follows, and ``score_blocks`` if the night keeps its ranking."""
@@ -100,6 +115,10 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
 def plan_night(config: Config) -> Plan:
     """Declare what a night computes, and its passes over the corpus."""
     gate, pinned = config.gate, config.pinned_auc
+    if not config.models:
+        parts = {"identities": describe_identities(config.identities), "optional": ", ".join(_list_optional_metrics(config))}
+        passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows"), Pass("count the labels")]
+        return Plan(parts, passes, (LABEL_BALANCE, REJECTED_ROWS))
     if config.ranking.engine == "windows":
         ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
     else:

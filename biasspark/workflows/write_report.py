@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
+from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
@@ -152,6 +153,8 @@ def read_report_data(
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
     main = next(row for row in ledger if row["run_id"] == run.run_id)
+    # Nights without models are in no trend.
+    ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
     runs = {**latest_runs(ledger, run_date), run.job: main}
     night, lost = _read_night(spark, store, runs)
     tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
@@ -168,7 +171,8 @@ def read_report_data(
     lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
     past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
-    measured = list_identities(night[BIAS_METRICS.name])
+    measured = {row["identity"] for row in tables.get(LABEL_BALANCE.name, ())} - {OVERALL}
+    measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else measured
     before = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,
