@@ -158,7 +158,13 @@ def draw_pinned(report: ReportData) -> Markup | None:
             of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
             color, marker = model_style(number)
             if of_model:
-                axes.axhline(of_model[0]["overall_auc"], color=color, linewidth=1.2, dashes=(4, 3))
+                known = {columns[row["identity"]]: row["known_auc"] for row in of_model}
+                dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
+                if len(set(known.values())) == 1:
+                    axes.axhline(of_model[0]["known_auc"], **dashed)
+                else:
+                    ends = [end for column in known for end in (column - 0.5, column + 0.5, math.nan)]
+                    axes.plot(ends, [auc for value in known.values() for auc in (value, value, math.nan)], **dashed)
             for is_pale, alpha in _ALPHAS.items():
                 points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
                 across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
@@ -168,7 +174,9 @@ def draw_pinned(report: ReportData) -> Markup | None:
         axes.set_xlim(-0.7, len(names) - 0.3)
         axes.xaxis.grid(True)
         axes.set_axisbelow(True)
-        return write_figure(figure, "Pinned AUC of every identity, dashed lines: the AUC of all rows")
+        return write_figure(
+            figure, "Pinned AUC of every identity, dashed lines: the AUC of the rows on which it is known"
+        )
 
 
 def _label_room(labels: Sequence[str]) -> tuple[float, float]:

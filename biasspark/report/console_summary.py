@@ -31,7 +31,7 @@ MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
-CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
+_CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
 _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _RULE = ("rule", "n_honest", *_ESTIMATE)
 
@@ -149,15 +149,26 @@ def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     return "\n\n".join([*shown, _show_verdicts(rows), everything])
 
 
-def list_skew_changes(skewed: pa.Table, n: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after."""
+def show_skew(skewed: pa.Table, n: int = 5) -> str:
+    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after.
+
+    Below it stand the other identities whose pinned AUC changes most.
+    """
 
     def order(row: Row) -> tuple[Any, ...]:
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         size = None if before is None or after is None else -abs(after - before)
-        return _nulls_last(size, row["model"], row["slice"])
+        return _nulls_last(size, row["model"], row["slice"], row["identity"])
 
-    return [change for row in sorted(skewed.to_pylist(), key=order)[:n] for change in _skew_changes(row)]
+    rows = sorted(skewed.to_pylist(), key=order)
+    loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
+    stays = [row for row in rows if row["identity"] != row["skewed_identity"]]
+    text = format_table([change for row in loses[:n] for change in _skew_changes(row)], _CHANGED_BY_SKEW)
+    if not stays:
+        return text
+    changes = [next(_skew_changes(row)) for row in stays[:n]]
+    columns = ("model", "slice", "identity", "metric", "before", "after", "change")
+    return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
 
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:

@@ -82,8 +82,12 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     }
     for name, table in night.items():
         of_all_rows = _on_all_rows(table)
-        if name in ("pinned_auc", "label_balance"):
+        if name in ("pinned_auc", "label_balance", "training_balance"):
             tables[name] = _of_identities(of_all_rows, shown).to_pylist()
+        elif name == "pinned_skew":
+            tables[name] = _of_identities(
+                of_all_rows, sorted({*shown, *of_all_rows["skewed_identity"].to_pylist()} - {None})
+            ).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:

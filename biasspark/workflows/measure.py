@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -47,15 +47,20 @@ from biasspark.workflows.state import plan_state, score_blocks
 JOB = BIAS_METRICS.job
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
-    """Survey, rank, compute, judge, publish, and return what the job prints."""
+def run_night(
+    corpus: DataFrame,
+    context: RunContext,
+    more_tables: Mapping[Table, Rows] | None = None,
+    more_warnings: Sequence[str] = (),
+) -> Outcome:
+    """Survey, rank, compute, judge, publish, also some more tables and warnings, and return what the job prints."""
     if not context.config.models:
         return balance_night(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
-        tables: dict[Table, Rows] = {**state_tables, **measurement.tables}
+        tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
         counts = measurement.counts.row_counts
         rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
         if rejects is not None:
@@ -77,7 +82,9 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         if verdict.alerts is not None:
             tables[BIAS_ALERTS] = verdict.alerts
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(context, counts, (*measurement.warnings, *verdict.warnings), verdict.status)
+        record = describe_run(
+            context, counts, (*measurement.warnings, *more_warnings, *verdict.warnings), verdict.status
+        )
 
         def show() -> str:
             worst = show_worst_identities(measurement.tables[BIAS_METRICS])
@@ -95,7 +102,9 @@ def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
         tables = counted.tables(config)
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
         record = describe_run(context, counted.counts, counted.warnings)
-        return progress.end(publish_run(context, tables, record, lambda: BALANCE.show({LABEL_BALANCE: counted.balance})))
+        return progress.end(
+            publish_run(context, tables, record, lambda: BALANCE.show({LABEL_BALANCE: counted.balance}))
+        )
 
 
 @contextmanager
@@ -116,7 +125,10 @@ def plan_night(config: Config) -> Plan:
     """Declare what a night computes, and its passes over the corpus."""
     gate, pinned = config.gate, config.pinned_auc
     if not config.models:
-        parts = {"identities": describe_identities(config.identities), "optional": ", ".join(_list_optional_metrics(config))}
+        parts = {
+            "identities": describe_identities(config.identities),
+            "optional": ", ".join(_list_optional_metrics(config)),
+        }
         passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows"), Pass("count the labels")]
         return Plan(parts, passes, (LABEL_BALANCE, REJECTED_ROWS))
     if config.ranking.engine == "windows":
